@@ -1,0 +1,41 @@
+# make demo   creates the environment and runs the main job
+# make test   runs every test         make check   linter, type checker, import contract
+# make clean  removes the environment and everything that was built
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo-ready
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/.test-ready
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.test-ready
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("weft needs Python 3.11 or newer; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second run quick: an environment is refreshed only when the requirements change.
+$(VENV)/.demo-ready: pyproject.toml | $(BIN)/python
+	@test -L src/weft/ir || { echo "src/weft/ir is not a link; run: git config core.symlinks true && git checkout -- src/weft"; exit 1; }
+	$(PIP) -e '.[rich]'
+	@touch $@
+
+$(VENV)/.test-ready: pyproject.toml | $(BIN)/python
+	@test -L src/weft/ir || { echo "src/weft/ir is not a link; run: git config core.symlinks true && git checkout -- src/weft"; exit 1; }
+	$(PIP) -e '.[rich,test]'
+	@touch $@ $(VENV)/.demo-ready
+
+clean:
+	rm -rf $(VENV) build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+"""What every test shares: checks after every pass, and the `golden` fixture for expected text.
+
+Golden files live in tests/golden/, at a path made from the test's own id. `pytest --update-golden` writes them
+and then fails the run, so that a person looks at what changed before it is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("WEFT_CHECK", "1")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files, then fail the run")
+
+
+@pytest.fixture
+def root() -> Path:
+    """The top folder of the checkout."""
+    return ROOT
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Compare text with the file kept for this test; a test may call it once per name."""
+    node = request.node
+    folder = ROOT / "tests" / "golden" / node.path.relative_to(ROOT / "tests").with_suffix("")
+    stem = re.sub(r"[^\w.-]+", "_", node.name).strip("_")
+
+    def check(text: str, name: str = "") -> None:
+        path = folder / (f"{stem}.{name}.txt" if name else f"{stem}.txt")
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            pytest.fail(f"wrote {path.relative_to(ROOT)}; look at it, then run again without --update-golden")
+        if not path.exists():
+            pytest.fail(f"{path.relative_to(ROOT)} does not exist; run pytest --update-golden to write it")
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
