@@ -19,7 +19,7 @@ test: $(VENV)/.test-ready
 check: $(VENV)/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("weft needs Python 3.11 or newer; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

@@ -1,0 +1,143 @@
+"""The folders stand at the top level, the import name is weft, and what is installed is plain files."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("ir", "script", "transform", "codegen", "runtime")
+NOT_PART_OF_WEFT = {"tests", "notebooks", "benchmarks", "docs", "examples", "src", "build", "dist"}
+
+
+def folders_with_python_packages() -> list[str]:
+    """Every package folder at the top of the checkout, also those added later."""
+    return sorted(
+        path.parent.name
+        for path in ROOT.glob("*/__init__.py")
+        if path.parent.name not in NOT_PART_OF_WEFT and not path.parent.name.startswith(".")
+    )
+
+
+def test_every_package_folder_is_known_to_this_test() -> None:
+    assert set(FOLDERS) <= set(folders_with_python_packages())
+
+
+@pytest.mark.parametrize("folder", folders_with_python_packages())
+def test_every_folder_has_its_link_under_the_import_name(folder: str) -> None:
+    link = ROOT / "src" / "weft" / folder
+    assert link.is_symlink(), (
+        f"src/weft/{folder} is not a link to {folder}/. To make it: ln -s ../../{folder} src/weft/{folder}\n"
+        "If this checkout has no symbolic links at all (Windows without developer mode), run: "
+        "git config core.symlinks true && git checkout -- src/weft"
+    )
+    assert os.readlink(link) == f"../../{folder}"
+
+
+@pytest.mark.parametrize("folder", folders_with_python_packages())
+def test_every_folder_refuses_to_be_imported_under_its_bare_name(folder: str) -> None:
+    """From the checkout root `import ir` would load a second copy of every class."""
+    run = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert f"ImportError: import weft.{folder}, not {folder}" in run.stderr
+
+
+@pytest.mark.parametrize("folder", folders_with_python_packages())
+def test_every_folder_is_checked_by_pyright(folder: str) -> None:
+    """pyright does not walk into links, so a folder that is not named is not checked."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"src/weft/{folder}" in config["tool"]["pyright"]["include"]
+
+
+def test_every_library_module_opens_with_a_docstring() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for folder in folders_with_python_packages()
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_weft_runs_from_a_checkout_that_was_never_installed(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "weft", "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "weft" in run.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel and an sdist, built from a copy of the checkout so that nothing is written into it."""
+    import setuptools
+
+    if int(setuptools.__version__.split(".")[0]) < 77 or find_spec("wheel") is None:
+        pytest.skip("building needs setuptools>=77 and wheel; both come with the test extra")
+    work = tmp_path_factory.mktemp("build")
+    copy = work / "checkout"
+    copy.mkdir()
+    for name in ("src", "LICENSE", "README.md", "pyproject.toml", *folders_with_python_packages()):
+        if (ROOT / name).is_dir():
+            ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignore)
+        else:
+            shutil.copy(ROOT / name, copy / name)
+    build = (
+        "from setuptools import build_meta as backend; "
+        f"print(backend.build_sdist({str(work)!r})); print(backend.build_wheel({str(work)!r}))"
+    )
+    run = subprocess.run([sys.executable, "-c", build], cwd=copy, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return work
+
+
+def library_files() -> set[str]:
+    """Every Python file of the library as it is named inside a distribution."""
+    linked = {f"weft/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    return linked | {f"weft/{path.name}" for path in (ROOT / "src" / "weft").glob("*.py")}
+
+
+def test_the_wheel_contains_every_module_as_a_plain_file(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        links = [info.filename for info in archive.infolist() if (info.external_attr >> 16) & 0o170000 == 0o120000]
+    assert links == []
+    assert library_files() - names == set()
+    assert "weft/py.typed" in names
+    assert not any(name.startswith(("tests/", "examples/")) for name in names)
+
+
+def test_the_sdist_contains_every_module_as_a_plain_file(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+    assert [member.name for member in members if member.issym()] == []
+    names = {member.name.split("/src/", 1)[-1] for member in members}
+    assert library_files() - names == set()
+
+
+def test_an_unpacked_wheel_imports(distributions: Path, tmp_path: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    code = "import weft; print(weft.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert Path(run.stdout.strip()).parent == tmp_path / "weft"
