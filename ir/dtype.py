@@ -1,0 +1,205 @@
+"""Data types are strings; this file is the one table of what they mean.
+
+    dtype  ::= scalar ["x" lanes] | "handle" | "void"
+    scalar ::= "bool" | ("int" | "uint") bits | "float" bits | "bfloat16" | "float8_..." | "float6_..." | "float4_..."
+
+Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element each.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+
+from weft.errors import DTypeError
+
+__all__ = [
+    "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer", "is_numpy", "is_signed",
+    "is_unsigned", "lanes", "max_value", "min_value", "promote", "storage", "with_lanes",
+]  # fmt: skip
+
+_SMALL_FLOATS = {
+    "float8_e3m4": 8, "float8_e4m3": 8, "float8_e4m3b11fnuz": 8, "float8_e4m3fn": 8, "float8_e4m3fnuz": 8,
+    "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
+    "float4_e2m1fn": 4, "bfloat16": 16,
+}  # fmt: skip
+_SCALAR = re.compile(r"(int|uint|float)(\d+)$")
+_VECTOR = re.compile(r"(.+?)x(\d+)$")
+_INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
+_FLOAT_BITS = (16, 32, 64)
+
+
+@functools.cache
+def _parse(dtype: str) -> tuple[str, int, int]:
+    """(kind, bits, lanes) with kind in bool, int, uint, float, handle, void."""
+    if dtype == "handle":
+        return "handle", 64, 1
+    if dtype == "void":
+        return "void", 0, 1
+    vector = _VECTOR.match(dtype)
+    if vector and vector.group(1) not in ("handle", "void"):
+        kind, width, _ = _parse(vector.group(1))
+        return kind, width, int(vector.group(2))
+    if dtype == "bool":
+        return "bool", 1, 1
+    if dtype in _SMALL_FLOATS:
+        return "float", _SMALL_FLOATS[dtype], 1
+    scalar = _SCALAR.match(dtype)
+    if scalar:
+        kind, width = scalar.group(1), int(scalar.group(2))
+        if width in (_FLOAT_BITS if kind == "float" else _INTEGER_BITS):
+            return kind, width, 1
+    raise DTypeError(f"unknown dtype {dtype!r}", code="W301", hint=_suggest(dtype))
+
+
+def _suggest(dtype: str) -> str | None:
+    known = ["bool", *(f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)), "float16", "float32", "float64"]
+    import difflib
+
+    close = difflib.get_close_matches(dtype, [*known, *_SMALL_FLOATS], 1)
+    return f"did you mean {close[0]!r}?" if close else None
+
+
+def check_dtype(dtype: Any) -> str:
+    """The canonical name of a dtype given as a string or a NumPy dtype; DTypeError W301 if unknown.
+
+    >>> check_dtype("float32"), check_dtype(np.dtype("int8"))
+    ('float32', 'int8')
+    """
+    if not isinstance(dtype, str):
+        try:
+            dtype = np.dtype(dtype).name
+        except TypeError:
+            raise DTypeError(f"unknown dtype {dtype!r}", code="W301") from None
+    _parse(dtype)
+    return dtype
+
+
+def bits(dtype: str) -> int:
+    """Bits of one element."""
+    return _parse(dtype)[1]
+
+
+def lanes(dtype: str) -> int:
+    """Vector lanes (1 for scalars)."""
+    return _parse(dtype)[2]
+
+
+def element(dtype: str) -> str:
+    """The scalar type of a vector type."""
+    return dtype if lanes(dtype) == 1 else dtype[: dtype.rindex("x")]
+
+
+def with_lanes(dtype: str, count: int) -> str:
+    """The vector type with the given lanes over the same element."""
+    return element(dtype) if count == 1 else f"{element(dtype)}x{count}"
+
+
+def is_float(dtype: str) -> bool:
+    """Whether elements are floating point."""
+    return _parse(dtype)[0] == "float"
+
+
+def is_bool(dtype: str) -> bool:
+    """Whether elements are truth values."""
+    return _parse(dtype)[0] == "bool"
+
+
+def is_signed(dtype: str) -> bool:
+    """Whether elements are signed integers."""
+    return _parse(dtype)[0] == "int"
+
+
+def is_unsigned(dtype: str) -> bool:
+    """Whether elements are unsigned integers."""
+    return _parse(dtype)[0] == "uint"
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether elements are integers of either sign."""
+    return _parse(dtype)[0] in ("int", "uint")
+
+
+def is_numpy(dtype: str) -> bool:
+    """Whether NumPy has this scalar type itself."""
+    kind, width, count = _parse(dtype)
+    if count != 1 or dtype in _SMALL_FLOATS:
+        return False
+    return kind == "bool" or (kind in ("int", "uint") and width >= 8) or kind == "float"
+
+
+def storage(dtype: str) -> np.dtype[Any]:
+    """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks)."""
+    if is_numpy(dtype):
+        return np.dtype(dtype)
+    kind, width, _ = _parse(element(dtype))
+    if kind in ("handle", "void"):
+        raise DTypeError(f"{dtype} has no array storage", code="W302")
+    if kind == "int":
+        return np.dtype("int8")
+    return np.dtype("uint16" if width > 8 else "uint8")
+
+
+def min_value(dtype: str) -> int | float:
+    """The least finite value."""
+    kind, width, _ = _parse(dtype)
+    if kind == "float":
+        return float(np.finfo(dtype).min) if is_numpy(dtype) else -max_value(dtype)
+    return -(1 << (width - 1)) if kind == "int" else 0
+
+
+_MAX_SMALL = {
+    "bfloat16": 3.3895313892515355e38, "float8_e3m4": 15.5, "float8_e4m3": 240.0, "float8_e4m3b11fnuz": 30.0,
+    "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0,
+    "float8_e8m0fnu": 2.0**127, "float6_e2m3fn": 7.5, "float6_e3m2fn": 28.0, "float4_e2m1fn": 6.0,
+}  # fmt: skip
+
+
+def max_value(dtype: str) -> int | float:
+    """The greatest finite value."""
+    kind, width, _ = _parse(dtype)
+    if kind == "float":
+        return float(np.finfo(dtype).max) if is_numpy(dtype) else _MAX_SMALL[dtype]
+    return (1 << (width - 1)) - 1 if kind == "int" else (1 << width) - 1
+
+
+def can_hold(dtype: str, value: int) -> bool:
+    """Whether an integer is in the range of an integer or bool type."""
+    return min_value(dtype) <= value <= max_value(dtype)
+
+
+def promote(a: str, b: str) -> str | None:
+    """The type of tensor-level arithmetic on two scalars or vectors, or None when they do not mix.
+
+    Rule (the field's): equal types stay; a float wins over an integer; the wider of two of one kind wins; between int
+    and uint of one width, uint wins; bool yields. A scalar mixes with a vector by broadcast.
+
+    >>> promote("int32", "int64"), promote("int32", "float32"), promote("float16", "float32")
+    ('int64', 'float32', 'float32')
+    """
+    if a == b:
+        return a
+    lanes_a, lanes_b = lanes(a), lanes(b)
+    if lanes_a != lanes_b and 1 not in (lanes_a, lanes_b):
+        return None
+    scalar = _promote_scalar(element(a), element(b))
+    return None if scalar is None else with_lanes(scalar, max(lanes_a, lanes_b))
+
+
+def _promote_scalar(a: str, b: str) -> str | None:
+    kinds = _parse(a)[0], _parse(b)[0]
+    if a == b:
+        return a
+    if "handle" in kinds or "void" in kinds:
+        return None
+    rank = {"bool": 0, "int": 1, "uint": 1, "float": 2}
+    if rank[kinds[0]] != rank[kinds[1]]:
+        return a if rank[kinds[0]] > rank[kinds[1]] else b
+    if bits(a) != bits(b):
+        return a if bits(a) > bits(b) else b
+    if kinds[0] == kinds[1]:
+        return None
+    return a if kinds[0] == "uint" else b

@@ -1,0 +1,139 @@
+"""The table of tensor-level intrinsics: name, arity, dtype rule and meaning in NumPy.
+
+    rule ::= "float"   floating operands, same result
+           | "same"    any numeric operands, same result
+           | "integer" integer operands, same result
+           | "bool"    any numeric operand, bool result
+           | "third"   (condition, a, b): the dtype of a
+           | "given"   the call states its dtype
+
+An intrinsic that is not in the table may still occur in a module (device-specific ones): it reads, prints and survives
+passes as an opaque, impure call; interpreting or compiling it for a target that lacks it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.errors import DTypeError, Span
+from weft.ir import dtype as dtypes
+
+__all__ = ["INTRINSICS", "Intrinsic", "register_intrinsic", "result_dtype"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """One row: `arity` -1 means any number of arguments; `numpy` takes and gives arrays or NumPy scalars."""
+
+    name: str
+    arity: int
+    rule: str
+    numpy: Callable[..., Any] | None = None
+    pure: bool = True
+    promotes: bool = False
+    doc: str = ""
+
+
+INTRINSICS: dict[str, Intrinsic] = {}
+
+
+def register_intrinsic(entry: Intrinsic) -> Intrinsic:
+    """Add a row to the table (a plug-in may add its own)."""
+    INTRINSICS[entry.name] = entry
+    return entry
+
+
+def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = None) -> str:
+    """The dtype of a call; DTypeError W314 when the operands do not fit the rule."""
+    if entry.arity >= 0 and len(operands) != entry.arity:
+        raise DTypeError(f"T.{entry.name} takes {entry.arity} operands, got {len(operands)}", code="W314", span=span)
+    if entry.rule == "third":
+        return operands[1]
+    if entry.rule == "given":
+        return "void"
+    first = operands[0]
+    scalar = dtypes.element(first)
+    wrong = (entry.rule == "float" and not dtypes.is_float(scalar)) or (
+        entry.rule == "integer" and not (dtypes.is_integer(scalar) or dtypes.is_bool(scalar))
+    )
+    if wrong:
+        raise DTypeError(f"T.{entry.name} takes {entry.rule} operands, got {first}", code="W314", span=span, hint="cast it first")
+    return dtypes.with_lanes("bool", dtypes.lanes(first)) if entry.rule == "bool" else first
+
+
+def _erf(x: Any) -> Any:
+    """Error function; NumPy has none, so the standard library's is applied elementwise (double precision)."""
+    import math
+
+    result = np.vectorize(math.erf, otypes=[np.float64])(x) if np.size(x) else np.asarray(x, np.float64)
+    return np.asarray(result).astype(np.asarray(x).dtype)
+
+
+def _rsqrt(x: Any) -> Any:
+    return (1 / np.sqrt(x)).astype(np.asarray(x).dtype)
+
+
+def _sigmoid(x: Any) -> Any:
+    # Two branches so that exp never overflows.
+    e = np.exp(-np.abs(x))
+    return np.where(np.asarray(x) >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
+
+
+def _round(x: Any) -> Any:
+    # Half to even, as IEEE rounding and the field do.
+    return np.rint(x)
+
+
+def _popcount(x: Any) -> Any:
+    return np.bitwise_count(x).astype(np.asarray(x).dtype)
+
+
+def _clz(x: Any) -> Any:
+    array = np.asarray(x)
+    width = array.dtype.itemsize * 8
+    unsigned = array.view(f"uint{width}")
+    out = np.full(array.shape, width, np.int64)
+    for bit in range(width):
+        out = np.where((unsigned >> np.asarray(bit, unsigned.dtype)) & np.asarray(1, unsigned.dtype), width - 1 - bit, out)
+    return out.astype(array.dtype)
+
+
+def _fill() -> None:
+    def add(names: str, arity: int, rule: str, functions: dict[str, Callable[..., Any]] | None = None, **options: Any) -> None:
+        for name in names.split():
+            function = (functions or {}).get(name) or getattr(np, name, None)
+            register_intrinsic(Intrinsic(name, arity, rule, function, **options))
+
+    add("exp exp2 sqrt sin cos tan sinh cosh log log2 log10 log1p", 1, "float")
+    add("acos acosh asin asinh atan atanh tanh", 1, "float", {
+        "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
+    })  # fmt: skip
+    add("exp10 erf rsqrt sigmoid round nearbyint", 1, "float", {
+        "exp10": lambda x: np.power(np.asarray(10, np.asarray(x).dtype), x), "erf": _erf, "rsqrt": _rsqrt, "sigmoid": _sigmoid,
+        "round": _round, "nearbyint": _round,
+    })  # fmt: skip
+    add("floor ceil trunc fabs", 1, "float")
+    add("abs", 1, "same")
+    add("isnan isinf isfinite", 1, "bool")
+    add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2}, promotes=True)
+    add("pow", 2, "same", {"pow": np.power}, promotes=True)
+    add("ldexp", 2, "float")
+    add("fma", 3, "float", {"fma": lambda a, b, c: a * b + c})
+    add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
+    add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
+    add("likely", 1, "bool", {"likely": lambda x: x})
+    add("reinterpret", 1, "given")
+    add("q_multiply_shift", 4, "given")
+    add("undef", 0, "given")
+    add("call_extern call_packed call_cpacked tvm_call_packed print_buffer", -1, "given", pure=False)
+    add("call_pure_extern call_llvm_intrin call_llvm_pure_intrin", -1, "given")
+    add("address_of access_ptr handle_add_byte_offset", -1, "given")
+    add("vectorlow vectorhigh vectorcombine vscale get_active_lane_mask masked_load masked_store", -1, "given")
+    add("assume", 1, "given", pure=False)
+
+
+_fill()

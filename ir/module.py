@@ -1,0 +1,114 @@
+"""IRModule: an immutable, ordered mapping of names to functions of all levels, with attributes and global infos.
+
+    module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft.errors import PassError, Span
+from weft.ir.graph import ExternFunc, Function
+from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
+from weft.ir.tensor import PrimFunc
+from weft.late import provider
+
+__all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule"]
+
+BaseFunc = Function | PrimFunc | ExternFunc
+
+
+@node
+class DummyGlobalInfo(Node):
+    """A global info without content."""
+
+    span: Span | None = ignored()
+
+
+@node
+class IRModule(Node):
+    """Functions by name. Every change returns a new module that shares what did not change.
+
+    Errors: W510 for a function name the module does not have.
+
+    >>> IRModule({}).with_attr("kind", "test").attrs["kind"]
+    'test'
+    """
+
+    functions: Mapping[str, BaseFunc] = EMPTY
+    attrs: FrozenMap = EMPTY
+    global_infos: FrozenMap = EMPTY
+    name: str = ignored(default="Module")
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        for field in ("functions", "attrs", "global_infos"):
+            value = getattr(self, field)
+            if not isinstance(value, FrozenMap):
+                object.__setattr__(self, field, FrozenMap(value))
+
+    def __getitem__(self, name: str) -> BaseFunc:
+        try:
+            return self.functions[name]
+        except KeyError:
+            raise PassError(
+                f"the module has no function {name!r}", code="W510", hint=f"it has: {', '.join(self.functions) or 'none'}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def items(self) -> Iterator[tuple[str, BaseFunc]]:
+        """(name, function) pairs in order."""
+        return iter(self.functions.items())
+
+    def with_function(self, name: str, function: BaseFunc) -> IRModule:
+        """A copy with a function added (last) or replaced (in place)."""
+        if self.functions.get(name) is function:
+            return self
+        return replace(self, functions=FrozenMap({**self.functions, name: function}))
+
+    def with_functions(self, functions: Mapping[str, BaseFunc]) -> IRModule:
+        """A copy with exactly the given functions; itself when they are the same objects in the same order."""
+        old = self.functions
+        if list(old) == list(functions) and all(old[name] is functions[name] for name in old):
+            return self
+        return replace(self, functions=FrozenMap(functions))
+
+    def without(self, *names: str) -> IRModule:
+        """A copy without the given functions."""
+        for name in names:
+            self[name]
+        return replace(self, functions=FrozenMap({k: f for k, f in self.functions.items() if k not in names}))
+
+    def with_attr(self, key: str, value: Any) -> IRModule:
+        """A copy with one attribute set."""
+        return replace(self, attrs=self.attrs.set(key, value))
+
+    def without_attr(self, key: str) -> IRModule:
+        """A copy without an attribute."""
+        return replace(self, attrs=self.attrs.without(key))
+
+    def with_global_infos(self, infos: Mapping[str, Any]) -> IRModule:
+        """A copy with the given global infos."""
+        return replace(self, global_infos=FrozenMap(infos))
+
+    def fresh_name(self, base: str) -> str:
+        """`base`, or `base` with the first free numeric suffix when the module has that name."""
+        if base not in self.functions:
+            return base
+        count = 1
+        while f"{base}_{count}" in self.functions:
+            count += 1
+        return f"{base}_{count}"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Compile on first use (cached) and run on arrays."""
+        return provider("call")(self, *args, **options)

@@ -1,0 +1,155 @@
+"""The node contract: frozen, slotted dataclasses with identity `==`, whose fields declare a role once.
+
+    node  ::= class N(Node) decorated with @node
+    role  ::= child    compared, hashed, walked (the default)
+            | binder   child that introduces the object it holds (a variable, a buffer)
+            | ignored  never part of equality, hash or text (spans, name hints)
+
+A field may hold a Node, a tuple (nested tuples too) of Nodes, a FrozenMap, a dimension, or plain data. Everything that
+walks, rewrites, compares or hashes nodes reads `fields_of`. A binder that is visited only after other fields of the same
+node (the variable of a binding, after its value) says so in the class attribute `visit_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
+
+from weft.late import provider
+
+if TYPE_CHECKING:
+    from weft.errors import Span
+
+__all__ = ["FieldInfo", "FrozenMap", "Node", "binder", "fields_of", "ignored", "node", "replace"]
+
+N = TypeVar("N", bound="Node")
+
+
+class FieldInfo(NamedTuple):
+    """A field of a node class: its name and role."""
+
+    name: str
+    role: str
+
+
+class Node:
+    """The base of every IR node; compared by identity."""
+
+    __slots__ = ("__weakref__",)
+    visit_order: ClassVar[tuple[str, ...]] = ()
+    if TYPE_CHECKING:
+        span: Span | None
+
+    def script(self, **options: Any) -> str:
+        """The node as script text; see `weft.script.script_of` for the options."""
+        return provider("script")(self, **options)
+
+    def show(self, **options: Any) -> None:
+        """Print the script, coloured on a terminal."""
+        provider("show")(self, **options)
+
+    def _repr_html_(self) -> str:
+        return provider("html")(self)
+
+    def __repr__(self) -> str:
+        parts = (f"{info.name}={getattr(self, info.name)!r}" for info in fields_of(type(self)) if info.role != "ignored")
+        text = ", ".join(parts)
+        return f"{type(self).__name__}({text[:400]}{'...' if len(text) > 400 else ''})"
+
+
+def binder(**options: Any) -> Any:
+    """A field that introduces the variable, buffer or tuple of them that it holds."""
+    return field(metadata={"role": "binder"}, **options)
+
+
+def ignored(**options: Any) -> Any:
+    """A field that is not part of the structure."""
+    options.setdefault("default", None)
+    return field(metadata={"role": "ignored"}, **options)
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field, binder, ignored))
+def node(cls: type[N]) -> type[N]:
+    """Make a class a node: a frozen, slotted dataclass with identity comparison."""
+    return dataclass(frozen=True, eq=False, slots=True, repr=False)(cls)
+
+
+_FIELDS: dict[type, tuple[FieldInfo, ...]] = {}
+
+
+def fields_of(cls: type) -> tuple[FieldInfo, ...]:
+    """The fields of a node class in the order in which they are visited."""
+    found = _FIELDS.get(cls)
+    if found is None:
+        infos = {f.name: FieldInfo(f.name, f.metadata.get("role", "child")) for f in fields(cls)}
+        order = cls.visit_order or tuple(infos)
+        rest = tuple(name for name in infos if name not in order)
+        found = _FIELDS[cls] = tuple(infos[name] for name in (*order, *rest))
+    return found
+
+
+def replace(old: N, **changes: Any) -> N:
+    """A copy of a node with some fields changed; the same object when every new value is the old one.
+
+    Shape: works for any node class; raises TypeError for an unknown field.
+    """
+    if all(getattr(old, name) is value for name, value in changes.items()):
+        return old
+    values = {info.name: getattr(old, info.name) for info in fields_of(type(old))}
+    values.update(changes)
+    return type(old)(**values)
+
+
+class FrozenMap(Mapping[str, Any]):
+    """An immutable mapping with string keys that keeps insertion order; equality ignores order.
+
+    >>> FrozenMap({"a": 1}).set("b", 2)
+    FrozenMap({'a': 1, 'b': 2})
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        self._items = {key: freeze(value) for key, value in dict(items).items()}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+    def __hash__(self) -> int:
+        return hash(frozenset((key, repr(value)) for key, value in self._items.items()))
+
+    def set(self, key: str, value: Any) -> FrozenMap:
+        """A copy with one entry added or replaced."""
+        return FrozenMap({**self._items, key: value})
+
+    def without(self, *keys: str) -> FrozenMap:
+        """A copy without the given keys."""
+        return FrozenMap({key: value for key, value in self._items.items() if key not in keys})
+
+    def map_values(self, function: Callable[[Any], Any]) -> FrozenMap:
+        """The map with every value replaced by `function(value)`; itself when nothing changes."""
+        new = {key: function(value) for key, value in self._items.items()}
+        return self if all(new[key] is self._items[key] for key in new) else FrozenMap(new)
+
+
+def freeze(value: Any) -> Any:
+    """Attribute data in immutable form: lists become tuples, dicts become FrozenMaps."""
+    if isinstance(value, (list, tuple)):
+        new = tuple(freeze(item) for item in value)
+        return value if isinstance(value, tuple) and all(a is b for a, b in zip(new, value, strict=True)) else new
+    if isinstance(value, dict):
+        return FrozenMap(value)
+    return value
+
+
+EMPTY = FrozenMap()

@@ -1,0 +1,244 @@
+"""Structural equality, hash and the first difference, read off the field roles.
+
+Two nodes are equal when they have the same shape up to the names of bound variables, buffers and symbols. Free variables
+are equal only to themselves. Floats compare by their bits (nan equals the same nan, 0.0 differs from -0.0), arrays by dtype,
+shape and bytes, modules as mappings. Nothing here recurses on depth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Any
+
+import numpy as np
+
+from weft.ir.dim import DimExpr, free_symbols, substitute
+from weft.ir.graph import Function, Var
+from weft.ir.module import IRModule
+from weft.ir.node import FrozenMap, Node, fields_of
+from weft.ir.tensor import Buffer, PrimFunc, PrimVar
+
+__all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
+
+_IDENTITY = (Var, PrimVar, Buffer)
+_SCOPES = (Function, PrimFunc)
+
+
+def structural_equal(a: Any, b: Any) -> bool:
+    """Whether two nodes are equal up to the names of what they bind.
+
+    >>> from weft.ir.types import TensorType
+    >>> structural_equal(TensorType((2, 3), "float32"), TensorType((2, 3), "float32"))
+    True
+    """
+    return first_mismatch(a, b) is None
+
+
+def assert_structural_equal(a: Any, b: Any) -> None:
+    """Raise AssertionError with the path of the first difference, and both texts, unless the nodes are equal."""
+    mismatch = first_mismatch(a, b)
+    if mismatch is not None:
+        raise AssertionError(f"not structurally equal; first mismatch: {mismatch}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
+
+
+def _text(value: Any) -> str:
+    script = getattr(value, "script", None)
+    try:
+        return script() if script else repr(value)
+    except Exception:  # the comparison is what failed; its report must not fail too
+        return repr(value)
+
+
+def first_mismatch(a: Any, b: Any) -> str | None:
+    """The path and kind of the first difference, or None when the nodes are structurally equal."""
+    return _Comparison().run(a, b)
+
+
+class _Comparison:
+    """One comparison: the two-way maps of bound objects and of symbol names, and a work list of pairs."""
+
+    def __init__(self) -> None:
+        self.left: dict[int, Any] = {}
+        self.right: dict[int, Any] = {}
+        self.symbols: dict[str, str] = {}
+        self.symbols_back: dict[str, str] = {}
+        self.later: list[tuple[DimExpr, DimExpr, str]] = []
+
+    def run(self, a: Any, b: Any) -> str | None:
+        stack: list[tuple[Any, Any, str, bool]] = [(a, b, "root", False)]
+        while stack:
+            x, y, path, defines = stack.pop()
+            if path == "":  # the end of a top-level function: its symbols go out of scope
+                message = self._finish_scope()
+            else:
+                message = self._step(x, y, path, defines, stack)
+            if message is not None:
+                return message
+        return self._finish_scope()
+
+    def _step(self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+        if isinstance(x, Node) and isinstance(y, Node):
+            if type(x) is not type(y):
+                return f"{path}: {type(x).__name__} against {type(y).__name__}"
+            if isinstance(x, _IDENTITY):
+                return self._identity(x, y, path, defines, stack)
+            if isinstance(x, IRModule):
+                return self._module(x, y, path, stack)
+            for info in reversed(fields_of(type(x))):
+                if info.role != "ignored":
+                    stack.append((
+                        getattr(x, info.name), getattr(y, info.name), f"{path}.{info.name}", defines or info.role == "binder",
+                    ))  # fmt: skip
+            return None
+        if isinstance(x, tuple) and isinstance(y, tuple):
+            if len(x) != len(y):
+                return f"{path}: {len(x)} items against {len(y)}"
+            stack.extend((p, q, f"{path}[{i}]", defines) for i, (p, q) in reversed(list(enumerate(zip(x, y, strict=True)))))
+            return None
+        if isinstance(x, FrozenMap) and isinstance(y, FrozenMap):
+            if set(x) != set(y):
+                return f"{path}: keys {sorted(x)} against {sorted(y)}"
+            stack.extend((x[key], y[key], f"{path}[{key!r}]", defines) for key in reversed(sorted(x)))
+            return None
+        if isinstance(x, DimExpr) and isinstance(y, DimExpr):
+            return self._dimension(x, y, path)
+        return None if _same_data(x, y) else f"{path}: {_show(x)} against {_show(y)}"
+
+    def _identity(self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+        known, known_back = self.left.get(id(x)), self.right.get(id(y))
+        if known is not None or known_back is not None:
+            return None if known is y and known_back is x else f"{path}: {_show(x)} against {_show(y)}"
+        if not defines:
+            return None if x is y else f"{path}: free {_show(x)} against {_show(y)}"
+        self.left[id(x)], self.right[id(y)] = y, x
+        if isinstance(x, Var):
+            stack.append((x.ty, y.ty, f"{path}.ty", True))
+        else:
+            for info in reversed(fields_of(type(x))):
+                if info.role != "ignored":
+                    stack.append((getattr(x, info.name), getattr(y, info.name), f"{path}.{info.name}", True))
+        return None
+
+    def _module(self, x: IRModule, y: IRModule, path: str, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+        if set(x.functions) != set(y.functions):
+            return f"{path}.functions: {sorted(x.functions)} against {sorted(y.functions)}"
+        stack.append((x.global_infos, y.global_infos, f"{path}.global_infos", False))
+        stack.append((x.attrs, y.attrs, f"{path}.attrs", False))
+        for name in reversed(list(x.functions)):
+            stack.append((None, None, "", False))
+            stack.append((x.functions[name], y.functions[name], f"{path}[{name!r}]", False))
+        return None
+
+    def _dimension(self, x: DimExpr, y: DimExpr, path: str) -> str | None:
+        names, other = free_symbols(x), free_symbols(y)
+        if len(names) != len(other):
+            return f"{path}: {x} against {y}"
+        if len(names) == 1 and str(x) == names[0] and str(y) == other[0]:
+            if self.symbols.setdefault(names[0], other[0]) != other[0]:
+                return f"{path}: {x} against {y}"
+            if self.symbols_back.setdefault(other[0], names[0]) != names[0]:
+                return f"{path}: {x} against {y}"
+            return None
+        self.later.append((x, y, path))
+        return None
+
+    def _finish_scope(self) -> str | None:
+        """Compare the compound dimensions of a scope, now that its symbols are matched."""
+        from weft.ir.dim import symbol
+
+        for x, y, path in self.later:
+            renamed = substitute(x, {name: symbol(self.symbols.get(name, name)) for name in free_symbols(x)})
+            if renamed != y:
+                return f"{path}: {x} against {y}"
+        self.later.clear()
+        self.symbols.clear()
+        self.symbols_back.clear()
+        return None
+
+
+def _show(value: Any) -> str:
+    name = getattr(value, "name", None)
+    text = repr(value) if not isinstance(name, str) else f"{type(value).__name__} {name!r}"
+    return text if len(text) < 120 else text[:117] + "..."
+
+
+def _same_data(x: Any, y: Any) -> bool:
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, float):
+        return struct.pack("<d", x) == struct.pack("<d", y)
+    return bool(x == y)
+
+
+def structural_hash(value: Any) -> int:
+    """A hash that structurally equal nodes share; the same in every process.
+
+    >>> from weft.ir.types import PrimType
+    >>> structural_hash(PrimType("int64")) == structural_hash(PrimType("int64"))
+    True
+    """
+    return int.from_bytes(_Hashing().run(value), "little")
+
+
+class _Hashing:
+    """One hash: bound objects and symbols are numbered in the order of their first visit."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+        self.symbols: dict[str, int] = {}
+        self.digest = hashlib.blake2b(digest_size=16)
+
+    def _put(self, *parts: object) -> None:
+        self.digest.update("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass") + b"\x1e")
+
+    def run(self, value: Any) -> bytes:
+        stack: list[tuple[Any, bool]] = [(value, False)]
+        while stack:
+            current, defines = stack.pop()
+            self._step(current, defines, stack)
+        return self.digest.digest()
+
+    def _step(self, x: Any, defines: bool, stack: list[tuple[Any, bool]]) -> None:
+        if isinstance(x, IRModule):
+            # One digest per function: they may come in any order, and symbols are scoped by function.
+            self._put("IRModule", *(f"{name}:{structural_hash(x.functions[name]):x}" for name in sorted(x.functions)))
+            stack.extend(((x.global_infos, False), (x.attrs, False)))
+        elif isinstance(x, _IDENTITY):
+            number = self.numbers.get(id(x))
+            if number is None:
+                number = self.numbers[id(x)] = len(self.numbers)
+                if defines:
+                    names = ("ty",) if isinstance(x, Var) else [i.name for i in fields_of(type(x)) if i.role != "ignored"]
+                    stack.extend((getattr(x, name), True) for name in reversed(names))
+            self._put(type(x).__name__, number)
+        elif isinstance(x, Node):
+            self._put(type(x).__name__)
+            for info in reversed(fields_of(type(x))):
+                if info.role != "ignored":
+                    stack.append((getattr(x, info.name), defines or info.role == "binder"))
+        elif isinstance(x, tuple):
+            self._put("tuple", len(x))
+            stack.extend((item, defines) for item in reversed(x))
+        elif isinstance(x, FrozenMap):
+            self._put("map", *sorted(x))
+            stack.extend((x[key], defines) for key in reversed(sorted(x)))
+        else:
+            self._data(x)
+
+    def _data(self, x: Any) -> None:
+        if isinstance(x, DimExpr):
+            names = free_symbols(x)
+            if len(names) == 1 and str(x) == names[0]:
+                self._put("dim", self.symbols.setdefault(names[0], len(self.symbols)))
+            else:  # coarse on purpose: the symbols of a compound dimension may be matched only later
+                self._put("dim", "compound", len(names))
+        elif isinstance(x, np.ndarray):
+            self._put("array", x.dtype.str, x.shape)
+            self.digest.update(x.tobytes())
+        elif isinstance(x, float):
+            self._put("float", struct.pack("<d", x).hex())
+        else:
+            self._put(type(x).__name__, x if not hasattr(x, "content_hash") else x.content_hash)

@@ -1,0 +1,510 @@
+"""Tensor-level nodes: loops over buffers.
+
+    primfunc ::= PrimFunc(params: (Buffer | PrimVar)*, stmt)
+    stmt     ::= SeqStmt(stmt*) | For | While | IfThenElse | Block | BufferStore | Bind | AllocBuffer | DeclBuffer
+               | AssertStmt | AttrStmt | Evaluate | Break | Continue | Return
+    expr     ::= PrimVar | IntImm | FloatImm | StringImm | Unary | Binary | Cast | Select | BufferLoad | Ramp | Broadcast
+               | Shuffle | Let | PrimCall
+
+Names introduced by `Bind`, `AllocBuffer` and `DeclBuffer` are visible in the rest of the enclosing SeqStmt (flat scopes);
+a loop variable in its body; a block's variables inside the block, its allocations too. `Extent = int | PrimExpr`: plain
+integers stay plain wherever a size stands. The symbols of a function are the PrimVars that occur bare in the shapes,
+strides or offsets of its parameter buffers; they are bound by the call. Scalar parameters are PrimVars.
+Every expression has a `dtype`; arithmetic nodes have operands of one dtype (constructors in `weft.ir.prim` promote).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from weft.errors import Span
+from weft.ir.dtype import check_dtype, with_lanes
+from weft.ir.graph import Expr
+from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
+from weft.ir.types import Type
+from weft.late import provider
+
+__all__ = [
+    "BINARY_KINDS", "COMPARISONS", "LOGICAL", "UNARY_KINDS", "AllocBuffer", "AssertStmt", "AttrStmt", "Binary", "Bind",
+    "Block", "Break", "Broadcast", "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "Cast", "Continue",
+    "DeclBuffer", "Evaluate", "Extent", "FloatImm", "For", "IfThenElse", "IntImm", "IterVar", "Let",
+    "MatchBufferRegion", "PrimCall", "PrimExpr", "PrimFunc", "PrimVar", "Ramp", "Range", "Return", "Select", "SeqStmt",
+    "Shuffle", "Stmt", "Unary", "While",
+]  # fmt: skip
+
+UNARY_KINDS = ("neg", "not", "bitwise_not")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+LOGICAL = ("and", "or")
+BINARY_KINDS = (
+    "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", *COMPARISONS, *LOGICAL,
+    "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
+)  # fmt: skip
+
+
+class PrimExpr(Expr):
+    """The base of scalar (or vector) expressions; every subclass has `dtype`."""
+
+    __slots__ = ()
+    if False:  # what type checkers may rely on
+        dtype: str = ""
+
+
+class Stmt(Node):
+    """The base of statements."""
+
+    __slots__ = ()
+
+
+@node
+class PrimVar(PrimExpr):
+    """A scalar variable; identity is the object. Handles may say what they point to and where."""
+
+    name: str = ignored(default="")
+    dtype: str = "int32"
+    pointee: str | None = None
+    scope: str = "global"
+    span: Span | None = ignored()
+
+
+@node
+class IntImm(PrimExpr):
+    """An integer or truth value."""
+
+    value: int
+    dtype: str = "int32"
+    span: Span | None = ignored()
+
+
+@node
+class FloatImm(PrimExpr):
+    """A floating-point value, held as a Python float (exact for every type up to 64 bits; nan payloads are kept)."""
+
+    value: float
+    dtype: str = "float32"
+    span: Span | None = ignored()
+
+
+Extent = int | PrimExpr
+
+
+def _plain(extent: Extent) -> Extent:
+    """Constants stand as plain ints in extents, so that one size has one form."""
+    return extent.value if isinstance(extent, IntImm) else extent
+
+
+def _set_plain(target: Node, *names: str) -> None:
+    for name in names:
+        value = getattr(target, name)
+        if isinstance(value, IntImm):
+            object.__setattr__(target, name, value.value)
+
+
+@node
+class Buffer(Node):
+    """A multi-dimensional view of memory; identity is the object.
+
+    `data` None means that the buffer owns its memory (a parameter or an allocation). `strides` None means compact
+    row-major. `elem_offset` None means zero.
+    """
+
+    name: str = ignored(default="")
+    shape: tuple[Extent, ...] = ()
+    dtype: str = "float32"
+    scope: str = "global"
+    strides: tuple[Extent, ...] | None = None
+    elem_offset: Extent | None = None
+    data: PrimExpr | None = None
+    align: int = 0
+    offset_factor: int = 0
+    axis_separators: tuple[int, ...] = ()
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(_plain(extent) for extent in self.shape))
+        if self.strides is not None:
+            object.__setattr__(self, "strides", tuple(_plain(extent) for extent in self.strides))
+        _set_plain(self, "elem_offset")
+        object.__setattr__(self, "dtype", check_dtype(self.dtype))
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+
+@node
+class Range(Node):
+    """[start, start + extent)."""
+
+    start: Extent
+    extent: Extent
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        _set_plain(self, "start", "extent")
+
+
+@node
+class BufferRegion(Node):
+    """A box of a buffer."""
+
+    buffer: Buffer
+    region: tuple[Range, ...]
+    span: Span | None = ignored()
+
+
+@node
+class Unary(PrimExpr):
+    """neg, not, bitwise_not."""
+
+    kind: str
+    a: PrimExpr
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """That of the operand."""
+        return self.a.dtype
+
+
+@node
+class Binary(PrimExpr):
+    """Arithmetic, comparison, logic and bits on two operands of one dtype (kinds in BINARY_KINDS)."""
+
+    kind: str
+    a: PrimExpr
+    b: PrimExpr
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """That of the operands; bool (with their lanes) for comparisons."""
+        dtype = self.a.dtype
+        if self.kind in COMPARISONS:
+            return with_lanes("bool", int(dtype.rpartition("x")[2])) if "x" in dtype else "bool"
+        return dtype
+
+
+@node
+class Cast(PrimExpr):
+    """A value converted to another dtype (C semantics; float to integer truncates)."""
+
+    dtype: str
+    value: PrimExpr
+    span: Span | None = ignored()
+
+
+@node
+class Select(PrimExpr):
+    """One of two values, both evaluated."""
+
+    condition: PrimExpr
+    true_value: PrimExpr
+    false_value: PrimExpr
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """That of the values."""
+        return self.true_value.dtype
+
+
+@node
+class BufferLoad(PrimExpr):
+    """buffer[indices]; a Ramp as last index makes a vector."""
+
+    buffer: Buffer
+    indices: tuple[PrimExpr, ...]
+    predicate: PrimExpr | None = None
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """The buffer's dtype, with the lanes of the last index."""
+        if not self.indices or "x" not in self.indices[-1].dtype:
+            return self.buffer.dtype
+        return with_lanes(self.buffer.dtype, int(self.indices[-1].dtype.rpartition("x")[2]))
+
+
+@node
+class Ramp(PrimExpr):
+    """The vector base, base + stride, ..."""
+
+    base: PrimExpr
+    stride: PrimExpr
+    lanes: int
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """The vector type."""
+        return with_lanes(self.base.dtype, self.lanes)
+
+
+@node
+class Broadcast(PrimExpr):
+    """A scalar repeated in every lane."""
+
+    value: PrimExpr
+    lanes: int
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """The vector type."""
+        return with_lanes(self.value.dtype, self.lanes)
+
+
+@node
+class Shuffle(PrimExpr):
+    """Lanes picked from the concatenation of vectors."""
+
+    vectors: tuple[PrimExpr, ...]
+    indices: tuple[PrimExpr, ...]
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """The vector type of the picked lanes."""
+        return with_lanes(self.vectors[0].dtype, len(self.indices))
+
+
+@node
+class Let(PrimExpr):
+    """body with var standing for value."""
+
+    visit_order: ClassVar[tuple[str, ...]] = ("value", "var", "body")
+    var: PrimVar = binder()
+    value: PrimExpr
+    body: PrimExpr
+    span: Span | None = ignored()
+
+    @property
+    def dtype(self) -> str:
+        """That of the body."""
+        return self.body.dtype
+
+
+@node
+class PrimCall(PrimExpr):
+    """A call of an intrinsic by name (`weft.ir.intrinsics` lists them) or of a function of the module (GlobalVar).
+
+    External symbols are called through the intrinsics `call_extern`, `call_pure_extern`, `call_packed` with the symbol as
+    first argument (a StringImm).
+    """
+
+    op: str | Expr
+    args: tuple[Expr, ...] = ()
+    dtype: str = "void"
+    attrs: FrozenMap = EMPTY
+    span: Span | None = ignored()
+
+
+@node
+class SeqStmt(Stmt):
+    """Statements in order."""
+
+    stmts: tuple[Stmt, ...] = ()
+    span: Span | None = ignored()
+
+
+@node
+class BufferStore(Stmt):
+    """buffer[indices] = value."""
+
+    buffer: Buffer
+    value: PrimExpr
+    indices: tuple[PrimExpr, ...]
+    predicate: PrimExpr | None = None
+    span: Span | None = ignored()
+
+
+@node
+class For(Stmt):
+    """A loop; kind is serial, parallel, vectorized, unrolled or thread_binding (`thread` names the axis)."""
+
+    visit_order: ClassVar[tuple[str, ...]] = ("start", "extent", "step", "loop_var", "body")
+    loop_var: PrimVar = binder()
+    start: Extent
+    extent: Extent
+    body: Stmt
+    kind: str = "serial"
+    thread: str | None = None
+    step: Extent | None = None
+    annotations: FrozenMap = EMPTY
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        _set_plain(self, "start", "extent", "step")
+
+
+@node
+class While(Stmt):
+    """Repeat while the condition holds."""
+
+    condition: PrimExpr
+    body: Stmt
+    span: Span | None = ignored()
+
+
+@node
+class IfThenElse(Stmt):
+    """A conditional statement."""
+
+    condition: PrimExpr
+    then_body: Stmt
+    else_body: Stmt | None = None
+    span: Span | None = ignored()
+
+
+@node
+class IterVar(Node):
+    """A block's iteration variable over [start, start + extent), bound to `value` (None only with no_realize).
+
+    kind is spatial, reduce, scan or opaque.
+    """
+
+    visit_order: ClassVar[tuple[str, ...]] = ("start", "extent", "value", "var")
+    var: PrimVar = binder()
+    start: Extent
+    extent: Extent
+    kind: str
+    value: PrimExpr | None = None
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        _set_plain(self, "start", "extent")
+
+
+@node
+class MatchBufferRegion(Node):
+    """A buffer that stands for a region of another one inside a block."""
+
+    visit_order: ClassVar[tuple[str, ...]] = ("source", "buffer")
+    buffer: Buffer = binder()
+    source: BufferRegion
+    span: Span | None = ignored()
+
+
+@node
+class Block(Stmt):
+    """A unit of computation with declared iteration space and accesses.
+
+    `reads` and `writes` None mean "as the body does" (`weft.ir.regions` derives them). `predicate` guards the instance;
+    `init` runs before the first iteration of the reduce variables.
+    """
+
+    visit_order: ClassVar[tuple[str, ...]] = (
+        "iter_vars", "predicate", "alloc_buffers", "match_buffers", "reads", "writes", "init", "body",
+    )  # fmt: skip
+    name: str
+    body: Stmt
+    iter_vars: tuple[IterVar, ...] = ()
+    predicate: PrimExpr | None = None
+    reads: tuple[BufferRegion, ...] | None = None
+    writes: tuple[BufferRegion, ...] | None = None
+    init: Stmt | None = None
+    alloc_buffers: tuple[Buffer, ...] = binder(default=())
+    match_buffers: tuple[MatchBufferRegion, ...] = ()
+    annotations: FrozenMap = EMPTY
+    span: Span | None = ignored()
+
+
+@node
+class Bind(Stmt):
+    """var = value for the rest of the enclosing sequence (immutable)."""
+
+    visit_order: ClassVar[tuple[str, ...]] = ("value", "var")
+    var: PrimVar = binder()
+    value: PrimExpr
+    span: Span | None = ignored()
+
+
+@node
+class AllocBuffer(Stmt):
+    """Memory for a buffer, alive for the rest of the enclosing sequence; contents undefined."""
+
+    buffer: Buffer = binder()
+    annotations: FrozenMap = EMPTY
+    span: Span | None = ignored()
+
+
+@node
+class DeclBuffer(Stmt):
+    """A buffer that views existing memory (`buffer.data`), for the rest of the enclosing sequence."""
+
+    buffer: Buffer = binder()
+    span: Span | None = ignored()
+
+
+@node
+class AssertStmt(Stmt):
+    """Stop with an error of the given kind unless the condition holds."""
+
+    condition: PrimExpr
+    message: str
+    kind: str = "AssertionError"
+    span: Span | None = ignored()
+
+
+@node
+class AttrStmt(Stmt):
+    """An attribute about a node that holds inside the body."""
+
+    node: object
+    key: str
+    value: object
+    body: Stmt
+    span: Span | None = ignored()
+
+
+@node
+class Evaluate(Stmt):
+    """An expression for its effect."""
+
+    value: Expr
+    span: Span | None = ignored()
+
+
+@node
+class Break(Stmt):
+    """Leave the innermost loop."""
+
+    span: Span | None = ignored()
+
+
+@node
+class Continue(Stmt):
+    """Go to the next iteration of the innermost loop."""
+
+    span: Span | None = ignored()
+
+
+@node
+class Return(Stmt):
+    """Leave the function, with a scalar result if any."""
+
+    value: PrimExpr | None = None
+    span: Span | None = ignored()
+
+
+@node
+class PrimFunc(Expr):
+    """A tensor-level function; buffers are parameters, outputs among them are written in place."""
+
+    params: tuple[Buffer | PrimVar, ...] = binder()
+    body: Stmt
+    ret_type: Type | None = None
+    private: bool = False
+    attrs: FrozenMap = EMPTY
+    name: str = ignored(default="main")
+    span: Span | None = ignored()
+
+    def with_attr(self, key: str, value: object) -> PrimFunc:
+        """A copy with one attribute set."""
+        return replace(self, attrs=self.attrs.set(key, value))
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Compile on first use (cached) and run on arrays."""
+        return provider("call")(self, *args, **options)
+

@@ -1,0 +1,126 @@
+"""Types of graph-level values.
+
+    type ::= Tensor(shape, dtype)      shape ::= (dim, ...) | Var of shape type | unknown (ndim may be known)
+           | Shape(dims | ndim)        a tuple of sizes
+           | Prim(dtype)               one scalar
+           | Tuple(types)  | Func(params, ret, pure)  | String | Any
+
+A dimension (`Dim`) is an int or a `DimExpr` over named symbols. -1 stands for an unknown rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.errors import Span
+from weft.ir.dim import Dim
+from weft.ir.dtype import check_dtype
+from weft.ir.node import Node, ignored, node
+
+if TYPE_CHECKING:
+    from weft.ir.graph import Var
+
+__all__ = ["AnyType", "FuncType", "PrimType", "ShapeType", "StringType", "TensorType", "TupleType", "Type", "VDevice"]
+
+
+class Type(Node):
+    """The base of all types."""
+
+    __slots__ = ()
+
+
+@node
+class AnyType(Type):
+    """Any value at all."""
+
+    span: Span | None = ignored()
+
+
+@node
+class StringType(Type):
+    """A string."""
+
+    span: Span | None = ignored()
+
+
+@node
+class PrimType(Type):
+    """One scalar of the given dtype."""
+
+    dtype: str
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+
+@node
+class VDevice(Node):
+    """A virtual device: a target (its string or dictionary form), an index and a memory scope."""
+
+    target: object
+    index: int = 0
+    scope: str = "global"
+    span: Span | None = ignored()
+
+
+@node
+class ShapeType(Type):
+    """A tuple of sizes: known dimensions, or only their number (`ndim`, -1 when unknown)."""
+
+    dims: tuple[Dim, ...] | None = None
+    ndim: int = -1
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        if self.dims is not None:
+            object.__setattr__(self, "dims", tuple(self.dims))
+            object.__setattr__(self, "ndim", len(self.dims))
+
+
+@node
+class TensorType(Type):
+    """A tensor: shape (dimensions, a shape variable, or unknown), dtype (None when unknown), rank, device.
+
+    >>> TensorType((2, 3), "float32").ndim
+    2
+    """
+
+    shape: tuple[Dim, ...] | Var | None = None
+    dtype: str | None = None
+    ndim: int = -1
+    vdevice: VDevice | str | None = None
+    span: Span | None = ignored()
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", check_dtype(self.dtype))
+        if isinstance(self.shape, (tuple, list)):
+            object.__setattr__(self, "shape", tuple(self.shape))
+            object.__setattr__(self, "ndim", len(self.shape))
+        elif self.shape is not None and isinstance(self.shape.ty, ShapeType):
+            object.__setattr__(self, "ndim", self.shape.ty.ndim)
+
+    @property
+    def dims(self) -> tuple[Dim, ...] | None:
+        """The dimensions when they are written out, else None."""
+        return self.shape if isinstance(self.shape, tuple) else None
+
+
+@node
+class TupleType(Type):
+    """A tuple of values; no fields means "no value" (void)."""
+
+    fields: tuple[Type, ...] = ()
+    span: Span | None = ignored()
+
+
+@node
+class FuncType(Type):
+    """A function: parameter types (None for an opaque function), result type, purity."""
+
+    params: tuple[Type, ...] | None
+    ret: Type
+    pure: bool = True
+    derive: str | None = None
+    span: Span | None = ignored()

@@ -1,0 +1,240 @@
+"""Errors that a user can cause, and the source positions they point at.
+
+This module stands below every other one: it imports nothing of weft, so that the compiler folders and the
+runtime raise the same classes.
+
+Contract:
+    error   ::= code message [span] notes* [hint]
+    span    ::= (source, start, end)            offsets in characters, line and column computed on demand (1-based)
+    code    ::= "W" digits                      stable; the first digit tells the class (see each class)
+
+`str(error)` is one screen: the message, the place with a caret under the exact expression, the notes, the hint.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "ArgumentError",
+    "ArtifactError",
+    "BoundsError",
+    "DTypeError",
+    "PassError",
+    "ScheduleError",
+    "ScriptError",
+    "ShapeError",
+    "Source",
+    "Span",
+    "TargetError",
+    "VerifyError",
+    "WeftError",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A named text that spans point into (a file, a notebook cell, a string given to `weft.parse`)."""
+
+    name: str
+    text: str
+    first_line: int = 1
+    _starts: list[int] = field(default_factory=list, init=False, repr=False)
+
+    def _line_starts(self) -> list[int]:
+        if not self._starts:
+            self._starts.append(0)
+            self._starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
+        return self._starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The 1-based (line, column) of a character offset."""
+        starts = self._line_starts()
+        line = bisect.bisect_right(starts, offset) - 1
+        return line + self.first_line, offset - starts[line] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The character offset of a 1-based (line, column)."""
+        return self._line_starts()[line - self.first_line] + column - 1
+
+    def line_text(self, line: int) -> str:
+        """The text of a 1-based line, without its line break."""
+        starts = self._line_starts()
+        index = line - self.first_line
+        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
+        return self.text[starts[index] : end].rstrip("\r")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Span:
+    """A range of characters in a source; `origin` names the pass that made the node, when one did."""
+
+    source: Source
+    start: int
+    end: int
+    origin: str = ""
+
+    @property
+    def filename(self) -> str:
+        """The name of the source."""
+        return self.source.name
+
+    @property
+    def line(self) -> int:
+        """The 1-based line of the first character."""
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """The 1-based column of the first character."""
+        return self.source.position(self.start)[1]
+
+    @property
+    def end_line(self) -> int:
+        """The 1-based line of the end."""
+        return self.source.position(self.end)[0]
+
+    @property
+    def end_column(self) -> int:
+        """The 1-based column just after the last character."""
+        return self.source.position(self.end)[1]
+
+    def derived(self, origin: str) -> Span:
+        """The same place, marked as the work of the pass `origin`."""
+        return Span(self.source, self.start, self.end, origin)
+
+    def render(self) -> str:
+        """The place as text: file, line, column, the source line and a caret line under the range."""
+        line, column = self.source.position(self.start)
+        end_line, end_column = self.source.position(self.end)
+        text = self.source.line_text(line)
+        stop = end_column if end_line == line else len(text) + 1
+        width = max(1, stop - column)
+        # Tabs are kept in the padding so that the caret lines up however wide the terminal shows them.
+        padding = "".join("\t" if char == "\t" else " " for char in text[: column - 1])
+        gutter = " " * len(str(line))
+        made = f" (made by {self.origin})" if self.origin else ""
+        return (
+            f"{gutter}--> {self.filename}:{line}:{column}{made}\n"
+            f"{gutter} |\n{line} | {text}\n{gutter} | {padding}{'^' * width}"
+        )
+
+
+class WeftError(Exception):
+    """The base of every error that a user can cause.
+
+    >>> error = ShapeError("expected 4, got 5", hint="reshape first")
+    >>> error.code, error.hint
+    ('W200', 'reshape first')
+    """
+
+    default_code = "W000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        span: Span | None = None,
+        notes: Iterable[str] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.span = span
+        self.notes = tuple(notes)
+        self.hint = hint
+
+    def at(self, span: Span | None) -> WeftError:
+        """Give the error a place if it has none yet; returns itself for `raise error.at(span)`."""
+        if self.span is None:
+            self.span = span
+        return self
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.message}"]
+        if self.span is not None:
+            lines.append(self.span.render())
+        lines.extend(f"note: {note}" for note in self.notes)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The error as JSON-like data with code, message, file, line, column, end_line, end_column, notes, hint."""
+        span = self.span
+        return {
+            "code": self.code,
+            "message": self.message,
+            "file": span.filename if span else None,
+            "line": span.line if span else None,
+            "column": span.column if span else None,
+            "end_line": span.end_line if span else None,
+            "end_column": span.end_column if span else None,
+            "notes": list(self.notes),
+            "hint": self.hint,
+        }
+
+
+class ScriptError(WeftError):
+    """Reading a script failed (W100-W199)."""
+
+    default_code = "W100"
+
+
+class ShapeError(WeftError):
+    """A shape claim is refuted, when deduced or by a run-time check (W200-W299)."""
+
+    default_code = "W200"
+
+
+class DTypeError(WeftError):
+    """Data types do not fit (W300-W399)."""
+
+    default_code = "W300"
+
+
+class VerifyError(WeftError):
+    """A module is not well formed (W400-W499)."""
+
+    default_code = "W400"
+
+
+class PassError(WeftError):
+    """A pass, pipeline or option is wrong (W500-W599)."""
+
+    default_code = "W500"
+
+
+class ScheduleError(WeftError):
+    """A schedule primitive does not apply (W600-W699)."""
+
+    default_code = "W600"
+
+
+class TargetError(WeftError):
+    """A target is malformed or cannot do what is asked (W700-W799)."""
+
+    default_code = "W700"
+
+
+class ArtifactError(WeftError):
+    """An artifact or executable file is damaged, unsupported or not serialisable (W800-W849)."""
+
+    default_code = "W800"
+
+
+class ArgumentError(WeftError):
+    """A compiled or interpreted function was called with wrong arguments (W850-W899)."""
+
+    default_code = "W850"
+
+
+class BoundsError(WeftError):
+    """An index was out of range, or a value was read before it was written (W900-W949)."""
+
+    default_code = "W900"
