@@ -16,7 +16,7 @@ demo: $(VENV)/.demo-ready
 test: $(VENV)/.test-ready
 	$(BIN)/python -m pytest -q
 
-check: $(VENV)/.test-ready
+check: $(VENV)/.check-ready
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
@@ -26,15 +26,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The stamps make a second run quick: an environment is refreshed only when the requirements change.
-$(VENV)/.demo-ready: pyproject.toml | $(BIN)/python
+$(VENV)/.demo-ready: EXTRAS = rich
+$(VENV)/.test-ready: EXTRAS = rich,test
+$(VENV)/.check-ready: EXTRAS = check
+$(VENV)/.%-ready: pyproject.toml | $(BIN)/python
 	@test -L src/weft/ir || { echo "src/weft/ir is not a link; run: git config core.symlinks true && git checkout -- src/weft"; exit 1; }
-	$(PIP) -e '.[rich]'
+	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@
-
-$(VENV)/.test-ready: pyproject.toml | $(BIN)/python
-	@test -L src/weft/ir || { echo "src/weft/ir is not a link; run: git config core.symlinks true && git checkout -- src/weft"; exit 1; }
-	$(PIP) -e '.[rich,test]'
-	@touch $@ $(VENV)/.demo-ready
 
 clean:
 	rm -rf $(VENV) build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

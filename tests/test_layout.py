@@ -69,6 +69,17 @@ def test_every_library_module_opens_with_a_docstring() -> None:
     assert silent == []
 
 
+def test_imports_run_one_way_as_the_contract_says() -> None:
+    """The contract is .importlinter; it names the import that breaks it."""
+    program = Path(sys.executable).parent / "lint-imports"
+    if not program.exists():
+        pytest.skip("import-linter comes with the test extra")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [str(program), "--no-logo", "--no-cache"]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_weft_runs_from_a_checkout_that_was_never_installed(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "weft", "--help"],
