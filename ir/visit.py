@@ -126,7 +126,7 @@ def rewrite(
         return value
 
     def rebuild(current: Node) -> Node:
-        values = {name: getattr(current, name) for name in type(current).__dataclass_fields__}  # type: ignore[attr-defined]
+        values = {name: getattr(current, name) for name, _ in fields_of(type(current))}
         changed = False
         for info in fields_of(type(current)):
             if info.role == "ignored" and not (info.name == "ty" and isinstance(current, Var)):
