@@ -21,11 +21,11 @@ proofs speak about the values at which both sides are defined.
 
 Errors are ShapeErrors: W280 division by zero, W281 over 64 bits, W282 too large, W283 bad name, W284 not a dimension,
 W285 asked for a value or an order that is not decided, W286 symbol without a value, W287 syntax, W288 text over the
-limits, W289 bad exponent or no operands.
+limits, W289 bad exponent or no operands, W290 different numbers of dimensions.
 
-Answers have three values: True (holds for all nonnegative symbol values), False (holds for none), None (it depends on the
-values, or is not known). True and False are always sound. This is the only module that imports sympy, and it does so on
-the first question that needs it; plain integers never get there.
+Answers have three values: True (holds for all nonnegative symbol values), False (holds for none), None (it depends on
+the values, or is not known). True and False are always sound. This is the only module that imports sympy, and it does
+so on the first question that needs it; plain integers never get there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from itertools import product as cartesian
 from operator import attrgetter, index
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from weft.errors import ShapeError, Source, Span
@@ -49,8 +49,12 @@ from weft.errors import ShapeError, Source, Span
 __all__ = [
     "Dim",
     "DimExpr",
+    "Facts",
     "as_dim",
+    "bounds",
     "ceildiv",
+    "counterexample",
+    "counterexample_le",
     "evaluate",
     "floordiv",
     "floormod",
@@ -58,12 +62,19 @@ __all__ = [
     "free_symbols",
     "fresh_name",
     "is_symbolic",
+    "match_dims",
     "maximum",
     "minimum",
     "operation",
     "parse_dim",
     "product",
+    "prove_equal",
+    "prove_le",
+    "prove_lt",
+    "prove_ne",
+    "prove_nonnegative",
     "same",
+    "solve_for",
     "substitute",
     "symbol",
 ]
@@ -114,7 +125,7 @@ class _Monomial:
         self.key = (-self.degree, tuple((atom.kind != "symbol", atom.text, -power) for atom, power in powers))
 
 
-_Terms: TypeAlias = "tuple[tuple[_Monomial, int], ...]"
+_Terms: TypeAlias = tuple[tuple[_Monomial, int], ...]
 
 _intern_lock = threading.Lock()
 _atoms: WeakValueDictionary[tuple[Any, ...], _Atom] = WeakValueDictionary()
@@ -204,6 +215,7 @@ class DimExpr:
         raise _error(
             "W285",
             f"the order of {self} and {other} depends on the values of its symbols",
+            "prove_le(a, b) and prove_lt(a, b) answer True, False or None",
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_order
@@ -396,7 +408,7 @@ def _divide_monomials(left: _Monomial, right: _Monomial) -> _Monomial | None:
 
 def _power(base: Dim, exponent: int) -> Dim:
     exponent = index(exponent) if hasattr(exponent, "__index__") and not isinstance(exponent, DimExpr) else -1
-    if exponent < 0 or exponent > MAX_DEGREE and isinstance(base, DimExpr):
+    if exponent < 0 or (exponent > MAX_DEGREE and isinstance(base, DimExpr)):
         raise _error("W289", f"the exponent of {base} must be a constant from 0 to {MAX_DEGREE}")
     if not isinstance(base, DimExpr):
         if abs(base) > 1 and exponent * (abs(base).bit_length() - 1) > 63:
@@ -477,7 +489,7 @@ def _scaled_down(terms: Mapping[_Monomial, int], divisor: int) -> Dim:
 def _floordiv_constant(a: Dim, k: int) -> Dim:
     """a // k for k > 0: whole multiples of k leave the division, the rest starts with a positive coefficient."""
     if not isinstance(a, DimExpr) or k == 1:
-        return a // k
+        return a if k == 1 else a // k
     whole: dict[_Monomial, int] = {}
     rest: dict[_Monomial, int] = {}
     for monomial, coefficient in a.terms:
@@ -521,7 +533,7 @@ def _merge_nested_division(numerator: DimExpr, k: int) -> Dim | None:
 def _floormod_constant(a: Dim, k: int) -> Dim:
     """a % k for k > 0, with coefficients of least absolute value."""
     if not isinstance(a, DimExpr) or k == 1:
-        return a % k
+        return 0 if k == 1 else a % k
     rest: dict[_Monomial, int] = {}
     for monomial, coefficient in a.terms:
         remainder = coefficient % k
@@ -530,7 +542,7 @@ def _floormod_constant(a: Dim, k: int) -> Dim:
     if not isinstance(value, DimExpr):
         return value
     for monomial, coefficient in value.terms:
-        atom = monomial.powers[0][0] if monomial.degree == 1 else None
+        atom = _only_atom(monomial)
         if atom is not None and atom.kind == "mod" and isinstance(atom.arguments[1], int):
             if coefficient * atom.arguments[1] % k == 0:
                 return _floormod_constant(value + coefficient * (atom.arguments[0] - _of_atom(atom)), k)
@@ -617,7 +629,8 @@ def _cancel(a: Dim, b: DimExpr, positive: bool) -> tuple[Dim, Dim] | None:
     factor = _common_factor(a, b)
     if factor != 1:
         numerator, denominator = _divide_exactly(a, factor), _divide_exactly(b, factor)
-        assert numerator is not None and denominator is not None
+        assert numerator is not None
+        assert denominator is not None
         return numerator, denominator
     number = math.gcd(_content(_terms(a), 0), *(coefficient for _, coefficient in b.terms))
     if positive and number > 1:
@@ -636,7 +649,8 @@ def _floormod_symbolic(a: Dim, b: DimExpr) -> Dim:
     factor = _common_factor(rest, b)
     if factor != 1:
         numerator, denominator = _divide_exactly(rest, factor), _divide_exactly(b, factor)
-        assert numerator is not None and denominator is not None
+        assert numerator is not None
+        assert denominator is not None
         return factor * floormod(numerator, denominator)
     if _interval(rest)[0] >= 0 and _interval(b - rest)[0] > 0:
         return rest
@@ -690,12 +704,16 @@ def _argument_key(value: Dim) -> tuple[bool, str]:
     return isinstance(value, int), format_dim(value)
 
 
+def _only_atom(monomial: _Monomial) -> _Atom | None:
+    return monomial.powers[0][0] if monomial.degree == 1 else None
+
+
 def _single_atom(value: Dim) -> _Atom | None:
     """The atom that the dimension consists of, if it is just one."""
-    if isinstance(value, DimExpr) and len(value.terms) == 1:
-        monomial, coefficient = value.terms[0]
-        if coefficient == 1 and monomial.degree == 1:
-            return monomial.powers[0][0]
+    if isinstance(value, DimExpr):
+        (monomial, coefficient), *others = value.terms
+        if coefficient == 1 and not others:
+            return _only_atom(monomial)
     return None
 
 
@@ -890,7 +908,7 @@ def _atom_text(kind: str, arguments: tuple[Any, ...]) -> str:
     else:
         left_text = str(left) if left >= 0 else f"({left})"
     atom = _single_atom(right)
-    plain = isinstance(right, int) or atom is not None and atom.kind not in _OPERATOR_TEXT
+    plain = isinstance(right, int) or (atom is not None and atom.kind not in _OPERATOR_TEXT)
     return f"{left_text} {_OPERATOR_TEXT[kind]} {format_dim(right) if plain else f'({format_dim(right)})'}"
 
 
@@ -1017,7 +1035,8 @@ def _parser() -> Any:
         "call": call,
     }
     # Built while parsing, without a tree: no recursion over the depth of the text.
-    return Lark(_GRAMMAR, parser="lalr", transformer=type("_Builder", (Transformer,), members)(), maybe_placeholders=False)
+    builder = type("_Builder", (Transformer,), members)()
+    return Lark(_GRAMMAR, parser="lalr", transformer=builder, maybe_placeholders=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1116,3 +1135,935 @@ def _remainder_interval(a: _Interval, b: _Interval) -> _Interval:
         return _UNKNOWN
     top = _plus(max(b[1], 1), -1)
     return 0, min(top, a[1]) if a[0] >= 0 else top
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Normal form for proofs: no remainders, no maxima, every residue reduced
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _normal(d: Dim) -> Dim:
+    """The dimension without ``%`` and ``max``, and with one spelling for divisions that differ by whole multiples.
+
+    Canonical form keeps what a reader wants to see (``n % 4``, ``(n + 1) // 2``); here ``a % b`` is
+    ``a - b * (a // b)``, so that identities between the two become equal polynomials.
+    """
+    if not isinstance(d, DimExpr):
+        return d
+    if d._normal is None:
+        result = _map_atoms(d, _normal_atom)
+        if isinstance(result, DimExpr):
+            result._normal = result
+        d._normal = result
+    return d._normal
+
+
+def _normal_atom(atom: _Atom) -> Dim:
+    if atom.kind == "symbol":
+        return _of_atom(atom)
+    arguments = [_normal(argument) for argument in atom.arguments]
+    if atom.kind == "floordiv":
+        return _normal_division(arguments[0], arguments[1])
+    if atom.kind == "mod":
+        return arguments[0] - arguments[1] * _normal_division(arguments[0], arguments[1])
+    if atom.kind == "min":
+        return _normal_minimum(arguments)
+    return -_normal_minimum([-argument for argument in arguments])
+
+
+def _normal_division(a: Dim, b: Dim) -> Dim:
+    if isinstance(b, DimExpr):
+        quotient = _single_atom(floordiv(a, b))
+        return floordiv(a, b) if quotient is None else _of_atom(quotient)
+    if not isinstance(a, DimExpr) or b <= 1:
+        return floordiv(a, b)
+    rest = {monomial: coefficient % b for monomial, coefficient in a.terms}
+    whole = _expression({monomial: coefficient // b for monomial, coefficient in a.terms})
+    numerator = _expression(rest)
+    if not isinstance(numerator, DimExpr):
+        return whole
+    divisor = _content(rest, b)
+    if divisor > 1:
+        return whole + _normal_division(_scaled_down(rest, divisor), b // divisor)
+    # Of the two spellings floor(a / b) and -floor((b - 1 - a) / b), take the one with the smaller residues.
+    opposite = {monomial: (b - 1 if monomial is _ONE else 0) - rest.get(monomial, 0) for monomial in (*rest, _ONE)}
+    opposite = {monomial: coefficient % b for monomial, coefficient in opposite.items()}
+    if _residues(opposite) < _residues(rest):
+        raised = _expression({m: (opposite[m] + rest.get(m, 0) - (b - 1 if m is _ONE else 0)) // b for m in opposite})
+        return whole + raised - _normal_division(_expression(opposite), b)
+    merged = _merge_nested_division(numerator, b)
+    if merged is not None:
+        return whole + _normal(merged)
+    low, high = _interval(numerator)
+    if not math.isinf(low) and not math.isinf(high) and low // b == high // b:
+        return whole + int(low // b)
+    return whole + _of_atom(_atom("floordiv", numerator, b))
+
+
+def _residues(terms: Mapping[_Monomial, int]) -> list[int]:
+    ordered = sorted((monomial for monomial in terms if monomial is not _ONE), key=_term_key)
+    return [terms[monomial] for monomial in ordered] + [terms.get(_ONE, 0)]
+
+
+def _normal_minimum(arguments: list[Dim]) -> Dim:
+    """min with what its arguments share (an offset, a factor) taken out."""
+    tables = [_terms(argument) for argument in arguments]
+    shared = {m: min(table.get(m, 0) for table in tables) for table in tables for m in table}
+    offset = _expression(shared)
+    moved = [argument - offset for argument in arguments]
+    factor = math.gcd(*(coefficient for argument in moved for coefficient in _terms(argument).values()))
+    if factor == 0:
+        return offset
+    return offset + factor * minimum(*(_scaled_down(_terms(argument), factor) for argument in moved))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Facts
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """An immutable set of learnt equalities and bounds, under which the prove functions answer.
+
+    >>> n, m = symbol("n"), symbol("m")
+    >>> prove_equal(n // 2, m, Facts().assume_equal(n, 2 * m))
+    True
+    """
+
+    equalities: tuple[tuple[Dim, Dim], ...] = ()
+    orders: tuple[tuple[Dim, Dim], ...] = ()
+
+    def assume_equal(self, a: Dim, b: Dim) -> Facts:
+        """These facts and ``a == b``."""
+        return self if same(a, b) else Facts((*self.equalities, (as_dim(a), as_dim(b))), self.orders)
+
+    def assume_le(self, a: Dim, b: Dim) -> Facts:
+        """These facts and ``a <= b``."""
+        return self if same(a, b) else Facts(self.equalities, (*self.orders, (as_dim(a), as_dim(b))))
+
+    def assume_bounds(self, name: str, low: int | None = None, high: int | None = None) -> Facts:
+        """These facts and ``low <= name <= high``; None leaves a side open."""
+        facts = self if low is None else self.assume_le(low, symbol(name))
+        return facts if high is None else facts.assume_le(symbol(name), high)
+
+    def simplify(self, d: Dim) -> Dim:
+        """The dimension after the equalities that define a symbol by others (``n == 2 * m``)."""
+        for name, value in self._definitions:
+            d = substitute(d, {name: value})
+        return d
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether these symbol values satisfy every fact (and give each a value)."""
+        try:
+            return all(evaluate(a, values) == evaluate(b, values) for a, b in self.equalities) and all(
+                evaluate(a, values) <= evaluate(b, values) for a, b in self.orders
+            )
+        except ShapeError as error:
+            if error.code != "W280":
+                raise
+            return False
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The symbols that the facts speak about."""
+        dims = [side for pair in (*self.equalities, *self.orders) for side in pair]
+        return frozenset().union(*(d.names for d in dims if isinstance(d, DimExpr)))
+
+    @cached_property
+    def contradictory(self) -> bool:
+        """Whether the facts are proved to exclude each other (False may mean: not found)."""
+        return _nonnegative_linearly(-1, self._world.assumptions)
+
+    @cached_property
+    def _definitions(self) -> tuple[tuple[str, Dim], ...]:
+        found: list[tuple[str, Dim]] = []
+        for a, b in self.equalities:
+            difference = a - b
+            for name, value in found:
+                difference = substitute(difference, {name: value})
+            definition = _definition_in(difference)
+            if definition is not None:
+                found.append(definition)
+        return tuple(found)
+
+    @cached_property
+    def _world(self) -> _World:
+        return _world_of(self)
+
+
+_NO_FACTS = Facts()
+
+
+@dataclass(frozen=True)
+class _World:
+    """Facts in solved form: symbols rewritten step by step over new parameters, and what is left as ``d >= 0``.
+
+    A step may map a name to an expression over the same name (``n`` to ``4 * n + 1``): after it the name stands for the
+    new, nonnegative parameter.
+    """
+
+    steps: tuple[Mapping[str, Dim], ...]
+    assumptions: tuple[Dim, ...]
+
+    def translate(self, d: Dim) -> Dim:
+        for step in self.steps:
+            d = substitute(d, step)
+        return d
+
+
+def _world_of(facts: Facts) -> _World:
+    steps: list[Mapping[str, Dim]] = []
+    zeros: list[Dim] = [a - b for a, b in facts.equalities]
+    positives: list[Dim] = [b - a for a, b in facts.orders]
+    for _ in range(64):
+        step = _next_step(zeros, positives)
+        if step is None:
+            break
+        steps.append(step)
+        zeros = [substitute(zero, step) for zero in zeros]
+        positives = [substitute(positive, step) for positive in positives]
+        positives.extend(value for name, value in step.items() if _interval(value)[0] < 0)
+    rest = [side for zero in zeros if zero != 0 for side in (zero, -zero)] + positives
+    kept = [d for d in map(_normal, rest) if _interval(d)[0] < 0]
+    return _World(tuple(steps), tuple(dict.fromkeys(kept)))
+
+
+def _next_step(zeros: list[Dim], positives: list[Dim]) -> dict[str, Dim] | None:
+    for zero in zeros:
+        definition = _definition_in(zero)
+        if definition is not None:
+            return dict([definition])
+        step = _ratio_step(zero) or _residue_step(zero)
+        if step is not None:
+            return step
+    for positive in positives:
+        least = _least_value(positive)
+        if least is not None:
+            return {least[0]: symbol(least[0]) + least[1]}
+    return None
+
+
+def _least_value(positive: Dim) -> tuple[str, int] | None:
+    """(name, least) where ``positive >= 0`` says ``name >= least > 0`` and nothing else."""
+    if isinstance(positive, DimExpr) and len(positive.terms) == 2:
+        (monomial, coefficient), (last, constant) = positive.terms
+        if last is _ONE and monomial.degree == 1 and monomial.powers[0][0].kind == "symbol":
+            if coefficient > 0 and constant < 0:
+                return monomial.powers[0][0].arguments[0], -(constant // coefficient)
+    return None
+
+
+def _definition_in(zero: Dim) -> tuple[str, Dim] | None:
+    """(name, value) that ``zero == 0`` says, where a symbol stands alone with coefficient 1 or -1."""
+    if not isinstance(zero, DimExpr):
+        return None
+    candidates: list[tuple[bool, str, Dim]] = []
+    for monomial, coefficient in zero.terms:
+        if monomial.degree == 1 and abs(coefficient) == 1 and monomial.powers[0][0].kind == "symbol":
+            name = monomial.powers[0][0].arguments[0]
+            rest = zero - coefficient * symbol(name)
+            if name not in free_symbols(rest):
+                value = -coefficient * rest
+                candidates.append((_interval(value)[0] < 0, name, value))
+    if not candidates:
+        return None
+    _, name, value = min(candidates, key=lambda candidate: candidate[:2])
+    return name, value
+
+
+def _ratio_step(zero: Dim) -> dict[str, Dim] | None:
+    """The step for ``a * x == b * y``: x and y in terms of one parameter."""
+    if not isinstance(zero, DimExpr) or len(zero.terms) != 2:
+        return None
+    (first, one), (second, other) = zero.terms
+    if first.degree != 1 or second.degree != 1 or (one < 0) == (other < 0):
+        return None
+    atoms = first.powers[0][0], second.powers[0][0]
+    if atoms[0].kind != "symbol" or atoms[1].kind != "symbol":
+        return None
+    divisor = math.gcd(one, other)
+    parameter = _of_atom(atoms[0])
+    return {
+        atoms[0].arguments[0]: abs(other) // divisor * parameter,
+        atoms[1].arguments[0]: abs(one) // divisor * parameter,
+    }
+
+
+def _residue_step(zero: Dim) -> dict[str, Dim] | None:
+    """The step for a fact such as ``n % 4 == 1`` that leaves one residue of its only symbol."""
+    names = free_symbols(zero)
+    period = _period(_normal(zero), names[0]) if len(names) == 1 else 1
+    if not 1 < period <= 256:
+        return None
+    possible: list[Dim] = []
+    for residue in range(period):
+        image = period * symbol(names[0]) + residue
+        value = _normal(substitute(zero, {names[0]: image}))
+        if isinstance(value, DimExpr):
+            return None
+        if value == 0:
+            possible.append(image)
+    return {names[0]: possible[0]} if len(possible) == 1 else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Linear reasoning: Fourier-Motzkin elimination, each monomial a variable
+# ---------------------------------------------------------------------------------------------------------------------
+
+_MAX_ROWS = 160
+_MAX_MONOMIALS = 24
+
+_Row: TypeAlias = "dict[_Monomial, int]"
+
+
+def _known_bounds(assumptions: Iterable[Dim]) -> dict[str, _Interval]:
+    """Bounds of the symbols that follow from the assumptions one at a time."""
+    known: dict[str, _Interval] = {}
+    linear = [d for d in assumptions if isinstance(d, DimExpr) and d.terms[0][0].degree == 1]
+    for _ in range(min(len(linear), 4)):  # one fact may bound what the next one speaks about
+        for assumption in linear:
+            for monomial, coefficient in assumption.terms:
+                atom = _only_atom(monomial)
+                if atom is not None and atom.kind == "symbol":
+                    _tighten(known, atom.arguments[0], coefficient, assumption - _expression({monomial: coefficient}))
+    return known
+
+
+def _tighten(known: dict[str, _Interval], name: str, coefficient: int, rest: Dim) -> None:
+    """Uses coefficient * name + rest >= 0."""
+    most = _interval(rest, known)[1]
+    low, high = known.get(name, _NATURAL)
+    if math.isinf(most):
+        return
+    if coefficient < 0:
+        high = min(high, most // -coefficient)
+    else:
+        low = max(low, -(most // coefficient))
+    if low <= high:  # otherwise the facts exclude each other, which elimination finds
+        known[name] = low, high
+
+
+def _nonnegative_linearly(goal: Dim, assumptions: tuple[Dim, ...]) -> bool:
+    """Whether goal >= 0 follows linearly from the assumptions and from what its atoms mean; True is a proof."""
+    known = _known_bounds(assumptions)
+    if _interval(goal, known)[0] >= 0:
+        return True
+    if not isinstance(goal, DimExpr) and not assumptions:
+        return False
+    facts = [*assumptions, *_raised_assumptions(goal, assumptions)]
+    rows = [-goal - 1, *facts, *_axioms([goal, *facts], known)]
+    return _infeasible([_terms(row) for row in rows])
+
+
+def _raised_assumptions(goal: Dim, assumptions: tuple[Dim, ...]) -> Iterator[Dim]:
+    """Assumptions times the symbols of the goal's products: from n <= m follows n * k <= m * k."""
+    if isinstance(goal, DimExpr) and goal.terms[0][0].degree == 2:
+        atoms = {atom: None for monomial, _ in goal.terms if monomial.degree == 2 for atom, _ in monomial.powers}
+        factors = [_of_atom(atom) for atom in atoms if atom.kind == "symbol"][:3]
+        for assumption in assumptions[:4]:
+            if isinstance(assumption, DimExpr) and assumption.terms[0][0].degree == 1:
+                yield from (assumption * factor for factor in factors)
+
+
+def _axioms(dims: Iterable[Dim], known: Mapping[str, _Interval]) -> Iterator[Dim]:
+    """Dimensions that are nonnegative because of what the monomials mean."""
+    queue = list(dict.fromkeys(monomial for d in dims for monomial in _terms(d) if monomial is not _ONE))
+    limit = 1 + max((monomial.degree for monomial in queue), default=0)
+    seen = set(queue)
+    used: set[tuple[_Atom, Dim]] = set()
+    for monomial in queue:  # grows while it is walked
+        variable = _expression({monomial: 1})
+        low, high = _monomial_interval(monomial, known)
+        if not math.isinf(low):
+            yield variable - int(low)
+        if not math.isinf(high):
+            yield int(high) - variable
+        for atom, power in monomial.powers:
+            cofactor = _expression({_divide_monomials(monomial, _monomial(((atom, 1),))) or _ONE: 1})
+            if power > 1 and _interval(_divide_exactly(cofactor, _of_atom(atom)) or 0, known)[0] >= 0:
+                yield variable - cofactor  # x * x >= x for every integer
+            if atom.kind == "symbol" or _interval(cofactor, known)[0] < 0:
+                continue
+            factors = [factor for factor in dict.fromkeys((1, cofactor)) if (atom, factor) not in used]
+            used.update((atom, factor) for factor in factors)
+            for row in [factor * axiom for factor in factors for axiom in _atom_axioms(atom, known)]:
+                new = [m for m in _terms(row) if m is not _ONE and m not in seen]
+                if all(m.degree <= limit for m in new) and len(queue) + len(new) <= _MAX_MONOMIALS:
+                    queue.extend(new)
+                    seen.update(new)
+                    yield row
+
+
+def _atom_axioms(atom: _Atom, known: Mapping[str, _Interval]) -> Iterator[Dim]:
+    value = _of_atom(atom)
+    if atom.kind == "min":
+        yield from (argument - value for argument in atom.arguments)
+    elif atom.kind == "floordiv":
+        dividend, divisor = atom.arguments
+        if _interval(divisor, known)[0] >= 0:  # not zero, as the division has a value
+            yield dividend - divisor * value
+            yield divisor * value + divisor - 1 - dividend
+            if isinstance(divisor, DimExpr):
+                yield divisor - 1
+                if _interval(value, known)[0] >= 0:
+                    yield divisor * value - value
+
+
+def _infeasible(rows: list[_Row]) -> bool:
+    """Whether no integers satisfy all rows >= 0 (False: not shown)."""
+    table: dict[tuple[tuple[_Monomial, int], ...], int] = {}
+    for row in rows:
+        if not _add_row(table, row):
+            return True
+    while table:
+        counts: dict[_Monomial, list[int]] = {}
+        for key in table:
+            for monomial, coefficient in key:
+                counts.setdefault(monomial, [0, 0])[coefficient > 0] += 1
+        victim = min(counts, key=lambda m: (counts[m][0] * counts[m][1] - sum(counts[m]), m.key))
+        if len(table) + counts[victim][0] * counts[victim][1] > _MAX_ROWS:
+            return False
+        table_or_none = _eliminate(table, victim)
+        if table_or_none is None:
+            return True
+        table = table_or_none
+    return False
+
+
+def _add_row(table: dict[tuple[tuple[_Monomial, int], ...], int], row: _Row) -> bool:
+    """Adds a row, divided by its content; False when it is a constant below zero."""
+    constant = row.pop(_ONE, 0)
+    items = [(monomial, coefficient) for monomial, coefficient in row.items() if coefficient]
+    if not items:
+        return constant >= 0
+    divisor = math.gcd(*(coefficient for _, coefficient in items))
+    key = tuple(sorted(((m, coefficient // divisor) for m, coefficient in items), key=lambda item: id(item[0])))
+    constant //= divisor
+    table[key] = min(constant, table.get(key, constant))
+    return True
+
+
+def _eliminate(
+    table: dict[tuple[tuple[_Monomial, int], ...], int], victim: _Monomial
+) -> dict[tuple[tuple[_Monomial, int], ...], int] | None:
+    """The rows without one monomial; None when they contradict each other."""
+    result: dict[tuple[tuple[_Monomial, int], ...], int] = {}
+    below: list[tuple[_Row, int]] = []
+    above: list[tuple[_Row, int]] = []
+    for key, constant in table.items():
+        row = dict(key)
+        coefficient = row.pop(victim, 0)
+        if coefficient == 0:
+            result[key] = constant
+            continue
+        row[_ONE] = constant
+        (below if coefficient > 0 else above).append((row, abs(coefficient)))
+    for low, one in below:
+        for high, other in above:
+            row = {m: low.get(m, 0) * other + high.get(m, 0) * one for m in (*low, *high)}
+            if not _add_row(result, row):
+                return None
+    return result
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Proofs
+# ---------------------------------------------------------------------------------------------------------------------
+
+_Case: TypeAlias = "tuple[Dim, tuple[Dim, ...]]"
+_MAX_CASES = 200
+_MAX_PERIOD = 64
+_MAX_SPLITS = 4
+
+
+class _Fuel:
+    """How many more cases one question may look at."""
+
+    def __init__(self) -> None:
+        self.left = _MAX_CASES
+
+    def burn(self, cases: int) -> bool:
+        self.left -= cases
+        return self.left >= 0
+
+
+def _proved_zero(d: Dim, assumptions: tuple[Dim, ...]) -> bool:
+    return d == 0 or (
+        bool(assumptions) and _nonnegative_linearly(d, assumptions) and _nonnegative_linearly(-d, assumptions)
+    )
+
+
+def _proved_nonzero(d: Dim, assumptions: tuple[Dim, ...]) -> bool:
+    if isinstance(d, DimExpr):
+        divisor = _content(_terms(d), 0)
+        if _terms(d).get(_ONE, 0) % divisor:
+            return True
+    elif d != 0:
+        return True
+    return _nonnegative_linearly(d - 1, assumptions) or _nonnegative_linearly(-d - 1, assumptions)
+
+
+_Claim: TypeAlias = Callable[[Dim, "tuple[Dim, ...]"], bool]
+
+
+def _proved(claim: _Claim, d: Dim, assumptions: tuple[Dim, ...], fuel: _Fuel, splits: int = _MAX_SPLITS) -> bool:
+    """Whether the claim holds, directly or in each of a complete set of cases."""
+    d = _normal(d)
+    if claim(d, assumptions):
+        return True
+    if splits == 0 or not isinstance(d, DimExpr):
+        return False
+    cases = _cases(d, assumptions)
+    if cases is None or not fuel.burn(len(cases)):
+        return False
+    return all(_proved(claim, case, given, fuel, splits - 1) for case, given in cases)
+
+
+def _cases(d: DimExpr, assumptions: tuple[Dim, ...]) -> list[_Case] | None:
+    atoms = list(_all_atoms(d))
+    for atom in atoms:
+        if atom.kind == "min":
+            return [_minimum_case(d, assumptions, atom, argument) for argument in atom.arguments]
+    periods = [(_period(d, name), name) for name in sorted(d.names)]
+    periods = [item for item in periods if 1 < item[0] <= _MAX_PERIOD]
+    if periods:
+        period, name = min(periods)
+        return [_substituted(d, assumptions, {name: period * symbol(name) + residue}) for residue in range(period)]
+    names = [name for name in sorted(d.names) if _nonlinear_in(d, name)]
+    if names:
+        name = names[0]
+        return [_substituted(d, assumptions, {name: value}) for value in (0, symbol(name) + 1)]
+    return None
+
+
+def _substituted(d: Dim, assumptions: tuple[Dim, ...], values: Mapping[str, Dim]) -> _Case:
+    return substitute(d, values), tuple(_normal(substitute(assumption, values)) for assumption in assumptions)
+
+
+def _minimum_case(d: Dim, assumptions: tuple[Dim, ...], atom: _Atom, chosen: Dim) -> _Case:
+    given = [_normal(_replace_atom(assumption, atom, chosen)) for assumption in assumptions]
+    given += [_normal(other - chosen) for other in atom.arguments if other is not chosen]
+    return _replace_atom(d, atom, chosen), tuple(given)
+
+
+def _replace_atom(d: Dim, atom: _Atom, value: Dim) -> Dim:
+    def replace(candidate: _Atom) -> Dim:
+        if candidate is atom:
+            return value
+        if candidate.kind == "symbol":
+            return _of_atom(candidate)
+        return _BUILD[candidate.kind](*(_replace_atom(argument, atom, value) for argument in candidate.arguments))
+
+    return _map_atoms(d, replace)
+
+
+def _all_atoms(d: Dim) -> Iterator[_Atom]:
+    """Every atom of the dimension, inner ones first."""
+    for monomial in _terms(d):
+        for atom, _ in monomial.powers:
+            if atom.kind != "symbol":
+                for argument in atom.arguments:
+                    yield from _all_atoms(argument)
+            yield atom
+
+
+def _period(d: Dim, name: str) -> int:
+    """P such that replacing the symbol by P * symbol + r removes it from every division by a constant; 1 for none."""
+    result = 1
+    for monomial in _terms(d):
+        for atom, _ in monomial.powers:
+            if atom.kind == "floordiv" and name in atom.names and isinstance(atom.arguments[1], int):
+                result = math.lcm(result, atom.arguments[1] * _period(atom.arguments[0], name))
+            elif atom.kind != "symbol" and name in atom.names:
+                result = math.lcm(result, *(_period(argument, name) for argument in atom.arguments))
+    return result
+
+
+def _nonlinear_in(d: DimExpr, name: str) -> bool:
+    for monomial, _ in d.terms:
+        if monomial.degree > 1 or (monomial.degree == 1 and monomial.powers[0][0].kind != "symbol"):
+            if any(name in atom.names for atom, _ in monomial.powers):
+                return True
+    return False
+
+
+# Values at which a claim is tried before anyone tries to prove it.
+_UNIFORM = (1, 2, 3, 0, 4, 5, 7, 8, 16, 31, 64, 100)
+_MIXED = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1000, 4096)
+
+
+@lru_cache(maxsize=256)
+def _points(names: tuple[str, ...], count: int) -> tuple[dict[str, int], ...]:
+    points = [dict.fromkeys(names, value) for value in _UNIFORM]
+    if len(names) > 1:
+        state = 12345
+        for _ in range(count):
+            point = {}
+            for name in names:
+                state = (state * 1103515245 + 12345) % 2**31
+                point[name] = _MIXED[(state >> 12) % len(_MIXED)]
+            points.append(point)
+    else:
+        points.extend(dict.fromkeys(names, value) for value in _MIXED)
+    return tuple(points)
+
+
+def _value_at(d: Dim, assumptions: Iterable[Dim], point: Mapping[str, int]) -> int | None:
+    """The value at a point; None where it has none or an assumption fails."""
+    try:
+        if all(evaluate(assumption, point) >= 0 for assumption in assumptions):
+            return evaluate(d, point)
+    except ShapeError:
+        pass
+    return None
+
+
+def _signs(d: DimExpr, assumptions: tuple[Dim, ...]) -> set[int]:
+    names = tuple(sorted(d.names.union(*(set(free_symbols(assumption)) for assumption in assumptions))))
+    values = (_value_at(d, assumptions, point) for point in _points(names, 24))
+    return {(value > 0) - (value < 0) for value in values if value is not None}
+
+
+def _question(a: Dim, b: Dim, facts: Facts | None) -> tuple[Dim, tuple[Dim, ...]]:
+    """b - a, and what may be assumed, over the parameters of the facts."""
+    difference = as_dim(b) - as_dim(a)
+    if facts is None or not isinstance(difference, DimExpr) or not (facts.equalities or facts.orders):
+        return _normal(difference), ()
+    return _normal(facts._world.translate(difference)), facts._world.assumptions
+
+
+def _never_divisible(d: DimExpr) -> bool:
+    """Whether a polynomial is never zero because of its residues: n * n is never 4 * m + 2."""
+    if d.nesting or d.size > 64:
+        return False
+    names = sorted(d.names)
+    for modulus in (2, 3, 4, 5, 8):
+        if modulus ** len(names) <= 64:
+            points = cartesian(range(modulus), repeat=len(names))
+            if all(evaluate(d, dict(zip(names, point, strict=True))) % modulus for point in points):
+                return True
+    return False
+
+
+@lru_cache(maxsize=1 << 14)
+def _decide_zero(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
+    if not isinstance(d, DimExpr):
+        return d == 0
+    signs = _signs(d, assumptions)
+    if 0 in signs and len(signs) > 1:
+        return None
+    try:
+        if signs <= {0} and _proved(_proved_zero, d, assumptions, _Fuel()):
+            return True
+        if 0 not in signs:
+            if _proved(_proved_nonzero, d, assumptions, _Fuel()) or _never_divisible(d):
+                return False
+            if _factors_prove(_proved_nonzero, d, assumptions):
+                return False
+            if any(_factors_prove(_nonnegative_linearly, side, assumptions) for side in (d - 1, -d - 1)):
+                return False
+    except ShapeError:  # a case grew past the limits on size
+        pass
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
+    if not isinstance(d, DimExpr):
+        return d >= 0
+    signs = _signs(d, assumptions)
+    try:
+        if -1 not in signs:
+            claims = _nonnegative_linearly
+            if _proved(claims, d, assumptions, _Fuel()) or _factors_prove(claims, d, assumptions):
+                return True
+        if signs <= {-1} and _proved(_nonnegative_linearly, -d - 1, assumptions, _Fuel()):
+            return False
+    except ShapeError:
+        pass
+    return None
+
+
+def prove_equal(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:
+    """Whether a == b for all symbol values under the facts (True), for none (False), or None: it depends or is unknown.
+
+    >>> n = symbol("n")
+    >>> prove_equal((n + 1) // 2 + n // 2, n), prove_equal(2 * n, 2 * n + 1), prove_equal(n, 4)
+    (True, False, None)
+    """
+    if a is b:
+        return True
+    return _decide_zero(*_question(a, b, facts))
+
+
+def prove_ne(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:
+    """Whether a != b for all symbol values (True), for none (False), or None."""
+    equal = prove_equal(a, b, facts)
+    return None if equal is None else not equal
+
+
+def prove_le(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:
+    """Whether a <= b for all symbol values under the facts (True), for none (False), or None.
+
+    >>> n = symbol("n")
+    >>> prove_le(n // 2, n), prove_le(n + 1, n), prove_le(n, 4)
+    (True, False, None)
+    """
+    return _decide_nonnegative(*_question(a, b, facts))
+
+
+def prove_lt(a: Dim, b: Dim, facts: Facts | None = None) -> bool | None:
+    """Whether a < b for all symbol values under the facts (True), for none (False), or None."""
+    return prove_le(as_dim(a) + 1, b, facts)
+
+
+def prove_nonnegative(d: Dim, facts: Facts | None = None) -> bool | None:
+    """Whether d >= 0 for all symbol values under the facts (True), for none (False), or None."""
+    return prove_le(0, d, facts)
+
+
+def bounds(d: Dim, facts: Facts | None = None) -> tuple[int | None, int | None]:
+    """Inclusive lower and upper bounds of the dimension; None where none is known.
+
+    >>> bounds(symbol("n") % 8), bounds(symbol("n") + 1)
+    ((0, 7), (1, None))
+    """
+    if not isinstance(d, DimExpr):
+        return d, d
+    image, assumptions = _question(0, d, facts)
+    if not isinstance(image, DimExpr):
+        return image, image
+    known = _known_bounds(assumptions)
+    translated = d if facts is None else facts._world.translate(d)
+    ends = [_interval(form, known) for form in (image, translated)]
+    low, high = max(low for low, _ in ends), min(high for _, high in ends)
+    names = tuple(sorted(image.names.union(*(set(free_symbols(assumption)) for assumption in assumptions))))
+    values = [_value_at(image, assumptions, point) for point in _points(names, 24)]
+    found = [value for value in values if value is not None]
+    # An extreme value that was seen is the bound if it can be proved to be one.
+    if found and min(found) > low and _decide_nonnegative(image - min(found), assumptions):
+        low = min(found)
+    if found and max(found) < high and _decide_nonnegative(max(found) - image, assumptions):
+        high = max(found)
+    return None if math.isinf(low) else int(low), None if math.isinf(high) else int(high)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counter-examples
+# ---------------------------------------------------------------------------------------------------------------------
+
+_MAX_TRIES = 3000
+
+
+def counterexample(a: Dim, b: Dim, facts: Facts | None = None) -> dict[str, int] | None:
+    """Symbol values (small ones first) that satisfy the facts and make a != b; None when none was found.
+
+    >>> n = symbol("n")
+    >>> counterexample(n * n, n)
+    {'n': 2}
+    """
+    return _search(a, b, facts, lambda left, right: left != right)
+
+
+def counterexample_le(a: Dim, b: Dim, facts: Facts | None = None) -> dict[str, int] | None:
+    """Symbol values (small ones first) that satisfy the facts and make a > b; None when none was found."""
+    return _search(a, b, facts, lambda left, right: left > right)
+
+
+def _search(a: Dim, b: Dim, facts: Facts | None, wanted: Callable[[int, int], bool]) -> dict[str, int] | None:
+    facts = facts or _NO_FACTS
+    a, b = as_dim(a), as_dim(b)
+    if same(a, b):
+        return None
+    names = sorted({*free_symbols(a), *free_symbols(b), *facts.names})
+    images = {name: facts._world.translate(symbol(name)) for name in names}
+    parameters = tuple(sorted({name for image in images.values() for name in free_symbols(image)}))
+    for point in _candidates(parameters):
+        try:
+            values = {name: evaluate(image, point) for name, image in images.items()}
+            if min(values.values(), default=0) >= 0 and wanted(evaluate(a, values), evaluate(b, values)):
+                if facts.holds(values):
+                    return values
+        except ShapeError:  # a division by zero: not a value to show
+            continue
+    return None
+
+
+def _candidates(names: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Points to try: small positive ones, then with zeros, then larger and mixed ones."""
+    if not names:
+        yield {}
+        return
+    side = max(2, int(_MAX_TRIES ** (1 / len(names)) / 2)) if len(names) <= 10 else 1
+    side = min(side, 300)
+    if side > 1:
+        for low, ring in [(1, high) for high in range(1, side + 1)] + [(0, high) for high in range(side + 1)]:
+            for point in _ring(len(names), low, ring):
+                if low == 1 or 0 in point:
+                    yield dict(zip(names, point, strict=True))
+    yield from _points(names, 400)
+
+
+def _ring(count: int, low: int, high: int) -> Iterator[tuple[int, ...]]:
+    """The points of a cube whose largest coordinate is ``high``."""
+    for point in cartesian(range(low, high + 1), repeat=count):
+        if max(point) == high:
+            yield point
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Solving and matching
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def solve_for(expr: Dim, name: str, value: Dim) -> Dim | None:
+    """The d with ``substitute(expr, {name: d}) == value``, for an expr linear in the symbol and an exact division.
+
+    None where that is not proved, or where the solution is negative for all symbol values.
+
+    >>> solve_for(2 * symbol("n"), "n", 2 * symbol("m"))
+    m
+    """
+    parts = _linear_parts(expr, name)
+    return None if parts is None else _solve_linear(*parts, value)
+
+
+def _linear_parts(expr: Dim, name: str) -> tuple[Dim, Dim] | None:
+    """(c, r) with expr == c * name + r, neither depending on the name; None where there are none or c is 0."""
+    factor: dict[_Monomial, int] = {}
+    rest: dict[_Monomial, int] = {}
+    if not isinstance(expr, DimExpr) or name not in expr.names:
+        return None
+    for monomial, coefficient in expr.terms:
+        holders = [(atom, power) for atom, power in monomial.powers if name in atom.names]
+        if not holders:
+            rest[monomial] = coefficient
+        elif len(holders) == 1 and holders[0][1] == 1 and holders[0][0].kind == "symbol":
+            reduced = _divide_monomials(monomial, _monomial(((holders[0][0], 1),)))
+            assert reduced is not None
+            factor[reduced] = coefficient
+        else:
+            return None
+    return _expression(factor), _expression(rest)
+
+
+def _solve_linear(factor: Dim, rest: Dim, value: Dim) -> Dim | None:
+    wanted = as_dim(value) - rest
+    if prove_ne(factor, 0) is not True:
+        return None
+    solution = _divide_exactly(wanted, factor)
+    if solution is None and prove_equal(floormod(wanted, factor), 0):
+        solution = floordiv(wanted, factor)
+    return None if solution is None or prove_lt(solution, 0) else solution
+
+
+def match_dims(pattern: Sequence[Dim], values: Sequence[Dim]) -> tuple[dict[str, Dim], list[tuple[Dim, Dim]]]:
+    """Binds the pattern's symbols to values: bare symbols first, then those that a linear equation determines.
+
+    Returns the bindings, and the pairs that remain to be checked for equality (pattern side over the values' symbols,
+    value); pairs that are equal by canonical form are left out. A symbol of the pattern that nothing determines stays
+    in its pair under its own name. ShapeError W290 when the numbers of dimensions differ.
+
+    >>> n, m = symbol("n"), symbol("m")
+    >>> match_dims([n, 2 * m, n + m], [8, 6, 11])
+    ({'n': 8, 'm': 3}, [])
+    """
+    if len(pattern) != len(values):
+        raise _error("W290", f"{len(pattern)} dimensions expected, {len(values)} given")
+    bindings: dict[str, Dim] = {}
+    checks: list[tuple[Dim, Dim]] = []
+    pending: list[tuple[Dim, Dim]] = []
+    for expected, given in zip(pattern, values, strict=True):
+        atom = _single_atom(expected)
+        if atom is not None and atom.kind == "symbol" and atom.arguments[0] not in bindings:
+            bindings[atom.arguments[0]] = as_dim(given)
+        else:
+            pending.append((as_dim(expected), as_dim(given)))
+    while True:
+        solved = next((pair for pair in pending if _bind_linear(*pair, bindings, checks)), None)
+        if solved is None:
+            break
+        pending.remove(solved)
+    checks.extend((substitute(expected, bindings), given) for expected, given in pending)
+    return bindings, [(expected, given) for expected, given in checks if not same(expected, given)]
+
+
+def _bind_linear(expected: Dim, given: Dim, bindings: dict[str, Dim], checks: list[tuple[Dim, Dim]]) -> bool:
+    """Binds the one unbound symbol of ``expected``, if ``expected == given`` determines it."""
+    unbound = [name for name in free_symbols(expected) if name not in bindings]
+    parts = _linear_parts(expected, unbound[0]) if len(unbound) == 1 else None
+    if parts is None:
+        return False
+    factor, rest = (substitute(part, bindings) for part in parts)
+    solution = _solve_linear(factor, rest, given)
+    if solution is None:
+        return False
+    if prove_nonnegative(solution) is not True:
+        # A symbol is a size: that the solution is not negative is one more thing to check.
+        checks.append((factor * maximum(solution, 0) + rest, given))
+    bindings[unbound[0]] = solution
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# sympy: the last resort
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _to_sympy(d: Dim) -> Any:
+    import sympy
+
+    if not isinstance(d, DimExpr):
+        return sympy.Integer(d)
+    terms = []
+    for monomial, coefficient in d.terms:
+        terms.append(sympy.Mul(coefficient, *(_atom_to_sympy(atom) ** power for atom, power in monomial.powers)))
+    return sympy.Add(*terms)
+
+
+def _atom_to_sympy(atom: _Atom) -> Any:
+    import sympy
+
+    if atom.kind == "symbol":
+        return sympy.Symbol(atom.arguments[0], integer=True, nonnegative=True)
+    arguments = [_to_sympy(argument) for argument in atom.arguments]
+    if atom.kind == "floordiv":
+        return sympy.floor(arguments[0] / arguments[1])
+    build = {"mod": sympy.Mod, "min": sympy.Min, "max": sympy.Max}[atom.kind]
+    return build(*arguments)
+
+
+def _factors_prove(claim: _Claim, d: Dim, assumptions: tuple[Dim, ...]) -> bool:
+    """Whether the claim (nonnegative, or nonzero) holds for each factor that can spoil it."""
+    if not isinstance(d, DimExpr) or d.nesting or len(d.names) > 4 or d.size > 64:
+        return False
+    if not 2 <= d.terms[0][0].degree <= 8:
+        return False
+    constant, factors = _factor(d)
+    if claim is _nonnegative_linearly:
+        if constant < 0:
+            return False
+        factors = [(factor, power) for factor, power in factors if power % 2]
+    elif len(factors) == 1 and factors[0][1] == 1:
+        return False
+    return all(_proved(claim, factor, assumptions, _Fuel()) for factor, _ in factors)
+
+
+@lru_cache(maxsize=1 << 10)
+def _factor(d: DimExpr) -> tuple[int, list[tuple[Dim, int]]]:
+    """The constant and the irreducible factors, with their powers, of a polynomial."""
+    import sympy
+
+    symbols = {name: sympy.Symbol(name, integer=True, nonnegative=True) for name in sorted(d.names)}
+    constant, factors = cast("tuple[Any, list[Any]]", sympy.factor_list(_to_sympy(d), *symbols.values()))
+    return int(constant), [(_from_polynomial(factor, symbols), int(power)) for factor, power in factors]
+
+
+def _from_polynomial(expression: Any, symbols: Mapping[str, Any]) -> Dim:
+    import sympy
+
+    total: Dim = 0
+    for powers, coefficient in sympy.Poly(expression, *symbols.values()).terms():
+        total = total + product([int(coefficient), *(symbol(n) ** p for n, p in zip(symbols, powers, strict=True))])
+    return total
