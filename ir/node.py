@@ -4,6 +4,7 @@
     role  ::= child    compared, hashed, walked (the default)
             | binder   child that introduces the object it holds (a variable, a buffer)
             | ignored  never part of equality, hash or text (spans, name hints)
+            | derived  computed from the other fields when the node is made; no field as far as walkers are concerned
 
 A field may hold a Node, a tuple (nested tuples too) of Nodes, a FrozenMap, a dimension, or plain data. Everything that
 walks, rewrites, compares or hashes nodes reads `fields_of`. A binder that is visited only after other fields of the same
@@ -21,7 +22,7 @@ from weft.late import provider
 if TYPE_CHECKING:
     from weft.errors import Span
 
-__all__ = ["FieldInfo", "FrozenMap", "Node", "binder", "fields_of", "ignored", "node", "replace"]
+__all__ = ["FieldInfo", "FrozenMap", "Node", "binder", "derived", "fields_of", "ignored", "node", "replace"]
 
 N = TypeVar("N", bound="Node")
 
@@ -69,7 +70,12 @@ def ignored(**options: Any) -> Any:
     return field(metadata={"role": "ignored"}, **options)
 
 
-@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field, binder, ignored))
+def derived() -> Any:
+    """A field that `__post_init__` computes from the others (so that asking for it never recurses)."""
+    return field(init=False, repr=False)
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field, binder, ignored, derived))
 def node(cls: type[N]) -> type[N]:
     """Make a class a node: a frozen, slotted dataclass with identity comparison."""
     return dataclass(frozen=True, eq=False, slots=True, repr=False)(cls)
@@ -82,7 +88,7 @@ def fields_of(cls: type) -> tuple[FieldInfo, ...]:
     """The fields of a node class in the order in which they are visited."""
     found = _FIELDS.get(cls)
     if found is None:
-        infos = {f.name: FieldInfo(f.name, f.metadata.get("role", "child")) for f in fields(cls)}
+        infos = {f.name: FieldInfo(f.name, f.metadata.get("role", "child")) for f in fields(cls) if f.init}
         order = cls.visit_order or tuple(infos)
         rest = tuple(name for name in infos if name not in order)
         found = _FIELDS[cls] = tuple(infos[name] for name in (*order, *rest))

@@ -15,12 +15,12 @@ Every expression has a `dtype`; arithmetic nodes have operands of one dtype (con
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import Span
-from weft.ir.dtype import check_dtype, with_lanes
+from weft.ir.dtype import check_dtype, lanes, with_lanes
 from weft.ir.graph import Expr
-from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
+from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
 from weft.ir.types import Type
 from weft.late import provider
 
@@ -45,7 +45,7 @@ class PrimExpr(Expr):
     """The base of scalar (or vector) expressions; every subclass has `dtype`."""
 
     __slots__ = ()
-    if False:  # what type checkers may rely on
+    if TYPE_CHECKING:
         dtype: str = ""
 
 
@@ -153,6 +153,15 @@ class BufferRegion(Node):
     span: Span | None = ignored()
 
 
+def _load_dtype(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> str:
+    """The buffer's dtype, times the lanes of the last index."""
+    return with_lanes(buffer.dtype, lanes(buffer.dtype) * lanes(indices[-1].dtype)) if indices else buffer.dtype
+
+
+def _comparison_dtype(operand: str) -> str:
+    return with_lanes("bool", lanes(operand))
+
+
 @node
 class Unary(PrimExpr):
     """neg, not, bitwise_not."""
@@ -160,11 +169,10 @@ class Unary(PrimExpr):
     kind: str
     a: PrimExpr
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """That of the operand."""
-        return self.a.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
 
 
 @node
@@ -175,14 +183,10 @@ class Binary(PrimExpr):
     a: PrimExpr
     b: PrimExpr
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """That of the operands; bool (with their lanes) for comparisons."""
-        dtype = self.a.dtype
-        if self.kind in COMPARISONS:
-            return with_lanes("bool", int(dtype.rpartition("x")[2])) if "x" in dtype else "bool"
-        return dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", _comparison_dtype(self.a.dtype) if self.kind in COMPARISONS else self.a.dtype)
 
 
 @node
@@ -202,11 +206,10 @@ class Select(PrimExpr):
     true_value: PrimExpr
     false_value: PrimExpr
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """That of the values."""
-        return self.true_value.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.true_value.dtype)
 
 
 @node
@@ -217,13 +220,10 @@ class BufferLoad(PrimExpr):
     indices: tuple[PrimExpr, ...]
     predicate: PrimExpr | None = None
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """The buffer's dtype, with the lanes of the last index."""
-        if not self.indices or "x" not in self.indices[-1].dtype:
-            return self.buffer.dtype
-        return with_lanes(self.buffer.dtype, int(self.indices[-1].dtype.rpartition("x")[2]))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", _load_dtype(self.buffer, self.indices))
 
 
 @node
@@ -234,11 +234,10 @@ class Ramp(PrimExpr):
     stride: PrimExpr
     lanes: int
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """The vector type."""
-        return with_lanes(self.base.dtype, self.lanes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", with_lanes(self.base.dtype, self.lanes))
 
 
 @node
@@ -248,11 +247,10 @@ class Broadcast(PrimExpr):
     value: PrimExpr
     lanes: int
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """The vector type."""
-        return with_lanes(self.value.dtype, self.lanes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", with_lanes(self.value.dtype, self.lanes))
 
 
 @node
@@ -262,11 +260,10 @@ class Shuffle(PrimExpr):
     vectors: tuple[PrimExpr, ...]
     indices: tuple[PrimExpr, ...]
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """The vector type of the picked lanes."""
-        return with_lanes(self.vectors[0].dtype, len(self.indices))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", with_lanes(self.vectors[0].dtype, len(self.indices)))
 
 
 @node
@@ -278,11 +275,10 @@ class Let(PrimExpr):
     value: PrimExpr
     body: PrimExpr
     span: Span | None = ignored()
+    dtype: str = derived()
 
-    @property
-    def dtype(self) -> str:
-        """That of the body."""
-        return self.body.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.body.dtype)
 
 
 @node

@@ -1,0 +1,44 @@
+"""IRModule: an immutable, ordered mapping."""
+
+from __future__ import annotations
+
+import pytest
+import weft
+from weft.ir import Function, IRModule, SeqExpr, TensorType, Var
+
+
+def identity() -> Function:
+    x = Var("x", TensorType((2,), "float32"))
+    return Function((x,), SeqExpr((), x), x.ty)
+
+
+def test_changes_make_new_modules() -> None:
+    f, g = identity(), identity()
+    module = IRModule({"f": f})
+    more = module.with_function("g", g)
+    assert list(module) == ["f"]
+    assert list(more) == ["f", "g"]
+    assert more["f"] is f
+    assert list(more.without("f")) == ["g"]
+    assert module.with_function("f", f) is module
+    assert module.with_functions({"f": f}) is module
+
+
+def test_attributes_and_global_infos() -> None:
+    module = IRModule({}).with_attr("a", [1, 2]).with_global_infos({"vdevice": []})
+    assert module.attrs["a"] == (1, 2)
+    assert module.without_attr("a").attrs == {}
+    assert list(module.global_infos) == ["vdevice"]
+
+
+def test_an_unknown_function_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(weft.PassError, match="no function 'g'") as caught:
+        IRModule({"f": identity()})["g"]
+    assert caught.value.code == "W510"
+    assert caught.value.hint == "it has: f"
+
+
+def test_fresh_names_take_the_first_free_suffix() -> None:
+    module = IRModule({"f": identity(), "f_1": identity()})
+    assert module.fresh_name("g") == "g"
+    assert module.fresh_name("f") == "f_2"

@@ -1,0 +1,85 @@
+"""Walking, rewriting and substitution."""
+
+from __future__ import annotations
+
+from weft.ir import (
+    BindingBlock,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    For,
+    Function,
+    Op,
+    PrimFunc,
+    PrimVar,
+    SeqExpr,
+    ShapeExpr,
+    TensorType,
+    Var,
+    VarBinding,
+    post_order,
+    prim,
+    rewrite,
+    substitute,
+    substitute_symbols,
+    walk,
+)
+from weft.ir.dim import symbol
+
+
+def function() -> Function:
+    n = symbol("n")
+    x = Var("x", TensorType((n, 4), "float32"))
+    y = Var("y", TensorType((4 * n,), "float32"))
+    call = Call(Op("reshape"), (x, ShapeExpr((4 * n,))))
+    return Function((x,), SeqExpr((BindingBlock((VarBinding(y, call),)),), y), y.ty)
+
+
+def test_a_rewrite_that_changes_nothing_returns_the_same_object() -> None:
+    f = function()
+    assert rewrite(f, lambda node: None) is f
+    assert rewrite(f, lambda node: node, types=True) is f
+
+
+def test_a_rewrite_keeps_binder_and_uses_together() -> None:
+    f = function()
+    new = rewrite(f, lambda node: Var("z", node.ty) if isinstance(node, Var) and node.name == "y" else None)
+    binding = new.body.blocks[0].bindings[0]
+    assert binding.var.name == "z"
+    assert new.body.body is binding.var
+    assert new.params[0] is f.params[0]
+
+
+def test_symbols_are_replaced_in_types_and_in_shape_values() -> None:
+    f = substitute_symbols(function(), {"n": 3})
+    assert f.params[0].ty.shape == (3, 4)
+    binding = f.body.blocks[0].bindings[0]
+    assert binding.value.args[1].dims == (12,)
+    assert binding.value.args[0] is f.params[0]
+    assert f.ret_type.shape == (12,)
+
+
+def test_substituting_a_symbol_reaches_buffers_and_loops() -> None:
+    n, i = PrimVar("n", "int64"), PrimVar("i", "int64")
+    a, b = Buffer("A", (n,)), Buffer("B", (n,))
+    f = PrimFunc((a, b), For(i, 0, n, BufferStore(b, BufferLoad(a, (i,)), (i,))))
+    g = substitute(f, {n: 5})
+    assert [param.shape for param in g.params] == [(5,), (5,)]
+    assert g.body.extent == 5
+    assert g.body.body.buffer is g.params[1]
+    assert g.body.body.value.buffer is g.params[0]
+
+
+def test_walk_goes_parents_first_and_post_order_children_first() -> None:
+    value = prim.binary("add", prim.const(1, "int32"), PrimVar("i"))
+    assert [type(node).__name__ for node in walk(value)] == ["Binary", "IntImm", "PrimVar"]
+    assert [type(node).__name__ for node in post_order(value)] == ["IntImm", "PrimVar", "Binary"]
+
+
+def test_pre_replacements_are_not_entered() -> None:
+    value = prim.binary("add", prim.const(1, "int32"), PrimVar("i"))
+    seen = []
+    new = rewrite(value, lambda node: seen.append(node), pre=lambda node: prim.const(7, "int32") if node is value.a else None)
+    assert new.a.value == 7
+    assert value.a not in seen
