@@ -3,7 +3,8 @@
     dtype  ::= scalar ["x" lanes] | "handle" | "void"
     scalar ::= "bool" | ("int" | "uint") bits | "float" bits | "bfloat16" | "float8_..." | "float6_..." | "float4_..."
 
-Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element each.
+Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element
+each.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@
     block    ::= BindingBlock(bindings) | DataflowBlock(bindings)
     binding  ::= VarBinding(var, value) | MatchCast(var, value, ty)
     value    ::= leaf | Call(op, leaf*) | Tuple(leaf*) | TupleGetItem(leaf) | If(leaf, seq, seq) | Function
-    leaf     ::= Var | Constant | GlobalVar | ExternFunc | Op | ShapeExpr | PrimValue | StringImm | DataTypeImm | Tuple of leaves
+    leaf     ::= Var | Constant | GlobalVar | ExternFunc | Op | ShapeExpr | PrimValue | StringImm | DataTypeImm |
+    Tuple of leaves
 
 Only variables carry a type; the type of any other expression is deduced from its parts (`weft.ir.infer`). A variable is
-the object, its name a hint. Symbols in types are scoped by the enclosing top-level function through their names. Function
-references are by name (`GlobalVar`), so a module may change a function without touching its callers.
+the object, its name a hint. Symbols in types are scoped by the enclosing top-level function through their names.
+Function references are by name (`GlobalVar`), so a module may change a function without touching its callers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Var(Expr):
 
     name: str = ignored(default="")
     ty: Type = ignored(default=None)  # compared where the variable is bound
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -61,7 +62,7 @@ class GlobalVar(Expr):
     """A reference to a function of the module by name."""
 
     name: str
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -70,7 +71,7 @@ class ExternFunc(Expr):
 
     name: str
     ty: Type | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -78,14 +79,15 @@ class Op(Expr):
     """A reference to a declared operator by name (`weft.ir.op` holds the declarations)."""
 
     name: str
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
 class Constant(Expr):
     """An array known at compile time.
 
-    `data` is a read-only C-contiguous NumPy array; for a dtype that NumPy lacks it holds the raw bits (`dtype.storage`).
+    `data` is a read-only C-contiguous NumPy array; for a dtype that NumPy lacks it holds the raw bits
+    (`dtype.storage`).
 
     >>> Constant(np.zeros((2, 2), "float32")).dtype
     'float32'
@@ -93,13 +95,15 @@ class Constant(Expr):
 
     data: np.ndarray
     dtype: str = ""
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         data = np.asarray(self.data)
         dtype = check_dtype(self.dtype or data.dtype)
         if data.dtype != storage(dtype):
-            raise DTypeError(f"a {dtype} constant is stored as {storage(dtype)}, got an array of {data.dtype}", code="W303")
+            raise DTypeError(
+                f"a {dtype} constant is stored as {storage(dtype)}, got an array of {data.dtype}", code="W303"
+            )
         if data.flags.writeable or not data.flags.c_contiguous:
             data = np.array(data, order="C", copy=True)
             data.flags.writeable = False
@@ -122,7 +126,7 @@ class ShapeExpr(Expr):
     """A tuple of sizes as a value."""
 
     dims: tuple[Dim, ...]
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))
@@ -139,7 +143,7 @@ class PrimValue(Expr):
 
     value: Dim | float | bool
     dtype: str = ""
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         if not self.dtype:
@@ -152,7 +156,7 @@ class StringImm(Expr):
     """A string."""
 
     value: str
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -160,7 +164,7 @@ class DataTypeImm(Expr):
     """A dtype as a value."""
 
     value: str
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -168,7 +172,7 @@ class Tuple(Expr):
     """A tuple of values."""
 
     fields: tuple[Expr, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -177,7 +181,7 @@ class TupleGetItem(Expr):
 
     value: Expr
     index: int
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -185,14 +189,15 @@ class Call(Expr):
     """A call of an operator, a function of the module, a variable or an extern function.
 
     `args` are run-time values; `attrs` are what is fixed at compile time (numbers, strings, dtypes, dimensions, tuples,
-    maps of these), as the operator's declaration says; `ty_args` are types given by the user (out_ty of the call_* family).
+    maps of these), as the operator's declaration says; `ty_args` are types given by the user (out_ty of the call_*
+    family).
     """
 
     op: Expr
     args: tuple[Expr, ...] = ()
     attrs: FrozenMap = EMPTY
     ty_args: tuple[Type, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -202,7 +207,7 @@ class VarBinding(Node):
     visit_order: ClassVar[tuple[str, ...]] = ("value", "var")
     var: Var = binder()
     value: Expr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -213,7 +218,7 @@ class MatchCast(Node):
     var: Var = binder()
     value: Expr
     ty: Type
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 Binding = VarBinding | MatchCast
@@ -224,7 +229,7 @@ class BindingBlock(Node):
     """Bindings executed in order; anything is allowed."""
 
     bindings: tuple[Binding, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -238,7 +243,7 @@ class SeqExpr(Expr):
 
     blocks: tuple[BindingBlock, ...]
     body: Expr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -248,12 +253,15 @@ class If(Expr):
     cond: Expr
     then_branch: SeqExpr
     else_branch: SeqExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
 class Function(Expr):
-    """A graph function. `name` is a hint (the module's key is what counts); `private` ones may be renamed and removed."""
+    """A graph function. `name` is a hint (the module's key is what counts).
+
+    `private` ones may be renamed and removed.
+    """
 
     params: tuple[Var, ...] = binder()
     body: SeqExpr
@@ -262,7 +270,7 @@ class Function(Expr):
     private: bool = False
     attrs: FrozenMap = EMPTY
     name: str = ignored(default="main")
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def with_attr(self, key: str, value: Any) -> Function:
         """A copy with one attribute set."""

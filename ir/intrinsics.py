@@ -61,7 +61,9 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
         entry.rule == "integer" and not (dtypes.is_integer(scalar) or dtypes.is_bool(scalar))
     )
     if wrong:
-        raise DTypeError(f"T.{entry.name} takes {entry.rule} operands, got {first}", code="W314", span=span, hint="cast it first")
+        raise DTypeError(
+            f"T.{entry.name} takes {entry.rule} operands, got {first}", code="W314", span=span, hint="cast it first"
+        )
     return dtypes.with_lanes("bool", dtypes.lanes(first)) if entry.rule == "bool" else first
 
 
@@ -98,24 +100,47 @@ def _clz(x: Any) -> Any:
     unsigned = array.view(f"uint{width}")
     out = np.full(array.shape, width, np.int64)
     for bit in range(width):
-        out = np.where((unsigned >> np.asarray(bit, unsigned.dtype)) & np.asarray(1, unsigned.dtype), width - 1 - bit, out)
+        out = np.where(
+            (unsigned >> np.asarray(bit, unsigned.dtype)) & np.asarray(1, unsigned.dtype), width - 1 - bit, out
+        )
     return out.astype(array.dtype)
 
 
 def _fill() -> None:
-    def add(names: str, arity: int, rule: str, functions: dict[str, Callable[..., Any]] | None = None, **options: Any) -> None:
+    def add(
+        names: str, arity: int, rule: str, functions: dict[str, Callable[..., Any]] | None = None, **options: Any
+    ) -> None:
         for name in names.split():
             function = (functions or {}).get(name) or getattr(np, name, None)
             register_intrinsic(Intrinsic(name, arity, rule, function, **options))
 
     add("exp exp2 sqrt sin cos tan sinh cosh log log2 log10 log1p", 1, "float")
-    add("acos acosh asin asinh atan atanh tanh", 1, "float", {
-        "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
-    })  # fmt: skip
-    add("exp10 erf rsqrt sigmoid round nearbyint", 1, "float", {
-        "exp10": lambda x: np.power(np.asarray(10, np.asarray(x).dtype), x), "erf": _erf, "rsqrt": _rsqrt, "sigmoid": _sigmoid,
-        "round": _round, "nearbyint": _round,
-    })  # fmt: skip
+    add(
+        "acos acosh asin asinh atan atanh tanh",
+        1,
+        "float",
+        {
+            "acos": np.arccos,
+            "acosh": np.arccosh,
+            "asin": np.arcsin,
+            "asinh": np.arcsinh,
+            "atan": np.arctan,
+            "atanh": np.arctanh,
+        },
+    )
+    add(
+        "exp10 erf rsqrt sigmoid round nearbyint",
+        1,
+        "float",
+        {
+            "exp10": lambda x: np.power(np.asarray(10, np.asarray(x).dtype), x),
+            "erf": _erf,
+            "rsqrt": _rsqrt,
+            "sigmoid": _sigmoid,
+            "round": _round,
+            "nearbyint": _round,
+        },
+    )
     add("floor ceil trunc fabs", 1, "float")
     add("abs", 1, "same")
     add("isnan isinf isfinite", 1, "bool")

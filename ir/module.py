@@ -1,6 +1,6 @@
 """IRModule: an immutable, ordered mapping of names to functions of all levels, with attributes and global infos.
 
-    module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
+module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BaseFunc = Function | PrimFunc | ExternFunc
 class DummyGlobalInfo(Node):
     """A global info without content."""
 
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -40,7 +40,7 @@ class IRModule(Node):
     attrs: FrozenMap = EMPTY
     global_infos: FrozenMap = EMPTY
     name: str = ignored(default="Module")
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         for field in ("functions", "attrs", "global_infos"):
@@ -53,7 +53,9 @@ class IRModule(Node):
             return self.functions[name]
         except KeyError:
             raise PassError(
-                f"the module has no function {name!r}", code="W510", hint=f"it has: {', '.join(self.functions) or 'none'}"
+                f"the module has no function {name!r}",
+                code="W510",
+                hint=f"it has: {', '.join(self.functions) or 'none'}",
             ) from None
 
     def __contains__(self, name: object) -> bool:

@@ -7,15 +7,15 @@
             | derived  computed from the other fields when the node is made; no field as far as walkers are concerned
 
 A field may hold a Node, a tuple (nested tuples too) of Nodes, a FrozenMap, a dimension, or plain data. Everything that
-walks, rewrites, compares or hashes nodes reads `fields_of`. A binder that is visited only after other fields of the same
-node (the variable of a binding, after its value) says so in the class attribute `visit_order`.
+walks, rewrites, compares or hashes nodes reads `fields_of`. A binder that is visited only after other fields of the
+same node (the variable of a binding, after its value) says so in the class attribute `visit_order`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from weft.late import provider
 
@@ -54,7 +54,9 @@ class Node:
         return provider("html")(self)
 
     def __repr__(self) -> str:
-        parts = (f"{info.name}={getattr(self, info.name)!r}" for info in fields_of(type(self)) if info.role != "ignored")
+        parts = (
+            f"{info.name}={getattr(self, info.name)!r}" for info in fields_of(type(self)) if info.role != "ignored"
+        )
         text = ", ".join(parts)
         return f"{type(self).__name__}({text[:400]}{'...' if len(text) > 400 else ''})"
 
@@ -64,15 +66,14 @@ def binder(**options: Any) -> Any:
     return field(metadata={"role": "binder"}, **options)
 
 
-def ignored(**options: Any) -> Any:
+def ignored(*, default: Any) -> Any:
     """A field that is not part of the structure."""
-    options.setdefault("default", None)
-    return field(metadata={"role": "ignored"}, **options)
+    return field(default=default, metadata={"role": "ignored"})
 
 
-def derived() -> Any:
+def derived(*, init: Literal[False] = False) -> Any:
     """A field that `__post_init__` computes from the others (so that asking for it never recurses)."""
-    return field(init=False, repr=False)
+    return field(init=init)
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field, binder, ignored, derived))

@@ -1,8 +1,8 @@
 """Building tensor-level expressions: constants, promotion, operators.
 
-`as_expr` makes an expression of a Python number; `binary`, `unary`, `cast` and `intrinsic` build nodes whose operands have one dtype:
-operands are promoted (`dtype.promote`), Python numbers take the other operand's dtype, scalars are broadcast against
-vectors. Nothing is folded here: what is written is what is built (`weft.ir.simplify` folds).
+`as_expr` makes an expression of a Python number; `binary`, `unary`, `cast` and `intrinsic` build nodes whose operands
+have one dtype: operands are promoted (`dtype.promote`), Python numbers take the other operand's dtype, scalars are
+broadcast against vectors. Nothing is folded here: what is written is what is built (`weft.ir.simplify` folds).
 Python operators on PrimExprs call these; `==` stays identity, use `equal`.
 """
 
@@ -81,7 +81,9 @@ def _pair(a: Scalar, b: Scalar, what: str, span: Span | None) -> tuple[PrimExpr,
     left, right = as_expr(a), as_expr(b)
     common = dtypes.promote(left.dtype, right.dtype)
     if common is None:
-        raise DTypeError(f"{what} of {left.dtype} and {right.dtype}: no common dtype", code="W311", span=span, hint="cast one side")
+        raise DTypeError(
+            f"{what} of {left.dtype} and {right.dtype}: no common dtype", code="W311", span=span, hint="cast one side"
+        )
     return cast(common, left), cast(common, right)
 
 
@@ -97,7 +99,10 @@ def _like(value: int | float | bool, dtype: str) -> PrimExpr:
 
 
 def cast(dtype: str, value: PrimExpr) -> PrimExpr:
-    """The value converted to a dtype; itself when it has it, a broadcast when only the lanes differ, a constant for an integer constant."""
+    """The value converted to a dtype.
+
+    Itself when it has it, a broadcast when only the lanes differ, a constant for an integer constant.
+    """
     if value.dtype == dtype:
         return value
     lanes = dtypes.lanes(dtype)
@@ -138,7 +143,10 @@ def unary(kind: str, a: Scalar, span: Span | None = None) -> PrimExpr:
 
 
 def intrinsic(name: str, *args: Scalar, span: Span | None = None) -> PrimExpr:
-    """A call of an intrinsic of the table whose operands are promoted to one dtype; DTypeError W314 when it does not apply."""
+    """A call of an intrinsic of the table whose operands are promoted to one dtype.
+
+    DTypeError W314 when it does not apply.
+    """
     entry = INTRINSICS[name]
     operands = [as_expr(arg) for arg in args]
     if entry.promotes and len(args) == 2:
@@ -161,8 +169,19 @@ def _install_operators() -> None:
 
         return method
 
-    names = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "floormod",
-             "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right"}  # fmt: skip
+    names = {
+        "add": "add",
+        "sub": "sub",
+        "mul": "mul",
+        "truediv": "div",
+        "floordiv": "floordiv",
+        "mod": "floormod",
+        "and": "bitwise_and",
+        "or": "bitwise_or",
+        "xor": "bitwise_xor",
+        "lshift": "shift_left",
+        "rshift": "shift_right",
+    }
     for name, kind in names.items():
         setattr(PrimExpr, f"__{name}__", operator(kind))
         setattr(PrimExpr, f"__r{name}__", operator(kind, reflected=True))

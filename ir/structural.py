@@ -1,8 +1,8 @@
 """Structural equality, hash and the first difference, read off the field roles.
 
-Two nodes are equal when they have the same shape up to the names of bound variables, buffers and symbols. Free variables
-are equal only to themselves. Floats compare by their bits (nan equals the same nan, 0.0 differs from -0.0), arrays by dtype,
-shape and bytes, modules as mappings. Nothing here recurses on depth.
+Two nodes are equal when they have the same shape up to the names of bound variables, buffers and symbols. Free
+variables are equal only to themselves. Floats compare by their bits (nan equals the same nan, 0.0 differs from
+-0.0), arrays by dtype, shape and bytes, modules as mappings. Nothing here recurses on depth.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def assert_structural_equal(a: Any, b: Any) -> None:
     """Raise AssertionError with the path of the first difference, and both texts, unless the nodes are equal."""
     mismatch = first_mismatch(a, b)
     if mismatch is not None:
-        raise AssertionError(f"not structurally equal; first mismatch: {mismatch}\n--- left\n{_text(a)}\n--- right\n{_text(b)}")
+        raise AssertionError(
+            f"not structurally equal; first mismatch: {mismatch}\n--- left\n{_text(a)}\n--- right\n{_text(b)}"
+        )
 
 
 def _text(value: Any) -> str:
@@ -83,18 +85,25 @@ class _Comparison:
                 return f"{path}: {type(x).__name__} against {type(y).__name__}"
             if isinstance(x, _IDENTITY):
                 return self._identity(x, y, path, defines, stack)
-            if isinstance(x, IRModule):
+            if isinstance(x, IRModule) and isinstance(y, IRModule):
                 return self._module(x, y, path, stack)
             for info in reversed(fields_of(type(x))):
                 if info.role != "ignored":
-                    stack.append((
-                        getattr(x, info.name), getattr(y, info.name), f"{path}.{info.name}", defines or info.role == "binder",
-                    ))  # fmt: skip
+                    stack.append(
+                        (
+                            getattr(x, info.name),
+                            getattr(y, info.name),
+                            f"{path}.{info.name}",
+                            defines or info.role == "binder",
+                        )
+                    )
             return None
         if isinstance(x, tuple) and isinstance(y, tuple):
             if len(x) != len(y):
                 return f"{path}: {len(x)} items against {len(y)}"
-            stack.extend((p, q, f"{path}[{i}]", defines) for i, (p, q) in reversed(list(enumerate(zip(x, y, strict=True)))))
+            stack.extend(
+                (p, q, f"{path}[{i}]", defines) for i, (p, q) in reversed(list(enumerate(zip(x, y, strict=True))))
+            )
             return None
         if isinstance(x, FrozenMap) and isinstance(y, FrozenMap):
             if set(x) != set(y):
@@ -105,7 +114,9 @@ class _Comparison:
             return self._dimension(x, y, path)
         return None if _same_data(x, y) else f"{path}: {_show(x)} against {_show(y)}"
 
-    def _identity(self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+    def _identity(
+        self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]
+    ) -> str | None:
         known, known_back = self.left.get(id(x)), self.right.get(id(y))
         if known is not None or known_back is not None:
             return None if known is y and known_back is x else f"{path}: {_show(x)} against {_show(y)}"
@@ -211,7 +222,9 @@ class _Hashing:
             if number is None:
                 number = self.numbers[id(x)] = len(self.numbers)
                 if defines:
-                    names = ("ty",) if isinstance(x, Var) else [i.name for i in fields_of(type(x)) if i.role != "ignored"]
+                    names = (
+                        ("ty",) if isinstance(x, Var) else [i.name for i in fields_of(type(x)) if i.role != "ignored"]
+                    )
                     stack.extend((getattr(x, name), True) for name in reversed(names))
             self._put(type(x).__name__, number)
         elif isinstance(x, Node):

@@ -3,14 +3,16 @@
     primfunc ::= PrimFunc(params: (Buffer | PrimVar)*, stmt)
     stmt     ::= SeqStmt(stmt*) | For | While | IfThenElse | Block | BufferStore | Bind | AllocBuffer | DeclBuffer
                | AssertStmt | AttrStmt | Evaluate | Break | Continue | Return
-    expr     ::= PrimVar | IntImm | FloatImm | StringImm | Unary | Binary | Cast | Select | BufferLoad | Ramp | Broadcast
+    expr     ::= PrimVar | IntImm | FloatImm | StringImm | Unary | Binary | Cast | Select | BufferLoad | Ramp |
+    Broadcast
                | Shuffle | Let | PrimCall
 
-Names introduced by `Bind`, `AllocBuffer` and `DeclBuffer` are visible in the rest of the enclosing SeqStmt (flat scopes);
-a loop variable in its body; a block's variables inside the block, its allocations too. `Extent = int | PrimExpr`: plain
-integers stay plain wherever a size stands. The symbols of a function are the PrimVars that occur bare in the shapes,
-strides or offsets of its parameter buffers; they are bound by the call. Scalar parameters are PrimVars.
-Every expression has a `dtype`; arithmetic nodes have operands of one dtype (constructors in `weft.ir.prim` promote).
+Names introduced by `Bind`, `AllocBuffer` and `DeclBuffer` are visible in the rest of the enclosing SeqStmt (flat
+scopes); a loop variable in its body; a block's variables inside the block, its allocations too. `Extent = int |
+PrimExpr`: plain integers stay plain wherever a size stands. The symbols of a function are the PrimVars that occur
+bare in the shapes, strides or offsets of its parameter buffers; they are bound by the call. Scalar parameters are
+PrimVars. Every expression has a `dtype`; arithmetic nodes have operands of one dtype (constructors in `weft.ir.prim`
+promote).
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class PrimVar(PrimExpr):
     dtype: str = "int32"
     pointee: str | None = None
     scope: str = "global"
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -72,7 +74,7 @@ class IntImm(PrimExpr):
 
     value: int
     dtype: str = "int32"
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -81,7 +83,7 @@ class FloatImm(PrimExpr):
 
     value: float
     dtype: str = "float32"
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 Extent = int | PrimExpr
@@ -117,7 +119,7 @@ class Buffer(Node):
     align: int = 0
     offset_factor: int = 0
     axis_separators: tuple[int, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(_plain(extent) for extent in self.shape))
@@ -138,7 +140,7 @@ class Range(Node):
 
     start: Extent
     extent: Extent
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         _set_plain(self, "start", "extent")
@@ -150,7 +152,7 @@ class BufferRegion(Node):
 
     buffer: Buffer
     region: tuple[Range, ...]
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 def _load_dtype(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> str:
@@ -168,7 +170,7 @@ class Unary(PrimExpr):
 
     kind: str
     a: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -182,7 +184,7 @@ class Binary(PrimExpr):
     kind: str
     a: PrimExpr
     b: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -195,7 +197,7 @@ class Cast(PrimExpr):
 
     dtype: str
     value: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -205,7 +207,7 @@ class Select(PrimExpr):
     condition: PrimExpr
     true_value: PrimExpr
     false_value: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -219,7 +221,7 @@ class BufferLoad(PrimExpr):
     buffer: Buffer
     indices: tuple[PrimExpr, ...]
     predicate: PrimExpr | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -233,7 +235,7 @@ class Ramp(PrimExpr):
     base: PrimExpr
     stride: PrimExpr
     lanes: int
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -246,7 +248,7 @@ class Broadcast(PrimExpr):
 
     value: PrimExpr
     lanes: int
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -259,7 +261,7 @@ class Shuffle(PrimExpr):
 
     vectors: tuple[PrimExpr, ...]
     indices: tuple[PrimExpr, ...]
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -274,7 +276,7 @@ class Let(PrimExpr):
     var: PrimVar = binder()
     value: PrimExpr
     body: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
     dtype: str = derived()
 
     def __post_init__(self) -> None:
@@ -285,15 +287,15 @@ class Let(PrimExpr):
 class PrimCall(PrimExpr):
     """A call of an intrinsic by name (`weft.ir.intrinsics` lists them) or of a function of the module (GlobalVar).
 
-    External symbols are called through the intrinsics `call_extern`, `call_pure_extern`, `call_packed` with the symbol as
-    first argument (a StringImm).
+    External symbols are called through the intrinsics `call_extern`, `call_pure_extern`, `call_packed` with the
+    symbol as first argument (a StringImm).
     """
 
     op: str | Expr
     args: tuple[Expr, ...] = ()
     dtype: str = "void"
     attrs: FrozenMap = EMPTY
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -301,7 +303,7 @@ class SeqStmt(Stmt):
     """Statements in order."""
 
     stmts: tuple[Stmt, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -312,7 +314,7 @@ class BufferStore(Stmt):
     value: PrimExpr
     indices: tuple[PrimExpr, ...]
     predicate: PrimExpr | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -328,7 +330,7 @@ class For(Stmt):
     thread: str | None = None
     step: Extent | None = None
     annotations: FrozenMap = EMPTY
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         _set_plain(self, "start", "extent", "step")
@@ -340,7 +342,7 @@ class While(Stmt):
 
     condition: PrimExpr
     body: Stmt
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -350,7 +352,7 @@ class IfThenElse(Stmt):
     condition: PrimExpr
     then_body: Stmt
     else_body: Stmt | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -366,7 +368,7 @@ class IterVar(Node):
     extent: Extent
     kind: str
     value: PrimExpr | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         _set_plain(self, "start", "extent")
@@ -379,7 +381,7 @@ class MatchBufferRegion(Node):
     visit_order: ClassVar[tuple[str, ...]] = ("source", "buffer")
     buffer: Buffer = binder()
     source: BufferRegion
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -403,7 +405,7 @@ class Block(Stmt):
     alloc_buffers: tuple[Buffer, ...] = binder(default=())
     match_buffers: tuple[MatchBufferRegion, ...] = ()
     annotations: FrozenMap = EMPTY
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -413,7 +415,7 @@ class Bind(Stmt):
     visit_order: ClassVar[tuple[str, ...]] = ("value", "var")
     var: PrimVar = binder()
     value: PrimExpr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -422,7 +424,7 @@ class AllocBuffer(Stmt):
 
     buffer: Buffer = binder()
     annotations: FrozenMap = EMPTY
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -430,7 +432,7 @@ class DeclBuffer(Stmt):
     """A buffer that views existing memory (`buffer.data`), for the rest of the enclosing sequence."""
 
     buffer: Buffer = binder()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -440,7 +442,7 @@ class AssertStmt(Stmt):
     condition: PrimExpr
     message: str
     kind: str = "AssertionError"
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -451,7 +453,7 @@ class AttrStmt(Stmt):
     key: str
     value: object
     body: Stmt
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -459,21 +461,21 @@ class Evaluate(Stmt):
     """An expression for its effect."""
 
     value: Expr
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
 class Break(Stmt):
     """Leave the innermost loop."""
 
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
 class Continue(Stmt):
     """Go to the next iteration of the innermost loop."""
 
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -481,7 +483,7 @@ class Return(Stmt):
     """Leave the function, with a scalar result if any."""
 
     value: PrimExpr | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -494,7 +496,7 @@ class PrimFunc(Expr):
     private: bool = False
     attrs: FrozenMap = EMPTY
     name: str = ignored(default="main")
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def with_attr(self, key: str, value: object) -> PrimFunc:
         """A copy with one attribute set."""
@@ -503,4 +505,3 @@ class PrimFunc(Expr):
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Compile on first use (cached) and run on arrays."""
         return provider("call")(self, *args, **options)
-

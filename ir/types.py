@@ -33,14 +33,14 @@ class Type(Node):
 class AnyType(Type):
     """Any value at all."""
 
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
 class StringType(Type):
     """A string."""
 
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -48,7 +48,7 @@ class PrimType(Type):
     """One scalar of the given dtype."""
 
     dtype: str
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
@@ -61,7 +61,7 @@ class VDevice(Node):
     target: object
     index: int = 0
     scope: str = "global"
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -70,7 +70,7 @@ class ShapeType(Type):
 
     dims: tuple[Dim, ...] | None = None
     ndim: int = -1
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         if self.dims is not None:
@@ -90,7 +90,7 @@ class TensorType(Type):
     dtype: str | None = None
     ndim: int = -1
     vdevice: VDevice | str | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         if self.dtype is not None:
@@ -112,7 +112,7 @@ class TupleType(Type):
     """A tuple of values; no fields means "no value" (void)."""
 
     fields: tuple[Type, ...] = ()
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)
 
 
 @node
@@ -123,4 +123,4 @@ class FuncType(Type):
     ret: Type
     pure: bool = True
     derive: str | None = None
-    span: Span | None = ignored()
+    span: Span | None = ignored(default=None)

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from weft.ir.dim import Dim, DimExpr, substitute as substitute_dim
+from weft.ir.dim import Dim, DimExpr
+from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node, fields_of
 from weft.ir.tensor import Buffer
@@ -105,9 +106,10 @@ def rewrite(
 ) -> N:
     """Rebuild a tree bottom-up.
 
-    `pre(node)` sees an original node before its children and may replace it whole (None: go on). `post(node)` sees a node
-    whose children are done and may replace it (None: keep). `dim` maps every symbolic dimension. With `types`, types are
-    rewritten too. Parts in which nothing changes stay the same objects, so `rewrite(...) is root` means no change.
+    `pre(node)` sees an original node before its children and may replace it whole (None: go on). `post(node)` sees a
+    node whose children are done and may replace it (None: keep). `dim` maps every symbolic dimension. With `types`,
+    types are rewritten too. Parts in which nothing changes stay the same objects, so `rewrite(...) is root` means no
+    change.
     """
     done: dict[int, Any] = {} if memo is None else memo
     keep: list[Node] = []  # originals stay alive, so that their ids stay theirs

@@ -31,9 +31,16 @@ def test_json_has_everything_a_tool_needs() -> None:
     span = Span(Source("file.py", TEXT), 0, 5)
     data = ShapeError("wrong", code="W201", span=span, hint="fix").to_json()
     assert data == {
-        "code": "W201", "message": "wrong", "file": "file.py", "line": 1, "column": 1, "end_line": 1, "end_column": 6,
-        "notes": [], "hint": "fix",
-    }  # fmt: skip
+        "code": "W201",
+        "message": "wrong",
+        "file": "file.py",
+        "line": 1,
+        "column": 1,
+        "end_line": 1,
+        "end_column": 6,
+        "notes": [],
+        "hint": "fix",
+    }
 
 
 def test_a_span_made_by_a_pass_names_it() -> None:

@@ -55,7 +55,14 @@ _HOMES = {
     "load": "weft.runtime",
     "register_func": "weft.runtime",
 }
-_MODULES = {"codegen": "weft.codegen", "ir": "weft.ir", "runtime": "weft.runtime", "script": "weft.script", "te": "weft.ir.te", "transform": "weft.transform"}
+_MODULES = {
+    "codegen": "weft.codegen",
+    "ir": "weft.ir",
+    "runtime": "weft.runtime",
+    "script": "weft.script",
+    "te": "weft.ir.te",
+    "transform": "weft.transform",
+}
 
 __all__ = [
     "ArgumentError", "ArtifactError", "BlockBuilder", "BoundsError", "DTypeError", "IRModule", "PassError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+
 from weft.ir import Call, DataflowVar, FrozenMap, Op, TensorType, Var, VarBinding, fields_of, replace
 
 

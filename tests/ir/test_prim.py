@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from weft import DTypeError
 from weft.ir import Binary, Broadcast, Cast, IntImm, PrimVar, dtype, prim
 
@@ -72,9 +73,16 @@ def test_integers_get_the_smallest_index_type() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
-    [("int8", "uint8", "uint8"), ("int64", "float16", "float16"), ("bool", "int8", "int8"), ("bfloat16", "float16", None),
-     ("float32x4", "float32", "float32x4"), ("float32x4", "float32x8", None), ("handle", "int32", None)],
-)  # fmt: skip
+    [
+        ("int8", "uint8", "uint8"),
+        ("int64", "float16", "float16"),
+        ("bool", "int8", "int8"),
+        ("bfloat16", "float16", None),
+        ("float32x4", "float32", "float32x4"),
+        ("float32x4", "float32x8", None),
+        ("handle", "int32", None),
+    ],
+)
 def test_promotion(a: str, b: str, expected: str | None) -> None:
     assert dtype.promote(a, b) == expected
     assert dtype.promote(b, a) == expected

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from weft.ir import (
     BindingBlock,
     Buffer,
@@ -151,9 +152,12 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     )
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src"}, capture_output=True, text=True,
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "src"},
+            capture_output=True,
+            text=True,
             check=True,
         ).stdout
         for seed in ("0", "1")
-    }  # fmt: skip
+    }
     assert len(outputs) == 1

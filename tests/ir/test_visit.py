@@ -80,6 +80,8 @@ def test_walk_goes_parents_first_and_post_order_children_first() -> None:
 def test_pre_replacements_are_not_entered() -> None:
     value = prim.binary("add", prim.const(1, "int32"), PrimVar("i"))
     seen = []
-    new = rewrite(value, lambda node: seen.append(node), pre=lambda node: prim.const(7, "int32") if node is value.a else None)
+    new = rewrite(
+        value, lambda node: seen.append(node), pre=lambda node: prim.const(7, "int32") if node is value.a else None
+    )
     assert new.a.value == 7
     assert value.a not in seen
