@@ -5,8 +5,8 @@
     block    ::= BindingBlock(bindings) | DataflowBlock(bindings)
     binding  ::= VarBinding(var, value) | MatchCast(var, value, ty)
     value    ::= leaf | Call(op, leaf*) | Tuple(leaf*) | TupleGetItem(leaf) | If(leaf, seq, seq) | Function
-    leaf     ::= Var | Constant | GlobalVar | ExternFunc | Op | ShapeExpr | PrimValue | StringImm | DataTypeImm |
-    Tuple of leaves
+    leaf     ::= Var | Constant | GlobalVar | ExternFunc | Op | ShapeExpr | PrimValue | StringImm
+               | DataTypeImm | Tuple of leaves
 
 Only variables carry a type; the type of any other expression is deduced from its parts (`weft.ir.infer`). A variable is
 the object, its name a hint. Symbols in types are scoped by the enclosing top-level function through their names.

@@ -1,6 +1,6 @@
 """IRModule: an immutable, ordered mapping of names to functions of all levels, with attributes and global infos.
 
-module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
+    module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
 """
 
 from __future__ import annotations
