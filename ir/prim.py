@@ -8,6 +8,7 @@ Python operators on PrimExprs call these; `==` stays identity, use `equal`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.errors import DTypeError, Span
@@ -28,9 +29,12 @@ from weft.ir.tensor import (
     Unary,
 )
 
-__all__ = ["as_expr", "binary", "cast", "const", "equal", "intrinsic", "unary"]
+__all__ = ["CONVERSIONS", "as_expr", "binary", "cast", "const", "equal", "intrinsic", "pair", "unary"]
 
 Scalar = PrimExpr | int | float | bool
+
+CONVERSIONS: dict[type, Callable[[Any], PrimExpr]] = {}
+"""How values of further types stand in arithmetic (`weft.ir.te` adds dimensions)."""
 
 
 def const(value: int | float | bool, dtype: str) -> PrimExpr:
@@ -63,6 +67,8 @@ def as_expr(value: Scalar | Extent, dtype: str | None = None) -> PrimExpr:
     """
     if isinstance(value, PrimExpr):
         return value
+    if type(value) in CONVERSIONS:
+        return CONVERSIONS[type(value)](value)
     if dtype is None:
         if isinstance(value, bool):
             dtype = "bool"
@@ -73,10 +79,13 @@ def as_expr(value: Scalar | Extent, dtype: str | None = None) -> PrimExpr:
     return const(value, dtype)
 
 
-def _pair(a: Scalar, b: Scalar, what: str, span: Span | None) -> tuple[PrimExpr, PrimExpr]:
-    if not isinstance(a, PrimExpr) and isinstance(b, PrimExpr):
+def pair(a: Scalar, b: Scalar, what: str, span: Span | None = None) -> tuple[PrimExpr, PrimExpr]:
+    """The two operands of `what` in their common dtype; DTypeError W311 when they have none."""
+    if isinstance(a, (int, float)) and not isinstance(b, (int, float)):
+        b = as_expr(b)
         a = _like(a, b.dtype)
-    elif not isinstance(b, PrimExpr) and isinstance(a, PrimExpr):
+    elif isinstance(b, (int, float)) and not isinstance(a, (int, float)):
+        a = as_expr(a)
         b = _like(b, a.dtype)
     left, right = as_expr(a), as_expr(b)
     common = dtypes.promote(left.dtype, right.dtype)
@@ -118,7 +127,7 @@ def binary(kind: str, a: Scalar, b: Scalar, span: Span | None = None) -> PrimExp
 
     `and` and `or` take bools; bit operations and shifts take integers; `div` of integers is refused (W312).
     """
-    left, right = _pair(a, b, kind, span)
+    left, right = pair(a, b, kind, span)
     scalar = dtypes.element(left.dtype)
     if kind in LOGICAL and not dtypes.is_bool(scalar):
         raise DTypeError(f"{kind} needs bool operands, got {left.dtype}", code="W313", span=span)
@@ -150,7 +159,7 @@ def intrinsic(name: str, *args: Scalar, span: Span | None = None) -> PrimExpr:
     entry = INTRINSICS[name]
     operands = [as_expr(arg) for arg in args]
     if entry.promotes and len(args) == 2:
-        operands = list(_pair(args[0], args[1], name, span))
+        operands = list(pair(args[0], args[1], name, span))
     dtype = result_dtype(entry, [operand.dtype for operand in operands], span)
     return PrimCall(name, tuple(operands), dtype, span=span)
 
@@ -163,7 +172,7 @@ def equal(a: Scalar, b: Scalar) -> PrimExpr:
 def _install_operators() -> None:
     def operator(kind: str, reflected: bool = False) -> Any:
         def method(self: PrimExpr, other: Any) -> Any:
-            if not isinstance(other, (PrimExpr, int, float)):
+            if not isinstance(other, (PrimExpr, int, float)) and type(other) not in CONVERSIONS:
                 return NotImplemented
             return binary(kind, other, self) if reflected else binary(kind, self, other)
 
