@@ -39,6 +39,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial, reduce
+from itertools import islice
 from itertools import product as cartesian
 from operator import attrgetter, index
 from typing import Any, SupportsIndex, TypeAlias, cast
@@ -514,8 +515,11 @@ def _floordiv_constant(a: Dim, k: int) -> Dim:
     return _expression(whole) + _of_atom(_atom("floordiv", numerator, k))
 
 
-def _merge_nested_division(numerator: DimExpr, k: int) -> Dim | None:
-    """(x // a + rest) // k as (x + a * rest) // (a * k), where x // a is the only division in the numerator."""
+def _merge_nested_division(numerator: DimExpr, k: Dim, by_symbols: bool = True) -> Dim | None:
+    """(x // a + rest) // k as (x + a * rest) // (a * k) for k > 0, where x // a is the numerator's only division.
+
+    Without ``by_symbols`` a and k must be constants.
+    """
     divisions = [
         (monomial, coefficient)
         for monomial, coefficient in numerator.terms
@@ -525,9 +529,13 @@ def _merge_nested_division(numerator: DimExpr, k: int) -> Dim | None:
         return None
     inner = divisions[0][0].powers[0][0]
     dividend, divisor = inner.arguments
-    if isinstance(divisor, DimExpr) or divisor * k > MAX_COEFFICIENT:
-        return None
-    return _floordiv_constant(dividend + divisor * (numerator - _of_atom(inner)), divisor * k)
+    rest = numerator - _of_atom(inner)
+    if isinstance(divisor, int) and isinstance(k, int):
+        if divisor * k > MAX_COEFFICIENT:
+            return None
+    elif rest != 0 or not by_symbols:
+        return None  # the products would say less than the nested divisions
+    return floordiv(dividend + divisor * rest, divisor * k)
 
 
 def _floormod_constant(a: Dim, k: int) -> Dim:
@@ -616,6 +624,9 @@ def _floordiv_symbolic(a: Dim, b: DimExpr) -> Dim:
     reduced = _cancel(rest, b, positive)
     if reduced is not None:
         return whole + floordiv(*reduced)
+    merged = _merge_nested_division(rest, b) if positive and isinstance(rest, DimExpr) else None
+    if merged is not None:
+        return whole + merged
     low, high = _quotient_interval(_interval(rest), _interval(b))
     if low == high:
         return whole + int(low)
@@ -1173,8 +1184,7 @@ def _normal_atom(atom: _Atom) -> Dim:
 
 def _normal_division(a: Dim, b: Dim) -> Dim:
     if isinstance(b, DimExpr):
-        quotient = _single_atom(floordiv(a, b))
-        return floordiv(a, b) if quotient is None else _of_atom(quotient)
+        return _map_atoms(floordiv(a, b), _nested_division)
     if not isinstance(a, DimExpr) or b <= 1:
         return floordiv(a, b)
     rest = {monomial: coefficient % b for monomial, coefficient in a.terms}
@@ -1191,13 +1201,31 @@ def _normal_division(a: Dim, b: Dim) -> Dim:
     if _residues(opposite) < _residues(rest):
         raised = _expression({m: (opposite[m] + rest.get(m, 0) - (b - 1 if m is _ONE else 0)) // b for m in opposite})
         return whole + raised - _normal_division(_expression(opposite), b)
-    merged = _merge_nested_division(numerator, b)
+    merged = _merge_nested_division(numerator, b, by_symbols=False)
     if merged is not None:
         return whole + _normal(merged)
     low, high = _interval(numerator)
     if not math.isinf(low) and not math.isinf(high) and low // b == high // b:
         return whole + int(low // b)
     return whole + _of_atom(_atom("floordiv", numerator, b))
+
+
+def _nested_division(atom: _Atom) -> Dim:
+    """x // (2 * m * n) as x // m // n // 2: so it shares its inner divisions with others."""
+    if atom.kind != "floordiv" or not isinstance(atom.arguments[1], DimExpr):
+        return _of_atom(atom)
+    dividend, divisor = atom.arguments
+    (monomial, coefficient), *others = divisor.terms
+    if others or _interval(divisor)[0] < 0 or (monomial.degree == 1 and coefficient == 1):
+        return _of_atom(atom)
+    for factor in [_of_atom(factor) for factor, power in monomial.powers for _ in range(power)]:
+        if dividend is atom.arguments[0]:
+            dividend = floordiv(dividend, factor)
+        elif isinstance(dividend, DimExpr):
+            dividend = _of_atom(_atom("floordiv", dividend, factor))
+        else:
+            dividend = floordiv(dividend, factor)
+    return _normal_division(dividend, coefficient)
 
 
 def _residues(terms: Mapping[_Monomial, int]) -> list[int]:
@@ -1798,7 +1826,11 @@ def _decide_nonnegative(d: Dim, assumptions: tuple[Dim, ...]) -> bool | None:
             claims = _nonnegative_linearly
             if _proved(claims, d, assumptions, _Fuel()) or _factors_prove(claims, d, assumptions):
                 return True
-        if signs <= {-1} and _proved(_nonnegative_linearly, -d - 1, assumptions, _Fuel()):
+        opposite = -d - 1
+        if signs <= {-1} and (
+            _proved(_nonnegative_linearly, opposite, assumptions, _Fuel())
+            or _factors_prove(_nonnegative_linearly, opposite, assumptions)
+        ):
             return False
     except ShapeError as error:
         _only_limits(error)
@@ -1859,8 +1891,8 @@ def bounds(d: Dim, facts: Facts | None = None) -> tuple[int | None, int | None]:
     ends = [_interval(form, known) for form in (image, translated)]
     low, high = max(low for low, _ in ends), min(high for _, high in ends)
     names = tuple(sorted(image.names.union(*(set(free_symbols(assumption)) for assumption in assumptions))))
-    values = [_value_at(image, assumptions, point) for point in _points(names, 24)]
-    found = [value for value in values if value is not None]
+    points = [*_points(names, 24), *(islice(_candidates(names), 200) if assumptions else ())]
+    found = [value for value in (_value_at(image, assumptions, point) for point in points) if value is not None]
     # An extreme value that was seen is the bound if it can be proved to be one.
     if found and min(found) > low and _decide_nonnegative(image - min(found), assumptions):
         low = min(found)
