@@ -1,0 +1,605 @@
+"""Building modules step by step: functions, bindings in A-normal form with types, kernels traced from formulas.
+
+    with bb.function("main", [x]):          a scope; ends with emit_func_output
+        with bb.dataflow():                 a dataflow block; ends with emit_output
+            y = bb.emit(R.add(x, x))        a binding; nested calls become bindings of their own
+            y = bb.emit_te(formula, x)      a private kernel in the module (one for equal formulas) and a call_tir of it
+
+Every binding is typed when it is emitted, so errors appear at the emit that causes them. The work is linear in the
+number of bindings and does not recurse on the depth of expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ShapeError, VerifyError
+from weft.ir import te
+from weft.ir.dim import DimExpr, symbol
+from weft.ir.graph import (
+    Binding,
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.ir.infer import TypeContext, infer_type, type_text
+from weft.ir.module import BaseFunc, IRModule
+from weft.ir.node import EMPTY, FrozenMap, replace
+from weft.ir.prim_dim import prim_to_dim
+from weft.ir.relations import dims_of
+from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type
+
+__all__ = ["BlockBuilder", "is_normal", "normalize_function"]
+
+
+@dataclass
+class _Scope:
+    """Bindings collected for one function or branch."""
+
+    function: bool
+    blocks: list[BindingBlock] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
+    dataflow: bool = False
+    result: Expr | None = None
+
+    def close_block(self) -> None:
+        if self.bindings:
+            kind = DataflowBlock if self.dataflow else BindingBlock
+            self.blocks.append(kind(tuple(self.bindings)))
+            self.bindings = []
+
+    def sequence(self, body: Expr) -> SeqExpr:
+        self.close_block()
+        return SeqExpr(tuple(self.blocks), body)
+
+
+class _Names:
+    """Unique names, each in constant time."""
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+        self._next: dict[str, int] = {}
+
+    def unique(self, base: str) -> str:
+        name = base
+        if base in self._used:
+            joint = "_" if base[-1:].isdigit() else ""
+            count = self._next.get(base, 1)
+            while f"{base}{joint}{count}" in self._used:
+                count += 1
+            self._next[base] = count + 1
+            name = f"{base}{joint}{count}"
+        self._used.add(name)
+        return name
+
+
+class BlockBuilder:
+    """Builds an IRModule.
+
+    Errors: W483 (used outside the scope it needs), W484 (a function without a result), W485 (an argument that a formula
+    cannot take); those of type deduction at the emit that causes them.
+
+    >>> from weft.ir.dim import symbol
+    >>> x = Var("x", TensorType((symbol("n"), 4), "float32"))
+    >>> bb = BlockBuilder()
+    >>> with bb.function("main", [x]):
+    ...     y = bb.emit_te(lambda t: te.compute(t.shape, lambda i, j: t[i, j] * 2.0, name="twice"), x)
+    ...     _ = bb.emit_func_output(y)
+    >>> y.ty.shape, list(bb.get())
+    ((n, 4), ['te_func', 'main'])
+    """
+
+    def __init__(self, module: IRModule | None = None) -> None:
+        self._module = module or IRModule()
+        self._functions: dict[str, BaseFunc | FuncType] = dict(self._module.functions)
+        self._function_names = _Names(self._functions)
+        self._kernels: dict[Any, list[str]] = {}
+        self._context = TypeContext(functions=self._functions)
+        self._scopes: list[_Scope] = []
+        self._names = _Names()
+        self._bindings: dict[Var, Expr] = {}
+        self._renamed: dict[Var, Var] = {}
+        self._params: tuple[Var, ...] = ()
+
+    # -- modules ------------------------------------------------------------------------------------------------------
+
+    def get(self) -> IRModule:
+        """The module built so far."""
+        done = {name: function for name, function in self._functions.items() if not isinstance(function, FuncType)}
+        return self._module.with_functions(done)
+
+    finalize = get
+
+    def add_func(self, function: BaseFunc, name: str | None = None) -> GlobalVar:
+        """Add a function under its name, or the name with the first free number.
+
+        A private PrimFunc that equals one added before is not added again: the reference is to that one.
+        """
+        base = name or getattr(function, "name", "") or "func"
+        shared = isinstance(function, PrimFunc) and function.private
+        key = structural_hash(function) if shared else None
+        for known in self._kernels.get(key, ()) if shared else ():
+            if structural_equal(self._functions[known], function):
+                return GlobalVar(known)
+        unique = self._function_names.unique(base)
+        named = isinstance(function, (Function, PrimFunc)) and function.name != unique
+        self._functions[unique] = replace(function, name=unique) if named else function
+        if shared:
+            self._kernels.setdefault(key, []).append(unique)
+        return GlobalVar(unique)
+
+    def update_func(self, target: GlobalVar, function: BaseFunc) -> None:
+        """Replace a function of the module."""
+        if target.name not in self._functions:
+            raise VerifyError(f"the module has no function {target.name!r}", code="W483")
+        self._functions[target.name] = function
+
+    # -- scopes -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def function(
+        self,
+        name: str,
+        params: Sequence[Var] | Var | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        pure: bool = True,
+        private: bool = False,
+    ) -> Iterator[BlockBuilder]:
+        """A function of the module; end it with `emit_func_output`, which may also give the parameters."""
+        if self._scopes:
+            raise VerifyError(
+                f"function {name!r} is begun inside another one", code="W483", hint="finish that one first"
+            )
+        outer, self._names, self._bindings = self._names, _Names(), {}
+        self._params = (params,) if isinstance(params, Var) else tuple(params or ())
+        for param in self._params:
+            self._names.unique(param.name)
+        scope = _Scope(function=True)
+        self._scopes.append(scope)
+        try:
+            yield self
+        finally:
+            self._scopes.clear()
+            self._names = outer
+        if scope.result is None:
+            hint = "end it with bb.emit_func_output(value)"
+            raise VerifyError(f"function {name!r} has no result", code="W484", hint=hint)
+        unique = self._function_names.unique(name)
+        body = scope.sequence(scope.result)
+        self._functions[unique] = Function(
+            self._params,
+            body,
+            infer_type(body, self._context),
+            pure=pure,
+            private=private,
+            attrs=FrozenMap(attrs) if attrs else EMPTY,
+            name=unique,
+        )
+
+    @contextmanager
+    def dataflow(self) -> Iterator[BlockBuilder]:
+        """A dataflow block; what leaves it goes through `emit_output`."""
+        scope = self._scope("dataflow")
+        if scope.dataflow:
+            raise VerifyError("a dataflow block is begun inside another one", code="W483")
+        scope.close_block()
+        scope.dataflow = True
+        try:
+            yield self
+            scope.close_block()
+        finally:
+            scope.dataflow = False
+
+    def current_block_is_dataflow(self) -> bool:
+        """Whether bindings go into a dataflow block now."""
+        return bool(self._scopes) and self._scopes[-1].dataflow
+
+    def _scope(self, what: str) -> _Scope:
+        if not self._scopes:
+            hint = 'write `with bb.function("main", [x]):`'
+            raise VerifyError(f"{what} is used outside a function", code="W483", hint=hint)
+        if self._scopes[-1].result is not None:
+            raise VerifyError(f"{what} is used after emit_func_output", code="W483")
+        return self._scopes[-1]
+
+    # -- bindings -----------------------------------------------------------------------------------------------------
+
+    def emit(self, expr: Any, name_hint: str = "") -> Var:
+        """Bind an expression to a new variable; nested calls are bound first.
+
+        Python values are taken too: tuples, arrays, numbers, strings.
+        """
+        scope = self._scope("emit")
+        value = self.normalize(_as_expr(expr))
+        return self._bind(value, name_hint or ("lv" if scope.dataflow else "gv"))
+
+    def _bind(self, value: Expr, name: str, output: bool = False) -> Var:
+        scope = self._scopes[-1]
+        ty = infer_type(value, self._context)
+        if _is_void(ty):
+            name = "_"
+        kind = DataflowVar if scope.dataflow and not output else Var
+        var = kind(name if name == "_" else self._names.unique(name), ty, span=value.span)
+        scope.bindings.append(VarBinding(var, value, span=value.span))
+        self._bindings[var] = value
+        return var
+
+    def match_cast(self, expr: Any, ty: Type, name_hint: str = "") -> Var:
+        """Bind a value with a run-time check that it has the given type, which may name new symbols."""
+        scope = self._scope("match_cast")
+        value = self._leaf(_as_expr(expr))
+        infer_type(value, self._context)
+        kind = DataflowVar if scope.dataflow else Var
+        var = kind(self._names.unique(name_hint or ("lv" if scope.dataflow else "gv")), ty)
+        scope.bindings.append(MatchCast(var, value, ty))
+        self._bindings[var] = value
+        return var
+
+    def emit_output(self, expr: Any, name_hint: str = "gv") -> Var:
+        """Bind an expression to a variable that is visible after the dataflow block."""
+        if not self._scope("emit_output").dataflow:
+            raise VerifyError("emit_output is used outside a dataflow block", code="W483", hint="use emit")
+        return self._bind(self.normalize(_as_expr(expr)), name_hint, output=True)
+
+    def emit_func_output(self, output: Any, params: Sequence[Var] | Var | None = None) -> None:
+        """Give the function its result, and its parameters where `function` did not."""
+        scope = self._scope("emit_func_output")
+        if scope.dataflow:
+            raise VerifyError(
+                "emit_func_output is used inside a dataflow block", code="W483", hint="use emit_output there"
+            )
+        if params is not None:
+            if self._params:
+                raise VerifyError("the function already has parameters", code="W483")
+            self._params = (params,) if isinstance(params, Var) else tuple(params)
+        result = self._leaf(_as_expr(output))
+        for leaf in result.fields if isinstance(result, Tuple) else (result,):
+            if isinstance(leaf, DataflowVar):
+                message = f"{leaf.name!r} does not leave its dataflow block"
+                raise VerifyError(message, code="W483", hint="bind it with emit_output")
+        scope.result = result
+
+    def emit_normalized(self, binding: Binding) -> Var:
+        """Append a binding as it is; its parts are in normal form and its variable has a type."""
+        self._scope("emit_normalized").bindings.append(binding)
+        self._bindings[binding.var] = binding.value
+        return binding.var
+
+    def lookup_binding(self, var: Var) -> Expr | None:
+        """The value bound to a variable of this function, or None."""
+        return self._bindings.get(var)
+
+    def get_unique_name(self, base: str) -> str:
+        """`base`, or `base` with the first free number; the name is taken from now on."""
+        return self._names.unique(base)
+
+    # -- formulas -----------------------------------------------------------------------------------------------------
+
+    def call_te(self, formula: Callable[..., Any], *args: Any, **options: Any) -> Call:
+        """The call of the kernel that a tensor-expression function computes.
+
+        Graph values among the arguments (in lists, tuples and dictionaries too) become te tensors, numbers and
+        dimensions; the rest is passed as it is. `primfunc_name_hint` names the kernel, `primfunc_attrs` gives it
+        attributes.
+        """
+        name = options.pop("primfunc_name_hint", None) or _formula_name(formula)
+        attrs = options.pop("primfunc_attrs", None)
+        inputs = _FormulaInputs(self)
+        result = formula(*inputs.convert(args), **inputs.convert(options))
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        for output in outputs:
+            if not isinstance(output, te.Tensor):
+                raise VerifyError(f"the formula returned {type(output).__name__}, not a tensor", code="W485")
+        distinct = _distinct(outputs, inputs.tensors)
+        traced = te.trace([*inputs.tensors, *distinct], name)
+        kernel = replace(traced.function, private=True, attrs=FrozenMap(attrs) if attrs else EMPTY)
+        types = tuple(_tensor_type(output) for output in distinct)
+        ty = types[0] if not isinstance(result, (tuple, list)) else TupleType(types)
+        arguments: tuple[Expr, ...] = (self.add_func(kernel, name), Tuple(tuple(inputs.values)))
+        if traced.scalars:
+            arguments = (*arguments, ShapeExpr(tuple(symbol(text) for text in traced.scalars)))
+        return Call(Op("call_tir"), arguments, ty_args=(ty,))
+
+    def emit_te(self, formula: Callable[..., Any], *args: Any, name_hint: str = "", **options: Any) -> Var:
+        """Bind the result of a tensor-expression function; see `call_te`."""
+        self._scope("emit_te")
+        return self.emit(self.call_te(formula, *args, **options), name_hint)
+
+    # -- normal form --------------------------------------------------------------------------------------------------
+
+    def normalize(self, expr: Expr) -> Expr:
+        """The expression with leaf operands: nested calls are bound in the current block, each once."""
+        return self._normalized(expr, leaf=False)
+
+    def _leaf(self, expr: Expr) -> Expr:
+        return self._normalized(expr, leaf=True)
+
+    def _normalized(self, root: Expr, leaf: bool) -> Expr:
+        done: dict[int, Expr] = {}
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            current, expanded = stack.pop()
+            if id(current) in done:
+                continue
+            if not expanded:
+                stack.append((current, True))
+                stack.extend((operand, False) for operand in reversed(_operands(current)) if id(operand) not in done)
+                continue
+            new = self._rebuilt(current, done)
+            if (leaf or current is not root) and not _is_leaf(new):
+                new = self._bind(new, "lv" if self._scopes[-1].dataflow else "gv")
+            done[id(current)] = new
+        return done[id(root)]
+
+    def _rebuilt(self, current: Expr, done: Mapping[int, Expr]) -> Expr:
+        """The expression over its normalised operands; the same object when none changed."""
+
+        def of(operands: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            new = tuple(done[id(operand)] for operand in operands)
+            return operands if all(a is b for a, b in zip(new, operands, strict=True)) else new
+
+        if isinstance(current, Var):
+            return self._renamed.get(current, current)
+        if isinstance(current, Call):
+            return replace(current, op=done[id(current.op)], args=of(current.args))
+        if isinstance(current, Tuple):
+            return replace(current, fields=of(current.fields))
+        if isinstance(current, TupleGetItem):
+            return replace(current, value=done[id(current.value)])
+        if isinstance(current, If):
+            branches = self._branch(current.then_branch), self._branch(current.else_branch)
+            return replace(current, cond=done[id(current.cond)], then_branch=branches[0], else_branch=branches[1])
+        if isinstance(current, SeqExpr):
+            for block in current.blocks:
+                self._emit_block(block, inline=True)
+            return self._leaf(current.body)
+        if isinstance(current, Function):
+            return self._local_function(current)
+        return current
+
+    def _branch(self, branch: Expr) -> SeqExpr:
+        """A branch of an If in normal form, in a scope of its own."""
+        sequence = branch if isinstance(branch, SeqExpr) else SeqExpr((), branch)
+        if _is_normal_sequence(sequence) and not self._renamed:
+            return sequence
+        self._scopes.append(_Scope(function=False))
+        try:
+            for block in sequence.blocks:
+                self._emit_block(block)
+            return self._scopes[-1].sequence(self._leaf(sequence.body))
+        finally:
+            self._scopes.pop()
+
+    def _local_function(self, function: Function) -> Function:
+        body = self._branch(function.body)
+        return replace(function, body=body)
+
+    def _emit_block(self, block: BindingBlock, inline: bool = False) -> None:
+        """Append the bindings of a block in normal form; `inline` puts them into the current block."""
+        scope = self._scopes[-1]
+        outer = scope.dataflow
+        if not inline:
+            scope.close_block()
+            scope.dataflow = isinstance(block, DataflowBlock)
+        for binding in block.bindings:
+            self._emit_binding(binding)
+        if not inline:
+            scope.close_block()
+            scope.dataflow = outer
+
+    def _emit_binding(self, binding: Binding) -> None:
+        if isinstance(binding, MatchCast):
+            value = self._leaf(binding.value)
+            new: Binding = replace(binding, value=value)
+            if binding.var.ty is None:
+                new = replace(new, var=self._typed(binding.var, binding.ty))
+        else:
+            value = self.normalize(binding.value)
+            new = replace(binding, value=value)
+            if binding.var.ty is None:
+                new = replace(new, var=self._typed(binding.var, infer_type(value, self._context)))
+        self._scopes[-1].bindings.append(new)
+        self._bindings[new.var] = value
+
+    def _typed(self, var: Var, ty: Type) -> Var:
+        new = self._renamed[var] = type(var)(var.name, ty, span=var.span)
+        return new
+
+
+def _is_void(ty: Type) -> bool:
+    """Whether a type has no value."""
+    return isinstance(ty, TupleType) and not ty.fields
+
+
+def _as_expr(value: Any) -> Expr:
+    """Python values as graph expressions."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (tuple, list)):
+        return Tuple(tuple(_as_expr(item) for item in value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return Constant(np.asarray(value))
+    if isinstance(value, (bool, int, float, DimExpr)):
+        return PrimValue(value)
+    if isinstance(value, str):
+        return StringImm(value)
+    raise VerifyError(f"a {type(value).__name__} is not an expression", code="W486")
+
+
+_INNER = (Call, TupleGetItem, If, SeqExpr, Function)
+
+
+def _operands(expr: Expr) -> Sequence[Expr]:
+    if isinstance(expr, Call):
+        return (expr.op, *expr.args)
+    if isinstance(expr, Tuple):
+        return expr.fields
+    if isinstance(expr, TupleGetItem):
+        return (expr.value,)
+    return (expr.cond,) if isinstance(expr, If) else ()
+
+
+def _is_leaf(expr: Expr) -> bool:
+    """Whether an expression may stand as an operand."""
+    stack = [expr]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, _INNER):
+            return False
+        if isinstance(current, Tuple):
+            stack.extend(current.fields)
+    return True
+
+
+def _is_normal_sequence(sequence: Expr) -> bool:
+    if not isinstance(sequence, SeqExpr) or not _is_leaf(sequence.body):
+        return False
+    return all(_is_normal_binding(binding) for block in sequence.blocks for binding in block.bindings)
+
+
+def _is_normal_binding(binding: Binding) -> bool:
+    value = binding.value
+    if binding.var.ty is None:
+        return False
+    if isinstance(binding, MatchCast):
+        return _is_leaf(value)
+    if isinstance(value, If):
+        return (
+            _is_leaf(value.cond) and _is_normal_sequence(value.then_branch) and _is_normal_sequence(value.else_branch)
+        )
+    if isinstance(value, Function):
+        return _is_normal_sequence(value.body)
+    return not isinstance(value, SeqExpr) and all(_is_leaf(operand) for operand in _operands(value))
+
+
+def is_normal(function: Function) -> bool:
+    """Whether a function is in A-normal form with a type on every bound variable."""
+    return _is_normal_sequence(function.body)
+
+
+def normalize_function(function: Function, functions: Mapping[str, BaseFunc | FuncType] | None = None) -> Function:
+    """The function in A-normal form with types; the same object when it is so already.
+
+    `functions` are those it may call, by name.
+    """
+    if is_normal(function):
+        return function
+    builder = BlockBuilder()
+    builder._functions.update(functions or {})
+    for bound in _bound_names(function):
+        builder._names.unique(bound)
+    return builder._local_function(function)
+
+
+def _bound_names(function: Function) -> Iterator[str]:
+    stack: list[Expr] = [function]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Function):
+            yield from (param.name for param in current.params)
+            stack.append(current.body)
+        elif isinstance(current, SeqExpr):
+            for block in current.blocks:
+                for binding in block.bindings:
+                    yield binding.var.name
+                    stack.append(binding.value)
+            stack.append(current.body)
+        elif isinstance(current, If):
+            stack.extend((current.then_branch, current.else_branch))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Formulas
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _formula_name(formula: Callable[..., Any]) -> str:
+    name = getattr(formula, "__name__", "")
+    return name if name.isidentifier() else "te_func"
+
+
+def _tensor_type(tensor: te.Tensor) -> TensorType:
+    dims = [prim_to_dim(extent) if isinstance(extent, PrimExpr) else extent for extent in tensor.shape]
+    if any(dim is None for dim in dims):
+        raise ShapeError(f"the shape of {tensor.name!r} is no expression over symbols", code="W242")
+    return TensorType(tuple(dim for dim in dims if dim is not None), tensor.dtype)
+
+
+def _distinct(outputs: list[te.Tensor], inputs: list[te.Tensor]) -> list[te.Tensor]:
+    """The outputs, with a copy of each that is an input or occurs twice: a kernel writes each of its outputs."""
+    seen = {id(tensor) for tensor in inputs}
+    result: list[te.Tensor] = []
+    for output in outputs:
+        if id(output) in seen:
+            output = te.compute(output.shape, lambda *indices, source=output: source[indices], name="copy")
+        seen.add(id(output))
+        result.append(output)
+    return result
+
+
+class _FormulaInputs:
+    """The graph values that a formula takes, as te tensors and scalars."""
+
+    def __init__(self, builder: BlockBuilder) -> None:
+        self.builder = builder
+        self.values: list[Expr] = []
+        self.tensors: list[te.Tensor] = []
+
+    def convert(self, value: Any) -> Any:
+        """The value with every graph value in it replaced by what stands for it in formulas."""
+        if isinstance(value, dict):
+            return {key: self.convert(item) for key, item in value.items()}
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.convert(item) for item in value)
+        if isinstance(value, PrimExpr) or not isinstance(value, Expr):
+            return value
+        if isinstance(value, PrimValue):
+            return value.value
+        if isinstance(value, ShapeExpr):
+            return value.dims
+        if isinstance(value, StringImm):
+            return value.value
+        if isinstance(value, Tuple):
+            return tuple(self.convert(item) for item in value.fields)
+        return self._argument(value)
+
+    def _argument(self, value: Expr) -> Any:
+        leaf = self.builder._leaf(value)
+        ty = infer_type(leaf, self.builder._context)
+        if isinstance(ty, TupleType):
+            return tuple(self.convert(TupleGetItem(leaf, position)) for position in range(len(ty.fields)))
+        if isinstance(ty, ShapeType) and ty.dims is not None:
+            return ty.dims
+        if isinstance(ty, TensorType):
+            dims = dims_of(ty)
+            if dims is not None and ty.dtype is not None:
+                name = leaf.name if isinstance(leaf, Var) and leaf.name.isidentifier() else "A"
+                tensor = te.placeholder(dims, ty.dtype, name=name)
+                self.values.append(leaf)
+                self.tensors.append(tensor)
+                return tensor
+        hint = "use match_cast to give it a shape and a dtype" if isinstance(ty, TensorType) else None
+        raise VerifyError(f"a formula cannot take a value of type {type_text(ty)}", code="W485", hint=hint)
