@@ -155,6 +155,8 @@ class DimExpr:
     _normal: Dim | None
     _text: str | None
 
+    __array_ufunc__ = None  # NumPy scalars leave arithmetic with a dimension to the dimension
+
     def __init__(self) -> None:
         raise TypeError("dimensions are built by weft.ir.dim.symbol(name) and arithmetic")
 
@@ -354,8 +356,12 @@ def symbol(name: str) -> DimExpr:
         if not name.isascii():
             name = unicodedata.normalize("NFKC", name)  # as Python does with its identifiers
         if name.isidentifier() and not keyword.iskeyword(name):
-            return _of_atom(_atom("symbol", name))
+            return _symbol(name)
     raise _error("W283", f"{name!r} is not a name for a symbol", "use a Python identifier")
+
+
+def _symbol(name: str) -> DimExpr:
+    return _of_atom(_atom("symbol", name))
 
 
 def _sum(left: Dim, right: Dim, sign: int) -> Dim:
@@ -1654,15 +1660,19 @@ def _cases(d: DimExpr, assumptions: tuple[Dim, ...]) -> list[_Case] | None:
         if atom.kind == "min":
             return _defined(partial(_minimum_case, d, assumptions, atom, argument) for argument in atom.arguments)
     periods = [(_period(d, name), name) for name in sorted(d.names)]
+    for period, name in periods:
+        coarse = _coarser(d, assumptions, name) if period > _MAX_PERIOD else None
+        if coarse is not None:
+            return [coarse]
     periods = [item for item in periods if 1 < item[0] <= _MAX_PERIOD]
     if periods:
         period, name = min(periods)
-        images: list[Dim] = [period * symbol(name) + residue for residue in range(period)]
+        images: list[Dim] = [period * _symbol(name) + residue for residue in range(period)]
         return _defined(partial(_substituted, d, assumptions, {name: image}) for image in images)
     names = [name for name in sorted(d.names) if _nonlinear_in(d, name)]
     if names:
         name = names[0]
-        return _defined(partial(_substituted, d, assumptions, {name: value}) for value in (0, symbol(name) + 1))
+        return _defined(partial(_substituted, d, assumptions, {name: value}) for value in (0, _symbol(name) + 1))
     return None
 
 
@@ -1720,6 +1730,33 @@ def _period(d: Dim, name: str) -> int:
             elif atom.kind != "symbol" and name in atom.names:
                 result = math.lcm(result, *(_period(argument, name) for argument in atom.arguments))
     return result
+
+
+def _coarser(d: Dim, assumptions: tuple[Dim, ...], name: str) -> _Case | None:
+    """The case n == g * q + r with 0 <= r < g, where every division of n looks only at q; q is called n again."""
+    dims = (d, *assumptions)
+    divisions = [atom for dim in dims for atom in _all_atoms(dim) if atom.kind != "symbol" and name in atom.names]
+    grain = 0
+    for atom in divisions:
+        dividend, divisor = (*atom.arguments, None)[:2]
+        offset = dividend - _symbol(name) if isinstance(dividend, DimExpr) else 0
+        if atom.kind != "floordiv" or not isinstance(divisor, int) or name in free_symbols(offset):
+            return None
+        grain = math.gcd(grain, divisor, *_terms(offset).values())
+    if grain <= 1:
+        return None
+    rest = _symbol(name + "'")  # no name of a user's
+
+    def coarse(atom: _Atom) -> Dim:
+        if atom.kind == "symbol":
+            return grain * _symbol(name) + rest if atom.arguments[0] == name else _of_atom(atom)
+        if name not in atom.names:
+            return _of_atom(atom)
+        offset = atom.arguments[0] - _symbol(name)
+        return floordiv(_symbol(name) + _scaled_down(_terms(offset), grain), atom.arguments[1] // grain)
+
+    given = [_normal(_map_atoms(assumption, coarse)) for assumption in assumptions]
+    return _normal(_map_atoms(d, coarse)), (*given, grain - 1 - rest)
 
 
 def _nonlinear_in(d: DimExpr, name: str) -> bool:

@@ -187,6 +187,10 @@ min(max(n, 2), 1)              == 1
 max(min(n, 4), 4)              == 4
 min(n % 8, 7)                  == n % 8
 max(n, m, 0)                   == max(n, m)
+-(n // 128) // 2 * 2 + -(n // 128) % 2 == -(n // 128)
+(n + 128) // 256 + n // 256    == n // 128
+(n + 255) // 256               == ((n + 127) // 128 + 1) // 2
+n % 512 // 128 * 128 + n % 128 == n % 512
 min(n, m + n)                  == n
 min(2 * n, 3 * n)              == 2 * n
 """
@@ -284,6 +288,7 @@ def test_what_is_never_equal_is_refuted(left: str, right: str) -> None:
         min(n, m) ** 2, n * m | max(n, m), n + m | 2 * n, n * n + 1 | n // 8, n // 4 | (n + 1) // 2, n // 2 + 1
         (n - 1) // 2 * 2, n | n // 4 * 3, n | n // 3, n // 2 | n - m, n | 0, n | n, max(n, m) | min(n, 8), 8
         n // (m + 1), n | n % (m + 1), m | min(n, m) + min(n, k), 2 * n | n, n * (m + 1) | n // 128 * 128 + n % 128, n
+        n // 256 * 2, n // 128 | ceildiv(n, 128), 2 * ceildiv(n, 256)
         """
     ),
 )
@@ -342,6 +347,7 @@ def test_reflected_and_unary_operators_work() -> None:
 def test_numpy_integers_are_integers() -> None:
     numpy = pytest.importorskip("numpy")
     assert n + numpy.int64(1) is n + 1
+    assert numpy.int64(3) * n is 3 * n
     assert type(as_dim(numpy.int32(4))) is int
 
 
