@@ -1,0 +1,285 @@
+"""Calls of intrinsics and of external functions as closures.
+
+Mathematical intrinsics get their meaning from the table `weft.ir.intrinsics`, applied to scalars of the exact dtype. The
+others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a meaning is an error
+(W861) when the function is interpreted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ArgumentError, BoundsError, WeftError
+from weft.ir import dtype as dtypes
+from weft.ir.graph import StringImm
+from weft.ir.interpret.compiled import Compiled, Compiler, Frame
+from weft.ir.interpret.memory import Pointer, View
+from weft.ir.interpret.scalars import coerce, element_type
+from weft.ir.interpret.small_floats import decode, encode, round_to
+from weft.ir.intrinsics import INTRINSICS
+from weft.ir.tensor import Buffer, BufferLoad, PrimCall
+
+__all__ = ["compile_intrinsic", "missing_function", "shown_values"]
+
+_EXTERNAL = ("call_extern", "call_pure_extern", "call_packed", "call_cpacked", "tvm_call_packed")
+
+
+def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
+    """The closure of a call whose `op` is the name of an intrinsic."""
+    name = str(node.op)
+    if name in _EXTERNAL:
+        return _external(compiler, node)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(compiler, node)
+    entry = INTRINSICS.get(name)
+    if entry is None or entry.numpy is None:
+        raise WeftError(
+            f"the intrinsic T.{name} has no meaning in the interpreter", code="W861", span=node.span,
+            hint="register one with weft.ir.intrinsics.register_intrinsic",
+        )  # fmt: skip
+    return _mathematical(compiler, node, entry.numpy)
+
+
+def _mathematical(compiler: Compiler, node: PrimCall, function: Callable[..., Any]) -> Compiled:
+    args = [compiler.expression(arg) for arg in node.args]
+    kinds = [element_type(arg.dtype).type for arg in node.args]  # type: ignore[attr-defined]
+    if dtypes.lanes(node.dtype) > 1:
+        finish = _finish_lanes(node.dtype)
+    else:
+        finish = _finish(node.dtype)
+    vectors = [dtypes.lanes(arg.dtype) > 1 for arg in node.args]  # type: ignore[attr-defined]
+
+    def call(frame: Frame) -> Any:
+        # Python ints become NumPy scalars of their dtype, so that the function sees the width.
+        values = [
+            arg(frame) if vector else kind(arg(frame)) for arg, kind, vector in zip(args, kinds, vectors, strict=True)
+        ]
+        return finish(function(*values))
+
+    return call
+
+
+def _finish(dtype: str) -> Callable[[Any], Any]:
+    if dtypes.is_integer(dtype):
+        return lambda value: coerce(int(value), dtype)
+    if dtypes.is_bool(dtype):
+        return bool
+    kind = element_type(dtype).type
+    return kind if dtypes.is_numpy(dtype) else (lambda value: round_to(value, dtype))
+
+
+def _finish_lanes(dtype: str) -> Callable[[Any], Any]:
+    scalar, kind = dtypes.element(dtype), element_type(dtype)
+    if dtypes.is_float(scalar) and not dtypes.is_numpy(scalar):
+        return lambda value: round_to(value, scalar)
+    return lambda value: np.asarray(value).astype(kind)
+
+
+# Choice, bits -------------------------------------------------------------------------------------------------------
+
+
+def _if_then_else(compiler: Compiler, node: PrimCall) -> Compiled:
+    condition, a, b = (compiler.expression(arg) for arg in node.args)
+    return lambda frame: a(frame) if condition(frame) else b(frame)
+
+
+def _likely(compiler: Compiler, node: PrimCall) -> Compiled:
+    return compiler.expression(node.args[0])
+
+
+def _assume(compiler: Compiler, node: PrimCall) -> Compiled:
+    condition = compiler.expression(node.args[0])
+
+    def assume(frame: Frame) -> None:
+        if not condition(frame):
+            raise BoundsError(
+                "an assumption does not hold", code="W906", span=node.span, notes=compiler.values_in(frame)
+            )
+
+    return assume
+
+
+def _undefined(compiler: Compiler, node: PrimCall) -> Compiled:
+    lanes = dtypes.lanes(node.dtype)
+    value = coerce(0, dtypes.element(node.dtype))
+    return lambda frame: np.full(lanes, value, element_type(node.dtype)) if lanes > 1 else value
+
+
+def _to_bits(value: Any, dtype: str) -> np.ndarray:
+    scalar = dtypes.element(dtype)
+    if dtypes.is_float(scalar) and not dtypes.is_numpy(scalar):
+        return np.atleast_1d(encode(value, scalar))
+    return np.atleast_1d(np.asarray(value, element_type(dtype)))
+
+
+def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
+    value = compiler.expression(node.args[0])
+    source, target = node.args[0].dtype, node.dtype  # type: ignore[attr-defined]
+    if "handle" in (source, target):
+        return value
+    scalar = dtypes.element(target)
+    small = dtypes.is_float(scalar) and not dtypes.is_numpy(scalar)
+
+    def reinterpret(frame: Frame) -> Any:
+        bits = _to_bits(value(frame), source).view(dtypes.storage(scalar))
+        values = decode(bits, scalar) if small else bits
+        if dtypes.lanes(target) > 1:
+            return values
+        return values[0] if dtypes.is_float(scalar) else values[0].item()
+
+    return reinterpret
+
+
+def _q_multiply_shift(compiler: Compiler, node: PrimCall) -> Compiled:
+    args = [compiler.expression(arg) for arg in node.args]
+
+    def multiply(frame: Frame) -> int:
+        x, y, fraction, shift = (int(arg(frame)) for arg in args)
+        product = (x << max(shift, 0)) * y
+        total = fraction + max(-shift, 0)
+        return coerce((product + (1 << (total - 1))) >> total if total > 0 else product, node.dtype)
+
+    return multiply
+
+
+# Vectors ------------------------------------------------------------------------------------------------------------
+
+
+def _lane_half(low: bool) -> Callable[[Compiler, PrimCall], Compiled]:
+    def build(compiler: Compiler, node: PrimCall) -> Compiled:
+        value = compiler.expression(node.args[-1])
+
+        def half(frame: Frame) -> Any:
+            lanes = value(frame)
+            return lanes[: len(lanes) // 2] if low else lanes[len(lanes) // 2 :]
+
+        return half
+
+    return build
+
+
+def _combine(compiler: Compiler, node: PrimCall) -> Compiled:
+    parts = [compiler.expression(arg) for arg in node.args]
+    return lambda frame: np.concatenate([part(frame) for part in parts])
+
+
+def _lane_mask(compiler: Compiler, node: PrimCall) -> Compiled:
+    base, limit = (compiler.expression(arg) for arg in node.args)
+    steps = np.arange(dtypes.lanes(node.dtype))
+    return lambda frame: base(frame) + steps < limit(frame)
+
+
+# Pointers -----------------------------------------------------------------------------------------------------------
+
+
+def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
+    target = node.args[0]
+    if isinstance(target, Buffer):
+        return compiler.pointer_to(target)
+    if not isinstance(target, BufferLoad):
+        raise WeftError("T.address_of takes a buffer element", code="W862", span=node.span)
+    slot, locate = compiler.slot(target.buffer), compiler.locator(target.buffer, target.indices, target.span)
+
+    def address(frame: Frame) -> Pointer:
+        view: View = frame[slot]
+        if view.elements() == 0:  # there is no first element, yet its address may be passed on
+            return Pointer(view.memory, view.offset * view.data.itemsize, view)
+        position = locate(frame, view)
+        return Pointer(view.memory, position * view.data.itemsize, view if position == view.offset else None)
+
+    return address
+
+
+def _byte_offset(compiler: Compiler, node: PrimCall) -> Compiled:
+    pointer, count = (compiler.expression(arg) for arg in node.args)
+    return lambda frame: pointer(frame).moved(count(frame))
+
+
+# Printing -----------------------------------------------------------------------------------------------------------
+
+
+def _print_buffer(compiler: Compiler, node: PrimCall) -> Compiled:
+    args = [compiler.argument(arg) for arg in node.args]
+    labels = [_label(arg) for arg in node.args]
+
+    def show(frame: Frame) -> int:
+        for label, arg in zip(labels, args, strict=True):
+            value = arg(frame)
+            if isinstance(value, Pointer):
+                label = label or (value.view.name if value.view is not None else "")
+                dtype = value.view.dtype if value.view is not None else "uint8"
+                value = shown_values(value.array(), dtype)
+            print(f"{label}: {value}" if label else value)
+        return 0
+
+    return show
+
+
+def _label(arg: Any) -> str:
+    while isinstance(arg, PrimCall) and arg.args:
+        arg = arg.args[0]
+    if isinstance(arg, BufferLoad):
+        return arg.buffer.name
+    return arg.name if isinstance(arg, Buffer) else ""
+
+
+def shown_values(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array as a person wants to see it: the values of types that NumPy lacks instead of their bits."""
+    return decode(array, dtype) if dtypes.is_float(dtype) and not dtypes.is_numpy(dtype) else array
+
+
+# External functions -------------------------------------------------------------------------------------------------
+
+
+def missing_function(name: str, span: Any = None) -> ArgumentError:
+    """The error of a call of a function that is not registered."""
+    return ArgumentError(
+        f"external function {name!r} is not registered",
+        code="W860",
+        span=span,
+        hint=f"weft.register_func({name!r}, function)",
+    )
+
+
+def _external(compiler: Compiler, node: PrimCall) -> Compiled:
+    symbol = node.args[0]
+    if not isinstance(symbol, StringImm):
+        raise WeftError(f"the first argument of T.{node.op} is the name of a function", code="W862", span=node.span)
+    args = [compiler.argument(arg) for arg in node.args[1:]]
+    returns = None if node.dtype in ("void", "handle") else _finish(node.dtype)
+
+    def call(frame: Frame) -> Any:
+        function = compiler.lookup(symbol.value)
+        if function is None:
+            raise missing_function(symbol.value, node.span)
+        values = [arg(frame) for arg in args]
+        # What an external function writes is not known, so all the memory it gets counts as written afterwards.
+        pointers = [value for value in values if isinstance(value, Pointer)]
+        result = function(*(value.array() if isinstance(value, Pointer) else value for value in values))
+        for pointer in pointers:
+            pointer.memory.touched = True
+            pointer.memory.mark_all()
+        return result if returns is None else returns(0 if result is None else result)
+
+    return call
+
+
+_SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
+    "if_then_else": _if_then_else,
+    "likely": _likely,
+    "assume": _assume,
+    "undef": _undefined,
+    "reinterpret": _reinterpret,
+    "q_multiply_shift": _q_multiply_shift,
+    "vectorlow": _lane_half(True),
+    "vectorhigh": _lane_half(False),
+    "vectorcombine": _combine,
+    "get_active_lane_mask": _lane_mask,
+    "address_of": _address_of,
+    "handle_add_byte_offset": _byte_offset,
+    "print_buffer": _print_buffer,
+}

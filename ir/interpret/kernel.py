@@ -1,0 +1,348 @@
+"""A PrimFunc ready to run: parameters bound and checked, outputs watched.
+
+    argument ::= NumPy array (buffers, handles) | number (scalars) | Pointer
+
+Buffers of the caller are used in place when they are dense; others are copied in, and out again when the function may write
+them. Errors: W850 number of arguments, W851 dtype or kind, W852 shape or rank, W853 read-only output; W902 an output that is
+not wholly written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ArgumentError, BoundsError, Span, WeftError
+from weft.ir import dtype as dtypes
+from weft.ir.dim import Dim
+from weft.ir.interpret.compiled import Frame, Lookup
+from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
+from weft.ir.interpret.scalars import coerce
+from weft.ir.interpret.statements import Returned, StatementCompiler
+from weft.ir.interpret.symbols import SymbolTable, shape_text
+from weft.ir.prim_dim import kernel_signature, symbol_names
+from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
+from weft.ir.types import TensorType
+from weft.ir.visit import walk
+
+__all__ = ["Caller", "Kernel", "check_scalar", "deep", "written_buffers"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How a call names itself in errors: the class to raise and what its arguments are called.
+
+    `outputs` are the positions of parameters that hold nothing yet and must be wholly written.
+    """
+
+    error: type[WeftError] = ArgumentError
+    what: str = "argument"
+    span: Span | None = None
+    outputs: Collection[int] = ()
+    partial: dict[int, Memory] | None = None
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Room for deep expressions, whose closures call each other; floating-point warnings off."""
+    old = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(old, 100_000))
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        sys.setrecursionlimit(old)
+
+
+def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
+    """The parameter buffers that the body may write; True when a store names them, False when only their address escapes."""
+    behind: dict[Buffer, Buffer] = {}
+    found: dict[Buffer, bool] = {}
+    for node in walk(function.body):
+        if isinstance(node, Block):
+            for match in node.match_buffers:
+                behind[match.buffer] = match.source.buffer
+            for buffer in node.alloc_buffers:
+                _follow(buffer, behind)
+        elif isinstance(node, MatchBufferRegion):
+            behind[node.buffer] = node.source.buffer
+        elif isinstance(node, Buffer):
+            _follow(node, behind)
+        elif isinstance(node, BufferStore):
+            found[node.buffer] = True
+        elif isinstance(node, PrimCall):
+            for arg in node.args:
+                if isinstance(arg, Buffer):
+                    found.setdefault(arg, False)
+                elif isinstance(arg, BufferLoad) and node.op == "address_of":
+                    found.setdefault(arg.buffer, False)
+    result: dict[Buffer, bool] = {}
+    for buffer, stored in found.items():
+        while buffer in behind:
+            buffer = behind[buffer]
+        result[buffer] = result.get(buffer, False) or stored
+    return {param: result[param] for param in function.params if isinstance(param, Buffer) and param in result}
+
+
+def _follow(buffer: Buffer, behind: dict[Buffer, Buffer]) -> None:
+    """Remember whose memory a view shares, where its pointer says so directly."""
+    if buffer.data is None:
+        return
+    for node in walk(buffer.data):
+        if isinstance(node, BufferLoad):
+            behind[buffer] = node.buffer
+        elif isinstance(node, Buffer) and node is not buffer:
+            behind[buffer] = node
+
+
+def check_scalar(value: Any, dtype: str) -> Any:
+    """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    if isinstance(value, np.generic):
+        if value.dtype.name != dtype and not (dtypes.is_integer(dtype) and isinstance(value, np.integer)):
+            return None
+        value = value.item() if not isinstance(value, np.floating) else value
+    if dtypes.is_bool(dtype):
+        return bool(value) if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if dtypes.is_integer(dtype):
+        return value if isinstance(value, int) and dtypes.can_hold(dtype, value) else None
+    if dtypes.is_float(dtype):
+        return coerce(value, dtype) if isinstance(value, (int, float, np.floating)) else None
+    return None
+
+
+class Kernel:
+    """A compiled PrimFunc."""
+
+    def __init__(self, function: PrimFunc, call_kernel: Callable[..., Any], lookup: Lookup) -> None:
+        self.function = function
+        self.written = written_buffers(function)
+        self.signature = kernel_signature(function)
+        self.names = symbol_names(function)
+        self.compiler = StatementCompiler(call_kernel, lookup, _mark_unit(function))
+        with deep():
+            self.slots = [self.compiler.slot(param) for param in function.params]
+            for node in _layout_symbols(function):
+                self.compiler.slot(node)
+            self.symbol_slots = [(self.compiler.slot(variable), name) for variable, name in self.names.items()]
+            self.makers = [self.compiler.view_maker(p) if isinstance(p, Buffer) else None for p in function.params]
+            self.body = self.compiler.statement(function.body)
+
+    def output_positions(self) -> list[int]:
+        """The positions of the parameters that stores write."""
+        return [i for i, p in enumerate(self.function.params) if isinstance(p, Buffer) and self.written.get(p)]
+
+    def __call__(self, *args: Any) -> Any:
+        """Run on arrays given by a user; outputs are written in place."""
+        return self.run(args, Caller())
+
+    def run(self, args: Sequence[Any], caller: Caller) -> Any:
+        """Bind, run, check what was written, copy out; the value of the return statement if any."""
+        params = self.function.params
+        if len(args) != len(params):
+            names = ", ".join(param.name for param in params)
+            raise caller.error(
+                f"{self.function.name} takes {len(params)} arguments ({names}), got {len(args)}",
+                code="W850",
+                span=caller.span,
+            )
+        frame = self.compiler.frame()
+        symbols = SymbolTable()
+        arrays = [self._accept(i, arg, caller) for i, arg in enumerate(args)]
+        self._match(arrays, symbols, caller)
+        for slot, name in self.symbol_slots:
+            frame[slot] = symbols.values.get(name)
+        memories: list[tuple[int, Memory, View]] = []
+        copies: list[tuple[np.ndarray, View]] = []
+        for i, value in enumerate(arrays):
+            param = params[i]
+            if isinstance(param, Buffer):
+                view, copied = self._view(frame, i, value, caller)
+                frame[self.slots[i]] = view
+                memories.append((i, view.memory, view))
+                if copied is not None:
+                    copies.append((copied, view))
+            else:
+                frame[self.slots[i]] = value
+        with deep():
+            signal = self.body(frame)
+        for position, memory, view in memories:
+            self._check_written(position, memory, view, caller)
+        for array, view in copies:
+            array[...] = view.array()
+        return signal.value if isinstance(signal, Returned) else None
+
+    # Accepting arguments
+
+    def _place(self, position: int, caller: Caller) -> str:
+        return f"{caller.what} {position + 1}"
+
+    def _refuse(self, position: int, expected: str, got: str, caller: Caller, code: str, why: str = "") -> WeftError:
+        name = self.function.params[position].name
+        message = f"{self._place(position, caller)} `{name}` of {self.function.name}: expected {expected}, got {got}"
+        return caller.error(message + (f"; {why}" if why else ""), code=code, span=caller.span)
+
+    def _accept(self, position: int, value: Any, caller: Caller) -> Any:
+        param = self.function.params[position]
+        if isinstance(param, PrimVar):
+            return self._accept_scalar(position, param, value, caller)
+        expected = f"{param.dtype}[{shape_text(self._dims(position))}]"
+        if isinstance(value, Pointer):
+            return value
+        if not isinstance(value, np.ndarray):
+            value = _as_array(value)
+            if value is None:
+                raise self._refuse(position, expected, "no array", caller, "W851")
+        if value.dtype != dtypes.storage(param.dtype) or value.ndim != param.ndim:
+            got = f"{value.dtype}[{shape_text(value.shape)}]"
+            code = "W851" if value.dtype != dtypes.storage(param.dtype) else "W852"
+            raise self._refuse(position, expected, got, caller, code)
+        if self.written.get(param) and not value.flags.writeable:
+            raise self._refuse(position, "an array that can be written", "a read-only one", caller, "W853")
+        return value
+
+    def _accept_scalar(self, position: int, param: PrimVar, value: Any, caller: Caller) -> Any:
+        if param.dtype == "handle":
+            if isinstance(value, np.ndarray):
+                memory = Memory.of_array(np.ascontiguousarray(value), 1, written=True, strict=False, name=param.name)
+                return Pointer(memory, 0, View(memory, value.dtype.name, value.shape, None, 0, param.name))
+            return value
+        number = check_scalar(value, param.dtype)
+        if number is None:
+            raise self._refuse(position, param.dtype, f"{type(value).__name__} {value!r}", caller, "W851")
+        return number
+
+    def _dims(self, position: int) -> tuple[Dim, ...]:
+        ty = self.signature[position]
+        return (ty.dims or ()) if isinstance(ty, TensorType) else ()
+
+    def _match(self, arrays: list[Any], symbols: SymbolTable, caller: Caller) -> None:
+        """Give symbols their values and compare every shape with its parameter."""
+        shaped: list[tuple[int, tuple[int, ...]]] = []
+        for i, (param, value) in enumerate(zip(self.function.params, arrays, strict=True)):
+            if isinstance(param, PrimVar):
+                if isinstance(value, int) and not isinstance(value, bool):
+                    symbols.set(self.names[param], value, self._place(i, caller))
+            elif isinstance(value, np.ndarray):
+                shaped.append((i, value.shape))
+            elif value.view is not None:
+                shaped.append((i, value.view.shape))
+        for i, shape in shaped:
+            symbols.bind(self._dims(i), shape, self._place(i, caller))
+        while any(symbols.solve(self._dims(i), shape, self._place(i, caller)) for i, shape in shaped):
+            pass
+        for i, shape in shaped:
+            # A pointer may stand for a part of its buffer, seen in another shape.
+            if not isinstance(arrays[i], Pointer) and not symbols.agrees(self._dims(i), shape):
+                dims, dtype = self._dims(i), self.function.params[i].dtype
+                raise self._refuse(
+                    i,
+                    f"{dtype}[{shape_text(dims)}]",
+                    f"{dtype}[{shape_text(shape)}]",
+                    caller,
+                    "W852",
+                    symbols.explain(dims),
+                )
+
+    def _view(self, frame: Frame, position: int, value: Any, caller: Caller) -> tuple[View, np.ndarray | None]:
+        """The view of an argument, and the caller's array when the view is of a copy that must be copied back."""
+        param = self.function.params[position]
+        assert isinstance(param, Buffer)
+        shape = value.shape if isinstance(value, np.ndarray) else value.view.shape if value.view is not None else ()
+        self._bind_layout(frame, param, shape)
+        make = self.makers[position]
+        assert make is not None
+        sizes, strides, offset = make(frame)
+        if isinstance(value, Pointer):
+            return View(
+                value.memory, param.dtype, sizes, strides, value.element_offset(param.dtype) + offset, param.name
+            ), None
+        fresh = position in caller.outputs
+        known = None if caller.partial is None else caller.partial.get(position)
+        if known is not None:
+            return View(known, param.dtype, sizes, strides, offset, param.name), None
+        may_write = param in self.written
+        plain = (strides is None or strides == compact_strides(sizes)) and offset == 0
+        in_place = plain and value.flags.c_contiguous and (value.flags.writeable or not may_write)
+        unit = self.compiler.unit_of(param.dtype)
+        if in_place:
+            memory = Memory.of_array(value, unit, written=not may_write, strict=fresh, name=param.name)
+            return View(memory, param.dtype, sizes, strides, offset, param.name), None
+        steps = compact_strides(sizes) if strides is None else strides
+        count = offset + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) if 0 not in sizes else 0
+        memory = Memory(
+            np.zeros(count * dtypes.storage(param.dtype).itemsize, np.uint8), unit,
+            written=not may_write, strict=fresh, name=param.name,
+        )  # fmt: skip
+        view = View(memory, param.dtype, sizes, strides, offset, param.name)
+        if count:
+            view.array()[...] = value
+        return view, value if may_write and value.flags.writeable and count else None
+
+    def _bind_layout(self, frame: Frame, param: Buffer, shape: Sequence[int]) -> None:
+        """Symbols that only strides or the offset name: arguments are laid out densely at offset 0."""
+        if param.elem_offset is not None and isinstance(param.elem_offset, PrimVar):
+            slot = self.compiler.slot(param.elem_offset)
+            frame[slot] = 0 if frame[slot] is None else frame[slot]
+        for stride, step in zip(param.strides or (), compact_strides(shape), strict=False):
+            if isinstance(stride, PrimVar):
+                slot = self.compiler.slot(stride)
+                frame[slot] = step if frame[slot] is None else frame[slot]
+
+    def _check_written(self, position: int, memory: Memory, view: View, caller: Caller) -> None:
+        """W902 for an output with an element that no store reached.
+
+        A parameter of a direct call is an output when it was written and none of its elements was read before.
+        """
+        expected = position in caller.outputs if caller.outputs else memory.touched and not memory.read_first
+        if isinstance(self.function.params[position], PrimVar) or not expected or memory.marks is None:
+            return
+        if caller.partial is not None and position in caller.partial:
+            return
+        index = view.unwritten_index()
+        if index is not None:
+            raise BoundsError(
+                f"output `{view.name}` of {self.function.name} is not written at {shape_text(index)}",
+                code="W902", span=caller.span or self.function.span,
+                hint="every element of an output must be stored",
+            )  # fmt: skip
+
+
+def _layout_symbols(function: PrimFunc) -> Iterator[PrimVar]:
+    """The variables in the shapes, strides and offsets of parameters: the call binds them."""
+    for param in function.params:
+        if isinstance(param, Buffer):
+            yield from (node for node in walk(param) if isinstance(node, PrimVar))
+
+
+def _mark_unit(function: PrimFunc) -> int:
+    """Marks are per byte (1) when buffers of several widths may share memory, else per element (0)."""
+    buffers = [*function.params, *(node for node in walk(function.body) if isinstance(node, Buffer))]
+    buffers.extend(node.buffer for node in walk(function.body) if isinstance(node, (BufferLoad, BufferStore)))
+    shared = any(isinstance(b, Buffer) and b.data is not None for b in buffers)
+    calls = any(isinstance(node, PrimCall) and node.op == "address_of" for node in walk(function.body))
+    widths = {dtypes.storage(b.dtype).itemsize for b in buffers if isinstance(b, Buffer)}
+    return 1 if (shared or calls or _takes_handles(function)) and len(widths) > 1 else 0
+
+
+def _takes_handles(function: PrimFunc) -> bool:
+    return any(isinstance(p, PrimVar) and p.dtype == "handle" for p in function.params)
+
+
+def _as_array(value: Any) -> np.ndarray | None:
+    """An array of anything that offers one without a change of dtype."""
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return (
+            np.from_dlpack(value)
+            if hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+            else np.asarray(value)
+        )
+    return np.asarray(value) if isinstance(value, (np.generic,)) else None

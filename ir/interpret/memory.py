@@ -1,0 +1,200 @@
+"""Memory that knows what was written: storage, typed views of it, and pointers.
+
+    Memory   bytes, and one mark per element that says whether it was written (no marks: all of it was)
+    View     a buffer at run time: memory seen through a dtype, shape, strides and offset
+    Pointer  an address inside a memory, possibly of a known view
+
+Marks are per element of the memory, or per byte (`unit` 1) where views of several widths share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import BoundsError
+from weft.ir import dtype as dtypes
+from weft.ir.interpret.small_floats import decode, encode
+
+__all__ = ["Memory", "Pointer", "View", "compact_strides"]
+
+_POISON = 0xA5
+
+
+def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a dense row-major array."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+class Memory:
+    """Bytes and marks. `strict`: reading an unmarked element is an error; else it is noted in `read_first`."""
+
+    __slots__ = ("marks", "name", "raw", "read_first", "strict", "touched", "unit")
+
+    def __init__(self, raw: np.ndarray, unit: int, *, written: bool, strict: bool, name: str) -> None:
+        self.raw = raw
+        self.unit = unit
+        self.name = name
+        self.marks: bytearray | None = None if written else bytearray(len(raw) // unit)
+        self.strict = strict
+        self.read_first = False
+        self.touched = False
+
+    @staticmethod
+    def allocate(count: int, dtype: str, unit: int, name: str) -> Memory:
+        """Poisoned memory for `count` elements of which none was written."""
+        size = count * dtypes.storage(dtype).itemsize
+        return Memory(np.full(size, _POISON, np.uint8), unit, written=False, strict=True, name=name)
+
+    @staticmethod
+    def of_array(array: np.ndarray, unit: int, *, written: bool, strict: bool, name: str) -> Memory:
+        """The memory of a C-contiguous array."""
+        return Memory(array.reshape(-1).view(np.uint8), unit, written=written, strict=strict, name=name)
+
+    def mark_all(self) -> None:
+        """Take everything as written."""
+        if self.marks is not None:
+            self.marks[:] = b"\1" * len(self.marks)
+
+    def first_unwritten(self) -> int | None:
+        """The index of the first unmarked unit, if any."""
+        if self.marks is None:
+            return None
+        found = self.marks.find(0)
+        return None if found < 0 else found
+
+
+class _ByteMarks:
+    """Element marks over byte marks."""
+
+    __slots__ = ("marks", "size")
+
+    def __init__(self, marks: bytearray, size: int) -> None:
+        self.marks = marks
+        self.size = size
+
+    def __getitem__(self, index: int) -> bool:
+        start = index * self.size
+        return 0 not in self.marks[start : start + self.size]
+
+    def __setitem__(self, index: int, value: int) -> None:
+        start = index * self.size
+        self.marks[start : start + self.size] = b"\1" * self.size
+
+
+class View:
+    """A buffer at run time. Addresses are element indices into `data`, the memory seen through the dtype."""
+
+    __slots__ = ("data", "dtype", "marks", "memory", "name", "offset", "read", "shape", "size", "strides", "write")
+
+    def __init__(
+        self,
+        memory: Memory,
+        dtype: str,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+        offset: int,
+        name: str,
+    ) -> None:
+        stored = dtypes.storage(dtype)
+        usable = len(memory.raw) - len(memory.raw) % stored.itemsize
+        self.memory = memory
+        self.dtype = dtype
+        self.data: np.ndarray = memory.raw[:usable].view(stored)
+        self.size = len(self.data)
+        self.shape = shape
+        self.strides = compact_strides(shape) if strides is None else strides
+        self.offset = offset
+        self.name = name
+        self.marks: Any = memory.marks
+        if memory.marks is not None and memory.unit != stored.itemsize:
+            self.marks = _ByteMarks(memory.marks, stored.itemsize)
+        scalar_float = dtypes.is_float(dtype)
+        if scalar_float and not dtypes.is_numpy(dtype):
+            self.read: Any = lambda address: decode(self.data[address], dtype)
+            self.write: Any = lambda address, value: self.data.__setitem__(address, encode(value, dtype))
+        else:
+            self.read = self.data.__getitem__ if scalar_float else self.data.item
+            self.write = self.data.__setitem__
+
+    def read_lanes(self, addresses: np.ndarray) -> np.ndarray:
+        """The elements at several addresses."""
+        raw = self.data[addresses]
+        return decode(raw, self.dtype) if dtypes.is_float(self.dtype) and not dtypes.is_numpy(self.dtype) else raw
+
+    def write_lanes(self, addresses: np.ndarray, values: np.ndarray) -> None:
+        """Store elements at several addresses, in the order of the lanes, and mark them."""
+        if dtypes.is_float(self.dtype) and not dtypes.is_numpy(self.dtype):
+            values = encode(values, self.dtype)
+        for address, value in zip(addresses.tolist(), values, strict=True):
+            self.data[address] = value
+            if self.marks is not None:
+                self.marks[address] = 1
+
+    def elements(self) -> int:
+        """How many elements the shape holds."""
+        return math.prod(self.shape)
+
+    def dense(self) -> bool:
+        """Whether the elements lie one after another in row-major order."""
+        return self.strides == compact_strides(self.shape)
+
+    def array(self) -> np.ndarray:
+        """The elements as a NumPy array that shares the memory (raw bits for types that NumPy lacks)."""
+        steps = tuple(stride * self.data.itemsize for stride in self.strides)
+        self.check_reach()
+        return np.lib.stride_tricks.as_strided(self.data[self.offset :], self.shape, steps)
+
+    def check_reach(self) -> None:
+        """BoundsError W903 when some element of the shape lies outside the memory."""
+        if 0 in self.shape:
+            return
+        ends = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
+        low = self.offset + sum(min(0, end) for end in ends)
+        high = self.offset + sum(max(0, end) for end in ends)
+        if low < 0 or high >= self.size:
+            raise BoundsError(
+                f"buffer {self.name!r} of shape {self.shape} reaches elements {low} to {high} of a memory of {self.size}",
+                code="W903",
+            )
+
+    def unwritten_index(self) -> tuple[int, ...] | None:
+        """The index of the first element of the shape that was not written, if any."""
+        if self.memory.first_unwritten() is None:
+            return None
+        for index in np.ndindex(*self.shape):
+            if not self.marks[self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))]:
+                return index
+        return None
+
+
+class Pointer:
+    """An address: a memory and an offset in bytes; `view` is the buffer whose first element is meant, if known."""
+
+    __slots__ = ("memory", "offset", "view")
+
+    def __init__(self, memory: Memory, offset: int, view: View | None = None) -> None:
+        self.memory = memory
+        self.offset = offset
+        self.view = view
+
+    def moved(self, count: int) -> Pointer:
+        """The pointer `count` bytes further on."""
+        return Pointer(self.memory, self.offset + count)
+
+    def element_offset(self, dtype: str) -> int:
+        """The offset in elements of a dtype."""
+        return self.offset // dtypes.storage(dtype).itemsize
+
+    def array(self, dtype: str | None = None) -> np.ndarray:
+        """What is there as an array: the known view, else everything up to the end of the memory."""
+        if self.view is not None:
+            return self.view.array()
+        return self.memory.raw[self.offset :].view(dtypes.storage(dtype or "uint8"))
