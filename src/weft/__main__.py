@@ -1,0 +1,209 @@
+"""The command line: `weft COMMAND ...`, the same as `python -m weft COMMAND ...`.
+
+    show     print the modules of files as text          compile  save an executable, or print its code
+    check    read and verify files                       pass     apply passes to a module
+    run      call a function on arrays                   phases   list the phases of compilation
+                                                         ops      list or describe the operators
+
+A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
+Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
+70 when weft itself is at fault. Results go to standard output, errors to standard error; with `--json` both are JSON
+on standard output, errors as a list of findings. An error is one screen; WEFT_TRACEBACK=full shows where it was raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from weft import __version__
+from weft.command.report import report_errors
+from weft.errors import WeftError
+
+__all__ = ["main"]
+
+EXIT_FINE, EXIT_INPUT, EXIT_USAGE, EXIT_FAULT, EXIT_INTERRUPT, EXIT_PIPE = 0, 1, 2, 70, 130, 141
+
+_EPILOG = """\
+FILE is Python with decorated units or script text; - is standard input; nothing
+of it is run. `weft COMMAND --help` tells more. Exit status: 0 fine, 1 the input
+is wrong, 2 wrong usage. WEFT_TRACEBACK=full shows where an error was raised."""
+
+# Command -> (module of weft.command that does it, one line of help).
+_COMMANDS = {
+    "show": ("inspect", "print the modules of files as text"),
+    "check": ("inspect", "read and verify files; each finding with its place"),
+    "run": ("execute", "compile, and call a function on given or random arrays"),
+    "compile": ("execute", "save an executable, or print its LLVM or assembly"),
+    "pass": ("inspect", "apply passes to a module and print the result"),
+    "phases": ("catalogue", "list the phases of compilation and their passes"),
+    "ops": ("catalogue", "list the operators, or describe one"),
+}
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Help is laid out for 80 columns, or fewer on a narrower terminal."""
+    width = min(80, int(os.environ.get("COLUMNS", "") or 80)) if os.environ.get("COLUMNS", "80").isdigit() else 80
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=max(40, width))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Options in full only, and help that names the command's purpose first."""
+
+    def __init__(self, prog: str | None = None, description: str | None = None, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("weft", "A compiler toolkit for tensor programs in Python.", _EPILOG)
+    parser.add_argument("--version", action="version", version=f"weft {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for name, (_, purpose) in _COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        _OPTIONS[name](command)
+        command.add_argument("--json", action="store_true", help="results and errors as JSON")
+    return parser
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="Python or script text; - is standard input")
+
+
+def _add_unit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--unit", metavar="NAME", help="which decorated unit, when FILE has several")
+
+
+def _add_compilation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", metavar="TARGET", help="what to compile for (default: this machine's CPU)")
+    parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), default=2, help="optimisation level (default: 2)")
+
+
+def _show_options(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    parser.add_argument("--function", metavar="NAME", help="only this function, with the functions that it calls")
+    parser.add_argument("--types", choices=("all", "hidden"), default="all", help="types of bindings (default: all)")
+    parser.add_argument("--line-numbers", action="store_true", help="number the lines")
+
+
+def _check_options(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="Python, script text, a saved executable, or -")
+    _add_unit(parser)
+    parser.add_argument("--function", metavar="NAME", help="which function (default: main, or the only one)")
+    parser.add_argument(
+        "--input", metavar="[NAME=]PATH", action="append", default=[], help=".npy by position or name, .npz by names"
+    )
+    parser.add_argument("--random", action="store_true", help="random values for the other parameters")
+    parser.add_argument(
+        "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size for --random"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of --random (default: 0)")
+    parser.add_argument("--interpret", action="store_true", help="with the reference interpreter")
+    parser.add_argument("--output", metavar="PATH", help="write the results to a .npy or .npz file")
+    _add_compilation(parser)
+
+
+def _compile_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="Python, script text, or -")
+    _add_unit(parser)
+    parser.add_argument("-o", "--output", metavar="PATH", help="where to (default: the name of FILE with .weft)")
+    parser.add_argument("--emit", choices=("llvm", "asm"), help="the generated code instead of an executable")
+    _add_compilation(parser)
+
+
+def _pass_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pipeline", metavar="PASSES", help="such as legalize-ops or 'normalize,fold-constant'")
+    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="default: standard input")
+    _add_unit(parser)
+
+
+def _phases_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", metavar="TARGET", help="with what this target adds")
+
+
+def _ops_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="describe this operator, as nn.relu")
+
+
+_OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "show": _show_options,
+    "check": _check_options,
+    "run": _run_options,
+    "compile": _compile_options,
+    "pass": _pass_options,
+    "phases": _phases_options,
+    "ops": _ops_options,
+}
+
+
+def _symbol(text: str) -> tuple[str, int]:
+    """NAME=SIZE of the command line."""
+    name, equals, size = text.partition("=")
+    if not (name.isidentifier() and equals and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, such as n=4")
+    return name, int(size)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status and never raises for what a user did.
+
+    >>> main(["--version"])
+    weft 0.1.0
+    0
+    """
+    try:
+        options = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        # The commands live in modules of their own, so that --help loads nothing else.
+        module = importlib.import_module(f"weft.command.{_COMMANDS[options.command][0]}")
+        status = getattr(module, f"{options.command}_command")(options)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPT
+    except BrokenPipeError:
+        _abandon_output()
+        return EXIT_PIPE
+    except WeftError as error:
+        _trace()
+        return report_errors([error], options.json)
+    except Exception as error:
+        _trace()
+        print(f"weft itself failed: {type(error).__name__}: {_first_lines(error)}", file=sys.stderr)
+        print("This is a fault in weft, not in your input. WEFT_TRACEBACK=full shows where.", file=sys.stderr)
+        return EXIT_FAULT
+
+
+def _trace() -> None:
+    if os.environ.get("WEFT_TRACEBACK") == "full":
+        traceback.print_exc()
+
+
+def _first_lines(error: Exception) -> str:
+    """At most ten lines of a message, so that a fault fits a screen too."""
+    lines = str(error).splitlines()
+    return "\n".join([*lines[:10], *(["..."] if len(lines) > 10 else [])])
+
+
+def _abandon_output() -> None:
+    """Nobody reads standard output any more: Python must not fail again when it flushes at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # standard output is not a real file, as under a test
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

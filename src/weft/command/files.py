@@ -1,0 +1,141 @@
+"""Files of the command line as modules: reading text, finding units, choosing one. Nothing of a file is run.
+
+Errors: W010 a file that cannot be read or written, W011 a file without units, W012 a unit or function that is not
+there, W013 a file with several units where one is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import tokenize
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.errors import WeftError
+from weft.ir.module import BaseFunc, IRModule
+from weft.script import parse
+from weft.script.units import DecoratedUnit, find_units
+
+__all__ = ["InputError", "Loaded", "load_one", "load_units", "read_text", "write_file"]
+
+
+class InputError(WeftError):
+    """A file or a choice on the command line is wrong (W010-W049)."""
+
+    default_code = "W010"
+
+    def __init__(self, message: str, *, file: str | None = None, code: str | None = None, hint: str | None = None):
+        super().__init__(message, code=code, hint=hint)
+        self.file = file
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One unit of a file, read."""
+
+    file: str
+    name: str
+    line: int
+    value: IRModule | BaseFunc
+
+    @staticmethod
+    def read(file: str, unit: DecoratedUnit) -> Loaded:
+        """Read a unit; raises what reading a script raises."""
+        return Loaded(file, unit.name, unit.line, parse(unit.text, filename=file_name(file)))
+
+    def as_module(self) -> IRModule:
+        """The unit as a module: itself, or a module that holds the one function."""
+        return self.value if isinstance(self.value, IRModule) else IRModule({self.name: self.value})
+
+
+def read_text(file: str) -> str:
+    """The text of a file, or of standard input for `-`, in the encoding that it declares (UTF-8 unless it says)."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = io.TextIOWrapper(io.BytesIO(data), encoding).read()  # line breaks become "\n"
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}", file=file) from None
+    except (SyntaxError, UnicodeError) as error:
+        raise InputError(f"cannot read {file} as text: {error}", file=file) from None
+    return text
+
+
+def file_name(file: str) -> str:
+    """How a file is named in messages."""
+    return "<stdin>" if file == "-" else file
+
+
+def load_units(file: str) -> list[Loaded]:
+    """Every unit of a file, read; the first error that reading finds is raised.
+
+    Raises: InputError W010, W011; what reading a script raises.
+    """
+    text = read_text(file)
+    units = find_units(text, file_name(file))
+    if not units:
+        raise no_units(file)
+    return [Loaded.read(file, unit) for unit in units]
+
+
+def no_units(file: str) -> InputError:
+    """The error for a file that defines nothing."""
+    return InputError(
+        f"{file_name(file)} defines no unit",
+        file=file,
+        code="W011",
+        hint="a unit is a class under @I.ir_module, or a function under @R.function or @T.prim_func",
+    )
+
+
+def load_one(file: str, unit: str | None) -> Loaded:
+    """The unit with a name, or the only one of a file; when there are several, the only module among them.
+
+    Raises: InputError W010-W013; what reading a script raises.
+    """
+    units = find_units(read_text(file), file_name(file))
+    if not units:
+        raise no_units(file)
+    names = ", ".join(found.name for found in units)
+    if unit is not None:
+        chosen = [found for found in units if found.name == unit]
+        if not chosen:
+            raise InputError(f"{file_name(file)} has no unit {unit!r}", file=file, code="W012", hint=f"it has: {names}")
+    else:
+        modules = [found for found in units if found.kind == "module"]
+        chosen = modules if len(modules) == 1 else units
+        if len(chosen) > 1:
+            message = f"{file_name(file)} defines {len(units)} units"
+            raise InputError(message, file=file, code="W013", hint=f"choose one with --unit: {names}")
+    return Loaded.read(file, chosen[-1])  # a later definition replaces an earlier one, as in Python
+
+
+def write_file(path: str, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all: `write` fills a file next to it, which then takes its name.
+
+    Raises: InputError W010 when it cannot be written.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
+        os.close(handle)
+        try:
+            write(Path(temporary))
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}", file=path) from None
+
+
+def _umask() -> int:
+    """The permissions that new files go without; the system has no way to ask but to set it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

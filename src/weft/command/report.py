@@ -1,0 +1,41 @@
+"""Findings and results, as text for people and as JSON for tools.
+
+finding ::= {code, message, file, line, column, end_line, end_column, notes, hint}      (null where it has no place)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft.errors import WeftError
+
+__all__ = ["finding", "print_json", "report_errors"]
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON document on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def finding(error: WeftError, file: str | None = None) -> dict[str, Any]:
+    """An error as a finding; `file` is the file that was read, for an error without a place."""
+    data = error.to_json()
+    if data["file"] is None:
+        data["file"] = file or getattr(error, "file", None)
+    return data
+
+
+def report_errors(errors: Sequence[WeftError], as_json: bool) -> int:
+    """Report errors, all of them; returns the exit status 1."""
+    if as_json:
+        print_json([finding(error) for error in errors])
+    else:
+        print(_text(errors), file=sys.stderr)
+    return 1
+
+
+def _text(errors: Iterable[WeftError]) -> str:
+    return "\n\n".join(str(error) for error in errors)
