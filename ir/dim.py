@@ -1659,6 +1659,11 @@ def _cases(d: DimExpr, assumptions: tuple[Dim, ...]) -> list[_Case] | None:
     for atom in atoms:
         if atom.kind == "min":
             return _defined(partial(_minimum_case, d, assumptions, atom, argument) for argument in atom.arguments)
+    for atom in atoms:
+        if atom.kind == "floordiv" and isinstance(atom.arguments[1], int):
+            for inner in _all_atoms(atom.arguments[0]):
+                if inner.kind == "floordiv" and isinstance(inner.arguments[1], DimExpr):
+                    return _opaque_cases(d, assumptions, inner)
     periods = [(_period(d, name), name) for name in sorted(d.names)]
     for period, name in periods:
         coarse = _coarser(d, assumptions, name) if period > _MAX_PERIOD else None
@@ -1697,6 +1702,19 @@ def _minimum_case(d: Dim, assumptions: tuple[Dim, ...], atom: _Atom, chosen: Dim
     given = [_normal(_replace_atom(assumption, atom, chosen)) for assumption in assumptions]
     given += [_normal(other - chosen) for other in atom.arguments if other is not chosen]
     return _normal(_replace_atom(d, atom, chosen)), tuple(given)
+
+
+def _opaque_cases(d: Dim, assumptions: tuple[Dim, ...], atom: _Atom) -> list[_Case]:
+    """The division by a symbol as a new symbol, of which only the axioms are kept; it can then be split by residues."""
+    value = _symbol(f"({atom.text})")  # no name of a user's
+    images: list[Dim] = [value] if _atom_interval(atom, _NO_BOUNDS)[0] >= 0 else [value, -value - 1]
+    known = (*assumptions, *_atom_axioms(atom, _NO_BOUNDS))
+
+    def case(image: Dim) -> _Case:
+        given = tuple(_normal(_replace_atom(assumption, atom, image)) for assumption in known)
+        return _normal(_replace_atom(d, atom, image)), given
+
+    return _defined(partial(case, image) for image in images)
 
 
 def _replace_atom(d: Dim, atom: _Atom, value: Dim) -> Dim:

@@ -191,6 +191,8 @@ max(n, m, 0)                   == max(n, m)
 (n + 128) // 256 + n // 256    == n // 128
 (n + 255) // 256               == ((n + 127) // 128 + 1) // 2
 n % 512 // 128 * 128 + n % 128 == n % 512
+-((n // m + 1) // 2) // 2 * 2 + -((n // m + 1) // 2) % 2 == -((n // m + 1) // 2)
+(n // m + 1) // 2 + (n // m) // 2 == n // m
 min(n, m + n)                  == n
 min(2 * n, 3 * n)              == 2 * n
 """
@@ -844,11 +846,23 @@ def test_every_verdict_agrees_with_all_small_values(left: str, right: str) -> No
 def test_rearranged_dimensions_are_never_refuted(text: str, divisor: int, offset: int) -> None:
     d = read(text)
     with of_interest():
-        assert prove_equal(d // divisor * divisor + d % divisor, d) is True
-        assert prove_le(d % divisor, divisor - 1) is True
+        assert prove_equal(d // divisor * divisor + d % divisor, d) is not False
+        assert prove_le(d % divisor, divisor - 1) is not False
         assert prove_equal((d + offset * divisor) // divisor, d // divisor + offset) is True
         assert prove_equal(maximum(d, offset) + minimum(d, offset), d + offset) is not False
         assert prove_equal(ceildiv(d, divisor), (d + divisor - 1) // divisor) is not False
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(-20, 20), st.sampled_from((1, n, m, k, n * m, n * n)))), st.integers(1, 12))
+def test_division_with_remainder_of_any_polynomial_is_proved(terms: list[tuple[int, Dim]], divisor: int) -> None:
+    d: Dim = 0
+    for coefficient, term in terms:
+        d = d + coefficient * term
+    assert prove_equal(d // divisor * divisor + d % divisor, d) is True
+    assert prove_equal(ceildiv(d, divisor) * divisor, d + -d % divisor) is True
+    assert prove_le(d % divisor, divisor - 1) is True
+    assert prove_nonnegative(d % divisor) is True
 
 
 @settings(max_examples=150, deadline=None)
