@@ -9,5 +9,7 @@ from weft.ir.tensor import *
 from weft.ir.types import *
 from weft.ir.visit import children, post_order, rewrite, substitute, substitute_symbols, walk
 
+import weft.ir.sugar  # installs the operators on expressions
+
 if __name__ != "weft.ir":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.ir, not ir")

@@ -1,0 +1,382 @@
+"""What the families share: tensor arguments, axes, broadcasting, and the frame of a kernel.
+
+A kernel takes the tensors of its call in the order of `Call.args`, tuples flattened, then the outputs, then the symbols that no
+buffer shape binds (`kernel_call` writes the matching `call_tir`). Numbers and 0-d constants are part of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from weft.errors import DTypeError, ScriptError, ShapeError
+from weft.ir import prim, te
+from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
+from weft.ir.dtype import is_bool, is_float, is_integer
+from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
+from weft.ir.infer import TypeContext
+from weft.ir.op.declare import Arguments, Example
+from weft.ir.relations import dims_of, type_text
+from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
+from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+
+__all__ = [
+    "Immediate",
+    "Kernel",
+    "axes_of",
+    "axis_of",
+    "broadcast",
+    "dtype_error",
+    "example",
+    "f32",
+    "i64",
+    "kernel_call",
+    "require_dtype",
+    "require_rank",
+    "same_dtype",
+    "shape_error",
+    "shape_of_arg",
+    "tensor",
+    "tensors",
+    "typed",
+]
+
+Dims = tuple[Dim, ...]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Examples
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def typed(dtype: str, *dims: int | str) -> TensorType:
+    """A tensor type for an example; strings are symbols: typed("float32", "n", 4)."""
+    return TensorType(tuple(symbol(dim) if isinstance(dim, str) else dim for dim in dims), dtype)
+
+
+def f32(*dims: int | str) -> TensorType:
+    """A float32 tensor type for an example."""
+    return typed("float32", *dims)
+
+
+def i64(*dims: int | str) -> TensorType:
+    """An int64 tensor type for an example."""
+    return typed("int64", *dims)
+
+
+def example(*args: Any, ranges: dict[str, tuple[Any, Any]] | None = None, **kwargs: Any) -> Example:
+    """An example call; see `Example`."""
+    return Example(args, kwargs, ranges or {})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def tensor(args: Arguments, name: str, context: TypeContext) -> TensorType:
+    """The type of a tensor argument; ScriptError W134 when it is none. A value of type Any is a tensor of which nothing is known."""
+    return _as_tensor(args, name, context.type_of(args[name]))
+
+
+def _as_tensor(args: Arguments, name: str, ty: Type) -> TensorType:
+    if isinstance(ty, TensorType):
+        return ty
+    if isinstance(ty, PrimType):
+        return TensorType((), ty.dtype)
+    if isinstance(ty, AnyType):
+        return TensorType()
+    raise ScriptError(f"{args.name}: {name} must be a tensor, got {type_text(ty)}", code="W134", span=args.span)
+
+
+def tensors(args: Arguments, name: str, context: TypeContext) -> list[TensorType]:
+    """The types of a tuple of tensors."""
+    ty = context.type_of(args[name])
+    if not isinstance(ty, TupleType):
+        raise ScriptError(
+            f"{args.name}: {name} must be a tuple of tensors, got {type_text(ty)}", code="W134", span=args.span
+        )
+    return [_as_tensor(args, f"{name}[{index}]", part) for index, part in enumerate(ty.fields)]
+
+
+def shape_of_arg(args: Arguments, name: str, context: TypeContext) -> tuple[Dims | None, int]:
+    """The dimensions (None when unknown) and the rank (-1) of a shape argument."""
+    ty = context.type_of(args[name])
+    if not isinstance(ty, ShapeType):
+        raise ScriptError(f"{args.name}: {name} must be a shape, got {type_text(ty)}", code="W134", span=args.span)
+    return ty.dims, ty.ndim
+
+
+def dtype_error(args: Arguments, message: str, code: str = "W320", hint: str | None = None) -> DTypeError:
+    """A dtype error of an operator call."""
+    return DTypeError(f"{args.name}: {message}", code=code, span=args.span, hint=hint)
+
+
+def shape_error(args: Arguments, message: str, code: str = "W202", hint: str | None = None) -> ShapeError:
+    """A shape error of an operator call."""
+    return ShapeError(f"{args.name}: {message}", code=code, span=args.span, hint=hint)
+
+
+_DOMAINS: dict[str, Callable[[str], bool]] = {
+    "any": lambda dtype: True,
+    "float": is_float,
+    "number": lambda dtype: is_float(dtype) or is_integer(dtype),
+    "integer": is_integer,
+    "bits": lambda dtype: is_integer(dtype) or is_bool(dtype),
+    "bool": is_bool,
+}
+_DOMAIN_TEXT = {
+    "float": "floating",
+    "number": "numeric",
+    "integer": "integer",
+    "bits": "integer or bool",
+    "bool": "bool",
+}
+
+
+def require_dtype(args: Arguments, name: str, ty: TensorType, domain: str) -> None:
+    """DTypeError W321 unless the dtype (when known) is in the domain: any, float, number, integer, bits or bool."""
+    if ty.dtype is not None and not _DOMAINS[domain](ty.dtype):
+        raise dtype_error(
+            args, f"{name} must be {_DOMAIN_TEXT[domain]}, got {ty.dtype}", "W321", "convert it with R.astype"
+        )
+
+
+def same_dtype(args: Arguments, *operands: TensorType) -> str | None:
+    """The one dtype of the operands that have one; DTypeError W320 when two differ."""
+    known = [operand.dtype for operand in operands if operand.dtype is not None]
+    for dtype in known:
+        if dtype != known[0]:
+            raise dtype_error(args, f"the operands are {known[0]} and {dtype}", hint="convert one with R.astype")
+    return known[0] if known else None
+
+
+def require_rank(args: Arguments, name: str, ty: TensorType, *ranks: int) -> None:
+    """ShapeError W202 unless the rank (when known) is one of the given."""
+    if ty.ndim >= 0 and ty.ndim not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        raise shape_error(args, f"{name} must have {wanted} dimensions, got {type_text(ty)}")
+
+
+def axis_of(args: Arguments, axis: int, ndim: int) -> int:
+    """The axis counted from the front; ShapeError W203 when out of range."""
+    if not -ndim <= axis < ndim:
+        raise shape_error(args, f"axis {axis} of {ndim} dimensions", "W203")
+    return axis % ndim if ndim else axis
+
+
+def axes_of(args: Arguments, axes: Iterable[int], ndim: int) -> tuple[int, ...]:
+    """Distinct axes counted from the front; ShapeError W203 when out of range, W204 when one occurs twice."""
+    found = tuple(axis_of(args, axis, ndim) for axis in axes)
+    if len(set(found)) != len(found):
+        raise shape_error(args, f"an axis occurs twice in {tuple(axes)}", "W204")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Broadcasting
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def broadcast_dim(args: Arguments, a: Dim, b: Dim, context: TypeContext) -> Dim:
+    """One dimension of a broadcast: 1 gives way; else both are equal (proved, refuted, or checked at run time)."""
+    if same(a, b) or b == 1:
+        return a
+    if a == 1:
+        return b
+    answer = prove_equal(a, b, context.facts)
+    if answer is False and not (isinstance(a, DimExpr) or isinstance(b, DimExpr)):
+        raise shape_error(args, f"cannot broadcast {a} with {b}", "W201", "sizes must be equal, or one of them 1")
+    context.require_equal(a, b, f"{args.name}: broadcast sizes", args.span)
+    return b if isinstance(a, DimExpr) and not isinstance(b, DimExpr) else a
+
+
+def broadcast(args: Arguments, context: TypeContext, *operands: TensorType) -> TensorType:
+    """The shape that NumPy's broadcast of the operands has (dtype left open)."""
+    shapes = [operand.shape for operand in operands]
+    if all(shape is shapes[0] and shape is not None for shape in shapes):
+        return TensorType(shapes[0])
+    known = [dims_of(operand) for operand in operands]
+    if any(dims is None for dims in known):
+        ranks = [operand.ndim for operand in operands]
+        return TensorType(ndim=-1 if -1 in ranks else max(ranks))
+    result: Dims = ()
+    for dims in known:
+        assert dims is not None
+        count = max(len(result), len(dims))
+        left, right = (1,) * (count - len(result)) + result, (1,) * (count - len(dims)) + dims
+        try:
+            result = tuple(broadcast_dim(args, a, b, context) for a, b in zip(left, right, strict=True))
+        except ShapeError as error:
+            shapes_text = " and ".join(f"({', '.join(map(str, dims or ()))})" for dims in known)
+            error.notes = (*error.notes, f"the shapes are {shapes_text}")
+            raise
+    return TensorType(result)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Immediate:
+    """A number that is part of the kernel, used like a tensor."""
+
+    shape = ()
+    ndim = 0
+
+    def __init__(self, value: PrimExpr) -> None:
+        self.value = value
+        self.dtype = value.dtype
+
+    def __getitem__(self, indices: Any) -> PrimExpr:
+        return self.value
+
+    def __call__(self, *indices: Any) -> PrimExpr:
+        """The number; a 0-d tensor has no indices."""
+        return self.value
+
+
+Operand = te.Tensor | Immediate
+
+
+def is_immediate(expr: Expr) -> bool:
+    """Whether an argument is part of the kernel and not passed to it."""
+    return isinstance(expr, (PrimValue, ShapeExpr)) or (
+        isinstance(expr, Constant) and expr.data.ndim == 0 and expr.is_numpy
+    )
+
+
+def immediate_value(expr: PrimValue | Constant) -> PrimExpr:
+    """A number of the call as a tensor-level expression; dimensions are int64."""
+    if isinstance(expr, Constant):
+        return prim.const(expr.data.item(), expr.dtype)
+    if isinstance(expr.value, DimExpr):
+        return prim.cast(expr.dtype, te.size(expr.value))
+    return prim.const(expr.value, expr.dtype)
+
+
+def _leaves(expr: Expr, context: TypeContext) -> list[tuple[Expr, Type]]:
+    """The parts of an argument, tuples flattened."""
+    ty = context.type_of(expr)
+    if not isinstance(ty, TupleType):
+        return [(expr, ty)]
+    parts = expr.fields if isinstance(expr, Tuple) else [TupleGetItem(expr, i) for i in range(len(ty.fields))]
+    return [leaf for part in parts for leaf in _leaves(part, context)]
+
+
+def kernel_inputs(call: Call, context: TypeContext) -> list[Expr]:
+    """The arguments that the kernel of a call takes, in order."""
+    return [
+        leaf
+        for arg in call.args
+        for leaf, ty in _leaves(arg, context)
+        if not is_immediate(leaf) and isinstance(ty, (TensorType, PrimType))
+    ]
+
+
+def kernel_call(call: Call, kernel: PrimFunc, callee: GlobalVar, context: TypeContext) -> Call:
+    """The `call_tir` of a kernel that `OpDef.lower` gave for an operator call."""
+    ty = context.type_of(call)
+    inputs = kernel_inputs(call, context)
+    outputs = len(ty.fields) if isinstance(ty, TupleType) else 1
+    scalars = kernel.params[len(inputs) + outputs :]
+    args: tuple[Expr, ...] = (callee, Tuple(tuple(inputs)))
+    if scalars:
+        args = (*args, ShapeExpr(tuple(symbol(scalar.name) for scalar in scalars)))
+    return Call(Op("call_tir"), args, ty_args=(ty,), span=call.span)
+
+
+class Kernel:
+    """The frame of a kernel: inputs by parameter name, asserted conditions, outputs; `known` is False where a shape is unknown."""
+
+    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
+        self.args = args
+        self.context = context
+        self.name = name
+        self.result = context.type_of(args.call)
+        self.checks: list[tuple[PrimExpr, str]] = []
+        self._inputs: dict[str, list[Operand]] = {}
+        self._parameters: list[te.Tensor | PrimVar] = []
+        self.known = all(_is_known(ty) for ty in (self.result, *(context.type_of(arg) for arg in args.call.args)))
+
+    def input(self, name: str, shape: Dims | None = None) -> Operand:
+        """The tensor of a parameter; `shape` states what the kernel requires of it (default: its type's).
+
+        Inputs are asked for in the order of the parameters.
+        """
+        return self.inputs(name, None if shape is None else [shape])[0]
+
+    def inputs(self, name: str, shapes: Sequence[Dims] | None = None) -> list[Operand]:
+        """The tensors of a parameter that holds several."""
+        value = self.args[name]
+        values = value if isinstance(value, tuple) else (value,)
+        leaves = [leaf for part in values for leaf in _leaves(part, self.context)]
+        found: list[Operand] = []
+        for index, (expr, ty) in enumerate(leaves):
+            label = name if len(leaves) == 1 else f"{name}_{index}"
+            operand = self._operand(expr, ty, label, None if shapes is None else shapes[index])
+            found.append(operand)
+        return found
+
+    def _operand(self, expr: Expr, ty: Type, label: str, shape: Dims | None) -> Operand:
+        if isinstance(expr, (PrimValue, Constant)) and is_immediate(expr):
+            return Immediate(immediate_value(expr))
+        if isinstance(ty, PrimType):
+            variable = PrimVar(label, ty.dtype)
+            self._parameters.append(variable)
+            return Immediate(variable)
+        dims = dims_of(ty)
+        assert isinstance(ty, TensorType) and dims is not None and ty.dtype is not None  # `known` was asked before
+        operand = te.placeholder(dims if shape is None else shape, ty.dtype, label)
+        self._parameters.append(operand)
+        return operand
+
+    def require(self, condition: PrimExpr, message: str) -> None:
+        """A condition that the kernel asserts, as a shape error."""
+        self.checks.append((condition, f"{self.args.name}: {message}"))
+
+    def require_equal(self, a: Dim, b: Dim, message: str) -> None:
+        """Assert that two dimensions are equal, unless that is proved."""
+        if prove_equal(a, b, self.context.facts) is not True:
+            self.require(te.equal(te.size(a), te.size(b)), message)
+
+    @property
+    def dims(self) -> Dims:
+        """The dimensions of the (one) result."""
+        return dims_of(self.result) or ()
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the (one) result."""
+        assert isinstance(self.result, TensorType) and self.result.dtype is not None
+        return self.result.dtype
+
+    def finish(self, *outputs: te.Tensor) -> PrimFunc:
+        """The kernel."""
+        return te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
+
+    def compute(self, formula: Callable[..., Any], name: str = "out") -> PrimFunc:
+        """The kernel of one output with the result's shape, given by a formula over its indices; cast to the result's dtype."""
+        out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
+        return self.finish(out)
+
+
+def _is_known(ty: Type) -> bool:
+    if isinstance(ty, TupleType):
+        return all(_is_known(part) for part in ty.fields)
+    if isinstance(ty, TensorType):
+        return dims_of(ty) is not None and ty.dtype is not None
+    return not isinstance(ty, ShapeType) or ty.dims is not None
+
+
+def broadcast_load(operand: Operand, indices: Sequence[PrimExpr]) -> PrimExpr:
+    """The element of a broadcast operand: trailing axes are aligned, axes of size 1 stay at 0."""
+    own = indices[len(indices) - operand.ndim :]
+    return operand(*(0 if size == 1 else index for size, index in zip(operand.shape, own, strict=True)))
+
+
+def broadcast_shape(ty: TensorType, result: Dims) -> Dims:
+    """What a broadcast kernel requires of an operand: 1 where it is 1, else the result's size."""
+    dims = dims_of(ty) or ()
+    return tuple(1 if dim == 1 else out for dim, out in zip(dims, result[len(result) - len(dims) :], strict=True))

@@ -1,0 +1,625 @@
+"""The operator record: one declaration holds everything that is known about an operator.
+
+    OpDef  ::= name, params, rule, doc, pure, (lower | decompose), numpy, examples
+    Param  ::= name, kind, default, of
+
+Kinds of parameters and where their values live in a `Call`:
+
+    expr      a run-time value                                            args
+    exprs     a tuple or list of run-time values, or a tuple variable     args, as one Tuple (or the variable)
+    shape     a tuple of dimensions, or a variable of shape type          args, as a ShapeExpr (or the variable)
+    prim      a scalar: number, dimension, PrimValue, constant, variable  args, numbers as PrimValue
+    variadic  any number of run-time values                               args, one each
+    callee    a function of the module, or the name of an extern one      args, as GlobalVar or ExternFunc
+    attr      fixed at compile time: numbers, strings, dimensions, tuples attrs
+    dtype     a dtype (None allowed when that is the default)             attrs
+    types     a type, or a list of them                                   ty_args, a list of several as one TupleType
+
+Run-time parameters stand in `args` in the order of declaration. Optional ones (default None) that are absent at the end are
+left out; absent ones before a present one are named in `attrs["absent"]`. Attributes equal to their default are left out,
+so that one call has one form.
+
+A Python number given for an `expr` becomes a constant of the dtype of the other tensors in the call.
+An operator without a lowering says who gives it meaning (`builtin`). A declaration that lacks a part fails when made.
+
+Errors: ScriptError W140 unknown operator, W141 wrong arguments, W142 a value of the wrong kind; DTypeError W310 a number that
+the adopted dtype cannot hold.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weft.errors import DTypeError, ScriptError, Span, WeftError
+from weft.ir.dim import Dim, DimExpr, evaluate
+from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, storage
+from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
+from weft.ir.infer import TypeContext, quick_type, type_text
+from weft.ir.node import FrozenMap
+from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
+from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
+
+__all__ = ["REQUIRED", "RUN_TIME", "Arguments", "Example", "OpDef", "Param", "constant_like"]
+
+RUN_TIME = ("expr", "exprs", "shape", "prim", "variadic", "callee")
+_KINDS = (*RUN_TIME, "attr", "dtype", "types")
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter: name, kind (see the module), default, and for attributes what they may be.
+
+    `of` is one of int, bool, float, str, dim, ints, dims, any; ints and dims take a single value as well; a `?` after it
+    allows None.
+    """
+
+    name: str
+    kind: str = "expr"
+    default: Any = REQUIRED
+    of: str = "any"
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise ValueError(f"parameter {self.name}: unknown kind {self.kind!r}")
+        if self.of.rstrip("?") not in _CONVERT:
+            raise ValueError(f"parameter {self.name}: unknown value kind {self.of!r}")
+
+    @property
+    def required(self) -> bool:
+        """Whether a call must give it."""
+        return self.default is REQUIRED and self.kind != "variadic"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Arguments for documentation and generated tests: types stand for run-time values of that type.
+
+    `ranges` gives, by parameter name, the interval that random values come from (integers: ends included; an end may be a
+    dimension); without one: [-2, 2] for floats, [-4, 4] for signed and [0, 4] for unsigned integers.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+class Arguments:
+    """The values of a call by parameter name: run-time values as expressions (None when absent), attributes with defaults."""
+
+    __slots__ = ("_values", "call")
+
+    def __init__(self, definition: OpDef, call: Call) -> None:
+        self.call = call
+        self._values = definition.values(call)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"{_name_of(self.call)} has no parameter {name}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    @property
+    def name(self) -> str:
+        """The operator, as the script writes it."""
+        return f"R.{_name_of(self.call)}"
+
+    @property
+    def span(self) -> Span | None:
+        """The span of the call."""
+        return self.call.span
+
+
+def _name_of(call: Call) -> str:
+    return call.op.name if isinstance(call.op, Op) else "?"
+
+
+Rule = Callable[[Arguments, TypeContext], Type]
+Lower = Callable[[Arguments, TypeContext, str], PrimFunc | None]
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    """An operator, declared once.
+
+    `rule(arguments, context)` gives the type. `lowering(arguments, context, name)` gives the kernel (None where shapes are
+    not known), or `decompose(arguments, builder)` an expression in simpler operators. `numpy` takes the run-time values in order (arrays,
+    tuples of ints for shapes, scalars, None when absent) and the attributes by name.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    rule: Rule
+    doc: str
+    lowering: Lower | None = None
+    decompose: Callable[[Arguments, Any], Expr] | None = None
+    numpy: Callable[..., Any] | None = None
+    pure: bool = False
+    examples: tuple[Example, ...] = ()
+    builtin: str = ""
+    family: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "doc", (self.doc or "").strip())
+        missing = []
+        if not self.doc:
+            missing.append("doc")
+        if not self.builtin:
+            if self.lowering is None and self.decompose is None:
+                missing.append("lowering (or decompose, or builtin)")
+            if self.numpy is None:
+                missing.append("numpy")
+            if not self.examples:
+                missing.append("examples")
+        names = [param.name for param in self.params]
+        if len(set(names)) != len(names):
+            missing.append("distinct parameter names")
+        if missing:
+            raise TypeError(f"operator {self.name}: the declaration lacks {', '.join(missing)}")
+
+    # -- using a declaration ------------------------------------------------------------------------------------------
+
+    def infer(self, call: Call, context: TypeContext) -> Type:
+        """The type of a call."""
+        return self.rule(Arguments(self, call), context)
+
+    def lower(self, call: Call, context: TypeContext, name: str) -> PrimFunc | None:
+        """The kernel that computes a call, or None where shapes are not known or there is no lowering."""
+        if self.lowering is None:
+            return None
+        # Checks were recorded when the call was deduced; the kernel performs them.
+        scratch = TypeContext(context.functions, context.facts)
+        return self.lowering(Arguments(self, call), scratch, name)
+
+    def arguments(self, call: Call) -> Arguments:
+        """The values of a call by parameter name."""
+        return Arguments(self, call)
+
+    def run(self, call: Call, values: Sequence[Any], symbols: Mapping[str, int]) -> Any:
+        """Apply the NumPy reference to the values of `call.args`, with the attributes' dimensions evaluated."""
+        if self.numpy is None:
+            raise ScriptError(f"R.{self.name} has no NumPy reference", code="W143", span=call.span)
+        slots = dict(zip((param.name for param, _ in self._run_time(call)), self._grouped(call, values), strict=True))
+        positional: list[Any] = []
+        for param in self.params:
+            if param.kind == "variadic":
+                positional.extend(slots.get(param.name, ()))
+            elif param.kind in RUN_TIME:
+                positional.append(slots.get(param.name))
+        attrs = self.values(call)
+        named = {p.name: _evaluated(attrs[p.name], symbols) for p in self.params if p.kind in ("attr", "dtype")}
+        return self.numpy(*positional, **named)
+
+    def _grouped(self, call: Call, values: Sequence[Any]) -> Iterator[Any]:
+        position = 0
+        for param, value in self._run_time(call):
+            if param.kind == "variadic":
+                yield tuple(values[position : position + len(value)])
+                position += len(value)
+            else:
+                yield values[position]
+                position += 1
+
+    def _run_time(self, call: Call) -> Iterator[tuple[Param, Any]]:
+        """(parameter, value) for the run-time parameters that a call has; variadic ones with a tuple."""
+        absent = call.attrs.get("absent", ())
+        after = 0
+        position = 0
+        run_time = [param for param in self.params if param.kind in RUN_TIME and param.name not in absent]
+        for index, param in enumerate(run_time):
+            if param.kind == "variadic":
+                after = len(run_time) - index - 1
+                stop = len(call.args) - after
+                yield param, tuple(call.args[position:stop])
+                position = stop
+            elif position < len(call.args):
+                yield param, call.args[position]
+                position += 1
+
+    def values(self, call: Call) -> dict[str, Any]:
+        """Every parameter's value in a call: expressions, attributes with defaults, None for what is absent."""
+        found: dict[str, Any] = {}
+        for param in self.params:
+            if param.kind in RUN_TIME:
+                found[param.name] = () if param.kind == "variadic" else None
+            elif param.kind == "types":
+                found[param.name] = call.ty_args[0] if call.ty_args else None
+            else:
+                found[param.name] = call.attrs.get(param.name, None if param.default is REQUIRED else param.default)
+        for param, value in self._run_time(call):
+            found[param.name] = value
+        return found
+
+    # -- Python values to a call and back -----------------------------------------------------------------------------
+
+    def bind(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, span: Span | None = None) -> Call:
+        """The call with the given Python values; ScriptError W141 or W142 names the parameter that is wrong."""
+        return _Binder(self, span).bind(args, kwargs or {})
+
+    def unbind(self, call: Call) -> list[tuple[Param, Any]]:
+        """(parameter, value) pairs in order, without those equal to their default: `bind` of them gives the call back."""
+        values = self.values(call)
+        present = {param.name for param, _ in self._run_time(call)}
+        pairs: list[tuple[Param, Any]] = []
+        for param in self.params:
+            value = values[param.name]
+            if param.kind == "variadic":
+                if value:
+                    pairs.append((param, value))
+            elif param.kind in RUN_TIME:
+                if param.name in present and not _is_default(param, value):
+                    pairs.append((param, value))
+            elif param.kind == "types":
+                if value is not None:
+                    pairs.append((param, value))
+            elif param.required or not _same_data(value, param.default):
+                pairs.append((param, value))
+        return pairs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Call:
+        """The same as `bind(args, kwargs)`."""
+        return self.bind(args, kwargs)
+
+    @property
+    def signature(self) -> str:
+        """The signature as text: `clip(x, min, max)`."""
+        parts = []
+        for param in self.params:
+            star = "*" if param.kind == "variadic" else ""
+            default = "" if param.default is REQUIRED or star else f"={param.default!r}"
+            parts.append(f"{star}{param.name}{default}")
+        return f"{self.name}({', '.join(parts)})"
+
+
+def _same_data(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a.hex() == b.hex()
+    return type(a) is type(b) and a == b
+
+
+def _is_default(param: Param, value: Any) -> bool:
+    default = param.default
+    if default is REQUIRED or not isinstance(value, PrimValue):
+        return False
+    return value.dtype == PrimValue(default).dtype and _same_data(value.value, default)
+
+
+def _evaluated(value: Any, symbols: Mapping[str, int]) -> Any:
+    if isinstance(value, DimExpr):
+        return evaluate(value, symbols)
+    if isinstance(value, tuple):
+        return tuple(_evaluated(item, symbols) for item in value)
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Values of attributes
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Unfit(Exception):
+    """The value is not of the wanted kind."""
+
+
+def _plain(value: Any) -> Any:
+    """A Python value for what stands for one: NumPy scalars, PrimValues and integer immediates."""
+    if isinstance(value, PrimValue):
+        return value.value
+    if isinstance(value, IntImm):
+        return bool(value.value) if value.dtype == "bool" else value.value
+    if isinstance(value, StringImm):
+        return value.value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _int(value: Any) -> int:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _Unfit("an integer")
+    return value
+
+
+def _bool(value: Any) -> bool:
+    value = _plain(value)
+    if not isinstance(value, (bool, int)) or value not in (0, 1):
+        raise _Unfit("True or False")
+    return bool(value)
+
+
+def _float(value: Any) -> float:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Unfit("a number")
+    return float(value)
+
+
+def _str(value: Any) -> str:
+    value = _plain(value)
+    if not isinstance(value, str):
+        raise _Unfit("a string")
+    return value
+
+
+def _dim(value: Any) -> Dim:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, DimExpr)):
+        raise _Unfit("an integer or a dimension")
+    return value
+
+
+def _sequence(item: Callable[[Any], Any], what: str) -> Callable[[Any], tuple[Any, ...]]:
+    def convert(value: Any) -> tuple[Any, ...]:
+        if isinstance(value, (Tuple, ShapeExpr)):
+            value = value.fields if isinstance(value, Tuple) else value.dims
+        try:
+            return tuple(item(part) for part in value) if isinstance(value, (list, tuple)) else (item(value),)
+        except _Unfit:
+            raise _Unfit(what) from None
+
+    return convert
+
+
+def _any(value: Any) -> Any:
+    value = _plain(value)
+    if isinstance(value, Tuple):
+        value = value.fields
+    if isinstance(value, ShapeExpr):
+        value = value.dims
+    if isinstance(value, (list, tuple)):
+        return tuple(_any(item) for item in value)
+    if isinstance(value, dict):
+        return FrozenMap({key: _any(item) for key, item in value.items()})
+    if isinstance(value, Expr):
+        raise _Unfit("a value known at compile time")
+    return value
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {
+    "int": _int,
+    "bool": _bool,
+    "float": _float,
+    "str": _str,
+    "dim": _dim,
+    "ints": _sequence(_int, "an integer or a list of integers"),
+    "dims": _sequence(_dim, "a dimension or a list of dimensions"),
+    "any": _any,
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Binding
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A Python number that waits for the dtype of its neighbours."""
+
+    value: Any
+
+
+def constant_like(value: Any, dtype: str | None, span: Span | None = None, what: str = "the operand") -> Constant:
+    """A 0-d constant of a Python number in a dtype (by its own kind when None); DTypeError W310 when it does not fit."""
+    value = _plain(value)
+    if dtype is None:
+        dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int32"
+    fits = is_float(dtype) or (isinstance(value, bool) if is_bool(dtype) else not isinstance(value, float))
+    if not fits or (is_integer(dtype) and not can_hold(dtype, int(value))):
+        raise DTypeError(
+            f"{value!r} is not a value of {dtype}, the dtype of {what}", code="W310", span=span, hint="use R.astype"
+        )
+    if storage(dtype) != np.dtype(dtype if dtype != "bfloat16" else "uint16"):
+        raise DTypeError(
+            f"a Python number has no {dtype} constant", code="W310", span=span, hint="use R.const and R.astype"
+        )
+    if dtype == "bfloat16":
+        bits = np.asarray(value, "float32").view("uint32").astype("uint64")
+        rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
+        return Constant(np.asarray(rounded).astype("uint16"), dtype, span=span)
+    return Constant(np.asarray(value, dtype), dtype, span=span)
+
+
+class _Binder:
+    """One binding of Python values to the parameters of an operator."""
+
+    def __init__(self, definition: OpDef, span: Span | None) -> None:
+        self.definition = definition
+        self.span = span
+
+    def error(self, message: str, code: str = "W141", hint: str | None = None) -> WeftError:
+        hint = hint or f"the signature is R.{self.definition.signature}"
+        return ScriptError(f"R.{self.definition.name}: {message}", code=code, span=self.span, hint=hint)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+        given = self.assign(args, kwargs)
+        run_time: list[tuple[Param, list[Any]]] = []
+        attrs: dict[str, Any] = {}
+        ty_args: tuple[Type, ...] = ()
+        for param in self.definition.params:
+            value = given.get(param.name, param.default)
+            if param.kind in RUN_TIME:
+                run_time.append((param, self.values(param, value)))
+            elif param.kind == "types":
+                ty_args = self.types(param, value)
+            else:
+                value = self.attribute(param, value)
+                if param.required or not _same_data(value, param.default):
+                    attrs[param.name] = value
+        present = [index for index, (_, values) in enumerate(run_time) if values]
+        last = present[-1] if present else -1
+        absent = tuple(p.name for p, values in run_time[: last + 1] if not values and p.kind != "variadic")
+        if absent:
+            attrs["absent"] = absent
+        flat = [value for _, values in run_time for value in values]
+        return Call(Op(self.definition.name), tuple(self.settle(flat)), FrozenMap(attrs), ty_args, span=self.span)
+
+    def assign(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        params = self.definition.params
+        given: dict[str, Any] = {}
+        for index, param in enumerate(params):
+            if param.kind == "variadic":
+                given[param.name] = tuple(args[index:])
+                args = args[:index]
+                break
+        if len(args) > len(params):
+            raise self.error(f"takes at most {len(params)} arguments, got {len(args)}")
+        given.update((param.name, value) for param, value in zip(params, args, strict=False))
+        names = {param.name: param for param in params}
+        for name, value in kwargs.items():
+            name = _ALIASES.get(name, name) if name not in names else name
+            if name not in names:
+                close = difflib.get_close_matches(name, names, 1)
+                hint = f"did you mean {close[0]}?" if close else None
+                raise self.error(f"has no parameter {name!r}", hint=hint)
+            if name in given and names[name].kind != "variadic":
+                raise self.error(f"got two values for {name}")
+            given[name] = tuple(value) if names[name].kind == "variadic" else value
+        missing = [param.name for param in params if param.required and param.name not in given]
+        if missing:
+            raise self.error(f"lacks {', '.join(missing)}")
+        return given
+
+    def values(self, param: Param, value: Any) -> list[Any]:
+        """What a run-time parameter puts into `args`: nothing when absent."""
+        if param.kind == "variadic":
+            return [] if value is REQUIRED else [self.element(param, item) for item in value]
+        if value is None:
+            if param.default is not None:
+                raise self.error(f"{param.name} is None", "W142")
+            return []
+        convert = {
+            "expr": self.expr,
+            "exprs": self.exprs,
+            "shape": self.shape,
+            "prim": self.prim,
+            "callee": self.callee,
+        }
+        return [convert[param.kind](param, value)]
+
+    def expr(self, param: Param, value: Any) -> Any:
+        if isinstance(value, Expr) and not isinstance(value, PrimExpr):
+            return value
+        if isinstance(value, (bool, int, float, np.generic)):
+            return _Number(value)
+        if isinstance(value, PrimExpr):
+            return _Number(_plain(value)) if isinstance(value, IntImm) else value
+        if isinstance(value, np.ndarray):
+            return Constant(value, span=self.span)
+        if isinstance(value, DimExpr):
+            return PrimValue(value, span=self.span)
+        if isinstance(value, str):
+            return StringImm(value, span=self.span)
+        if isinstance(value, (list, tuple)):
+            return self.exprs(param, value)
+        raise self.error(f"{param.name} must be a run-time value, got {_describe(value)}", "W142")
+
+    def exprs(self, param: Param, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return Tuple(tuple(self.element(param, item) for item in value), span=self.span)
+        value = self.element(param, value)
+        if isinstance(value, Tuple) or isinstance(quick_type(value), (TupleType, AnyType)):
+            return value
+        return Tuple((value,), span=self.span)
+
+    def element(self, param: Param, value: Any) -> Expr:
+        """One of several values: a Python number is a scalar, it has no neighbour to take a dtype from."""
+        found = self.expr(param, value)
+        return self.prim(param, found.value) if isinstance(found, _Number) else found
+
+    def shape(self, param: Param, value: Any) -> Expr:
+        if isinstance(value, Tuple):
+            value = value.fields
+        if isinstance(value, (list, tuple)):
+            try:
+                return ShapeExpr(tuple(_dim(item) for item in value), span=self.span)
+            except _Unfit:
+                raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142") from None
+        if isinstance(value, Expr) and not isinstance(value, PrimExpr):
+            return value
+        if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
+            return ShapeExpr((value,), span=self.span)
+        raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142")
+
+    def prim(self, param: Param, value: Any) -> Expr:
+        if isinstance(value, np.generic):
+            return PrimValue(value.item(), str(value.dtype), span=self.span)
+        if isinstance(value, IntImm):
+            return PrimValue(_plain(value), value.dtype, span=self.span)
+        if isinstance(value, (bool, int, float, DimExpr)):
+            return PrimValue(value, span=self.span)
+        if isinstance(value, Expr):
+            return value
+        raise self.error(f"{param.name} must be a scalar, got {_describe(value)}", "W142")
+
+    def callee(self, param: Param, value: Any) -> Expr:
+        if isinstance(value, StringImm):
+            value = value.value
+        if isinstance(value, str):
+            return ExternFunc(value, span=self.span)
+        if isinstance(value, (GlobalVar, ExternFunc, Var)):
+            return value
+        raise self.error(
+            f"{param.name} must be a function of the module or the name of an extern one, got {_describe(value)}",
+            "W142",
+        )
+
+    def attribute(self, param: Param, value: Any) -> Any:
+        if value is None and (param.default is None or param.of.endswith("?")):
+            return None
+        if param.kind == "dtype":
+            value = getattr(value, "value", value)
+            return check_dtype(value.dtype if isinstance(value, PrimType) else value)
+        try:
+            return _CONVERT[param.of.rstrip("?")](value)
+        except _Unfit as wanted:
+            raise self.error(f"{param.name} must be {wanted}, got {_describe(value)}", "W142") from None
+
+    def types(self, param: Param, value: Any) -> tuple[Type, ...]:
+        if value is REQUIRED or value is None:
+            if param.default is REQUIRED:
+                raise self.error(f"{param.name} must be a type", "W142")
+            return ()
+        if isinstance(value, (list, tuple)):
+            if not all(isinstance(item, Type) for item in value):
+                raise self.error(f"{param.name} must be a list of types, got {_describe(value)}", "W142")
+            return (value[0],) if len(value) == 1 else (TupleType(tuple(value)),)
+        if not isinstance(value, Type):
+            raise self.error(f"{param.name} must be a type, got {_describe(value)}", "W142")
+        return (value,)
+
+    def settle(self, values: list[Any]) -> list[Expr]:
+        """Turn waiting numbers into constants of the dtype of the first tensor beside them."""
+        if not any(isinstance(value, _Number) for value in values):
+            return values
+        dtype, what = None, "the operand"
+        for value in values:
+            if isinstance(value, Expr):
+                ty = quick_type(value)
+                if isinstance(ty, TensorType) and ty.dtype is not None:
+                    dtype, what = ty.dtype, getattr(value, "name", "") or type_text(ty)
+                    break
+        return [constant_like(v.value, dtype, self.span, what) if isinstance(v, _Number) else v for v in values]
+
+
+# Older spellings of parameters.
+_ALIASES = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
+
+
+def _describe(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"

@@ -1,0 +1,42 @@
+"""The table of declared operators, and the decorator that adds to it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ir.op.declare import OpDef, Param, Rule
+
+__all__ = ["OPS", "add_op", "register_op"]
+
+OPS: dict[str, OpDef] = {}
+
+
+def add_op(definition: OpDef) -> OpDef:
+    """Add a declaration to the table; a second one of the same name is refused."""
+    if definition.name in OPS:
+        raise ValueError(f"operator {definition.name} is declared twice")
+    OPS[definition.name] = definition
+    return definition
+
+
+def register_op(name: str, params: Sequence[Param], **facts: Any) -> Callable[[Rule], OpDef]:
+    """Declare an operator: decorates its type rule, whose docstring is the documentation; `facts` are the fields of OpDef.
+
+    >>> from weft.ir.op import Example, Param, register_op, OPS
+    >>> from weft.ir.types import TensorType
+    >>> @register_op("demo.same", [Param("x")], builtin="an example", pure=True)
+    ... def same(args, context):
+    ...     "The value itself."
+    ...     return context.type_of(args.x)
+    >>> OPS.pop("demo.same").signature
+    'demo.same(x)'
+    """
+
+    def declare(rule: Rule) -> OpDef:
+        facts.setdefault("doc", inspect.getdoc(rule) or "")
+        facts.setdefault("family", rule.__module__.rpartition(".")[2])
+        return add_op(OpDef(name, tuple(params), rule, **facts))
+
+    return declare
