@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         te,
         verify,
     )
+    from weft.ir.target import Target, tag, target_kind
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "BlockBuilder": "weft.ir",
     "IRModule": "weft.ir",
+    "Target": "weft.ir.target",
+    "tag": "weft.ir.target",
+    "target_kind": "weft.ir.target",
     "assert_structural_equal": "weft.ir",
     "assert_well_formed": "weft.ir",
     "first_mismatch": "weft.ir",
@@ -66,7 +70,7 @@ _MODULES = {
 
 __all__ = [
     "ArgumentError", "ArtifactError", "BlockBuilder", "BoundsError", "DTypeError", "IRModule", "PassError",
-    "ScheduleError", "ScriptError", "ShapeError", "TargetError", "VerifyError", "WeftError", "assert_structural_equal",
+    "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError", "assert_structural_equal",
     "assert_well_formed", "codegen", "first_mismatch", "ir", "runtime", "script", "structural_equal", "structural_hash",
     "te", "transform", "verify",
 ]  # fmt: skip
