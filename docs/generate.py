@@ -1,0 +1,121 @@
+"""Write docs/operators.md and docs/errors.md: python docs/generate.py
+
+The operators come from their declarations, the error codes from the places in the code that raise them. A test compares
+the pages with what this script would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft import errors
+from weft.command.catalogue import describe_operator, families
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARY = ("src/weft", "ir", "script", "transform", "codegen", "runtime")
+_CODE = re.compile(r"W\d{3}$")
+_NOTE = "<!-- written by docs/generate.py; do not edit -->"
+
+
+def operators_page() -> str:
+    """Every operator, by family."""
+    parts = [
+        _NOTE,
+        "# Operators",
+        "Written `R.<name>` in scripts and in Python. In the examples a type stands for a value of that type, and the type after"
+        " the arrow is the one that weft deduces. `weft ops NAME` prints one of these entries.",
+    ]
+    for family, definitions in families().items():
+        parts.append(f"## {family.replace('_', ' ').capitalize()}")
+        for definition in definitions:
+            facts = describe_operator(definition)
+            effects = "" if facts["pure"] else "\n\nMay have effects."
+            parts.append(f"### {facts['name']}\n\n`{facts['signature']}`\n\n{facts['doc']}{effects}")
+            if facts["examples"]:
+                parts.append("```\n" + "\n".join(facts["examples"]) + "\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def errors_page() -> str:
+    """Every error code with the messages that carry it."""
+    found = raised_messages()
+    parts = [
+        _NOTE,
+        "# Error codes",
+        "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file, line and column),"
+        " `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` give the same as data. In the"
+        " messages `…` stands for what differs from case to case.",
+    ]
+    for cls, first, last in _classes():
+        codes = [code for code in sorted(found) if first <= int(code[1:]) <= last]
+        parts.append(f"## {cls.__name__} (W{first:03}-W{last:03})\n\n{(cls.__doc__ or '').strip().splitlines()[0]}")
+        rows = [f"| {code} | {'<br>'.join(sorted(found[code]))} |" for code in codes]
+        if rows:
+            parts.append("\n".join(["| code | message |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _classes() -> Iterator[tuple[type, int, int]]:
+    """The error classes with the ranges of codes that they have, in order."""
+    classes = [getattr(errors, name) for name in errors.__all__]
+    classes = [cls for cls in classes if isinstance(cls, type) and issubclass(cls, errors.WeftError)]
+    ordered = sorted(classes, key=lambda cls: int(cls.default_code[1:]))
+    ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [949]
+    for cls, last in zip(ordered, ends, strict=True):
+        yield cls, int(cls.default_code[1:]), last
+
+
+def raised_messages() -> dict[str, set[str]]:
+    """Code -> the messages that are made with it anywhere in the library."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for folder in LIBRARY:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not path.is_symlink():
+                _collect(ast.parse(path.read_text(encoding="utf-8")), found)
+    return found
+
+
+def _collect(tree: ast.Module, found: dict[str, set[str]]) -> None:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        code = next((text for value in values if _CODE.match(text := _text(value) or "")), None)
+        if code is not None:
+            words = [*node.args, *(item.value for item in node.keywords if item.arg == "message")]
+            message = next((text for value in words if (text := _text(value)) and " " in text), "")
+            found[code].update([_escape(message)] if message else [])
+
+
+def _text(value: ast.expr) -> str | None:
+    """A string, or an f-string with `…` for its holes; None for anything else."""
+    if isinstance(value, ast.Constant):
+        return value.value if isinstance(value.value, str) else None
+    if isinstance(value, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "…" for part in value.values)
+    return None
+
+
+def _escape(message: str) -> str:
+    """A message as one cell of a Markdown table."""
+    return " ".join(message.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+PAGES = {"operators.md": operators_page, "errors.md": errors_page}
+
+
+def main() -> int:
+    """Write every page."""
+    for name, page in PAGES.items():
+        (ROOT / "docs" / name).write_text(page(), encoding="utf-8")
+        print(f"wrote docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
