@@ -5,7 +5,8 @@
 Sound: wherever the original evaluates without an error, the result evaluates to the same bits. Integers are exact in
 their dtype (nothing is folded that would wrap), floats are folded in their own precision, never to a nan, and only
 identities that hold for nan, infinities and -0.0 are used. Ranges of loop and block variables decide comparisons and
-divisions. Expressions without effects may be dropped; calls that are not declared pure stay. The reader never calls this.
+divisions. Expressions without effects may be dropped; calls that are not declared pure stay. The reader never calls
+this.
 """
 
 from __future__ import annotations
