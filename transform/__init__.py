@@ -1,6 +1,39 @@
-"""IRModule to IRModule: the passes and the pipelines made of them."""
+"""IRModule to IRModule: the passes and the pipelines made of them.
+
+    base, registry, options      what a pass is; its name and options as text
+    context, instruments         the surroundings in which passes run
+    checks, sampling             what is checked after each pass (WEFT_CHECK)
+    pipeline, phases             passes in order; the named phases from a module to an executable
+    rewriting, keys, purity      what passes are written with
+    one file per pass            normalize, legalize, fold_constant, ...
+
+Places kept for later work, as files of this folder: `pattern` (matching of graphs), `fuse_ops` (phase "fuse"),
+`schedule/` (phase "schedule"), `plan_memory` (phase "plan"). `weft.transform.phases` names the phases and what runs in
+each.
+"""
 
 from __future__ import annotations
 
+from weft.transform.base import FunctionPass, Pass, function_pass, map_functions, module_pass
+from weft.transform.canonicalize import CanonicalizeBindings
+from weft.transform.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.context import PassContext
+from weft.transform.dead_code import DeadCodeElimination
+from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
+from weft.transform.legalize import LegalizeOps
+from weft.transform.lower_to_memory import LowerToMemory
+from weft.transform.normalize import Normalize
+from weft.transform.phases import default_pipeline, phase, phases
+from weft.transform.pipeline import Pipeline, parse_pipeline
+from weft.transform.registry import find_pass, pass_names
+from weft.transform.to_non_dataflow import ToNonDataflow
+
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.transform, not transform")
+
+__all__ = [
+    "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr", "FunctionPass", "Instrument",
+    "LegalizeOps", "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter",
+    "PrintBefore", "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass",
+    "map_functions", "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
+]  # fmt: skip

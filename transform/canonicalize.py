@@ -1,0 +1,126 @@
+"""CanonicalizeBindings: bindings that only rename, re-check or repack.
+
+    y = x                        uses of y become x; in a dataflow block whose output y is, x takes the place of y
+    y = match_cast(x, ty)        the same, when the type of x already says ty
+    t = (a, b); y = t[0]         y = a, and so on as above
+    p = t[0]; q = t[1]; (p, q)   t
+
+A binding whose annotation says more than the value's type is a claim and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.ir import (
+    Binding,
+    BindingBlock,
+    DataflowBlock,
+    DataflowVar,
+    Expr,
+    Function,
+    IRModule,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Var,
+    VarBinding,
+    replace,
+)
+from weft.ir.infer import is_base_of
+from weft.transform.base import FunctionPass
+from weft.transform.keys import same_type
+from weft.transform.rewriting import FunctionRewriter
+
+__all__ = ["CanonicalizeBindings"]
+
+
+@dataclass(frozen=True)
+class CanonicalizeBindings(FunctionPass):
+    """Remove bindings that only rename a value, casts that cannot fail, and fields of known tuples."""
+
+    aliases: ClassVar[tuple[str, ...]] = ("canonicalize",)
+    level: ClassVar[int] = 1
+
+    def run_function(self, name: str, function: Function, module: IRModule) -> Function:
+        """The function without them."""
+        return _Canonical().run(function)
+
+
+class _Canonical(FunctionRewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tuples: dict[Var, tuple[Expr, ...]] = {}
+        self.items: dict[Var, tuple[Var, int]] = {}
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        value = self.simplified(binding.value)
+        if isinstance(binding, MatchCast):
+            if not isinstance(value, Var) or is_base_of(binding.ty, value.ty) is not True:
+                return replace(binding, value=value)
+            binding = VarBinding(binding.var, value, span=binding.span)
+        if isinstance(value, Tuple):
+            self.tuples[binding.var] = value.fields
+        elif isinstance(value, TupleGetItem) and isinstance(value.value, Var):
+            self.items[binding.var] = (value.value, value.index)
+        elif isinstance(value, Var) and is_base_of(binding.var.ty, value.ty) is True:
+            if isinstance(binding.var, DataflowVar) or not isinstance(value, DataflowVar):
+                self.replaced[binding.var] = value
+                return ()
+        return replace(binding, value=value)
+
+    def simplified(self, value: Expr) -> Expr:
+        """A field of a known tuple, or a tuple of all fields of one variable, as the shorter thing."""
+        if isinstance(value, TupleGetItem) and isinstance(value.value, Tuple):
+            return value.value.fields[value.index]
+        if isinstance(value, TupleGetItem) and isinstance(value.value, Var) and value.value in self.tuples:
+            return self.tuples[value.value][value.index]
+        if isinstance(value, Tuple) and value.fields:
+            origins = [self.items.get(field) if isinstance(field, Var) else None for field in value.fields]
+            first = origins[0]
+            if first is not None and origins == [(first[0], index) for index in range(len(origins))]:
+                whole = first[0]
+                if isinstance(whole.ty, TupleType) and len(whole.ty.fields) == len(origins):
+                    return whole
+        return value
+
+    def rewrite_block(self, block: BindingBlock, bindings: tuple[Binding, ...]) -> BindingBlock:
+        """The block; in a dataflow block, an output that renames an inner variable takes its place."""
+        if isinstance(block, DataflowBlock):
+            bindings = _outputs_in_place(bindings)
+        return super().rewrite_block(block, bindings)
+
+    changes_blocks = True
+
+
+def _outputs_in_place(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    own = {binding.var for binding in bindings}
+    renamed: dict[Var, Expr] = {}
+    kept = []
+    for binding in bindings:
+        value = binding.value
+        if not isinstance(binding, VarBinding) or not isinstance(value, DataflowVar) or value not in own:
+            kept.append(binding)
+        elif value in renamed or not same_type(binding.var.ty, value.ty):
+            kept.append(binding)
+        else:
+            renamed[value] = binding.var
+    if not renamed:
+        return bindings
+    renamer = _Renamer(renamed)
+    return tuple(renamer.rename(binding) for binding in kept)
+
+
+class _Renamer(FunctionRewriter):
+    def __init__(self, renamed: dict[Var, Expr]) -> None:
+        super().__init__()
+        self.replaced = renamed
+
+    def rename(self, binding: Binding) -> Binding:
+        """The binding with its own variable and its operands renamed."""
+        new = self.mapped_binding(binding)
+        var = self.replaced.get(new.var)
+        return replace(new, var=var) if isinstance(var, Var) else new

@@ -1,0 +1,26 @@
+"""Normalize: A-normal form, with a type on every variable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.ir import Function, IRModule
+from weft.ir.builder import normalize_function
+from weft.transform.base import FunctionPass
+
+__all__ = ["Normalize"]
+
+
+@dataclass(frozen=True)
+class Normalize(FunctionPass):
+    """Bind nested calls to variables of their own and fill in the types that are missing.
+
+    Modules that were read from a script are in this form; modules built by hand may not be.
+    """
+
+    aliases: ClassVar[tuple[str, ...]] = ("anf",)
+
+    def run_function(self, name: str, function: Function, module: IRModule) -> Function:
+        """The function in normal form."""
+        return normalize_function(function, module.functions)

@@ -1,0 +1,76 @@
+"""Options of passes as text and back, and their types.
+
+    value ::= integer | float | true | false | none | word | "string" | [value, ...] | {word: value, ...}
+
+Values that have no text (arrays, functions) are shown as <...>, which the reader refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["fits", "to_text", "type_text"]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def to_text(value: Any) -> str:
+    """A value of an option as text.
+
+    >>> to_text((1, True, "main", "two words", None, {"n": 7}))
+    '[1, true, main, "two words", none, {n: 7}]'
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        plain = _WORD.fullmatch(value) and value not in ("true", "false", "none")
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(to_text, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{to_text(str(key))}: {to_text(item)}' for key, item in value.items())}}}"
+    return f"<{getattr(value, '__name__', type(value).__name__)}>"
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the annotated type of an option.
+
+    >>> fits(3, int | None), fits("x", int), fits((1, 2), tuple[int, ...]), fits({"n": 1}, Mapping[str, int])
+    (True, False, True, True)
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, part) for part in arguments)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, (tuple, list)) and (not arguments or all(fits(item, arguments[0]) for item in value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
+    if isinstance(origin, type) and issubclass(origin, Callable):  # type: ignore[arg-type]
+        return callable(value)
+    if origin is not None:
+        return isinstance(value, origin)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def type_text(hint: Any) -> str:
+    """An annotated type as a message shows it."""
+    if typing.get_origin(hint) is not None:
+        return str(hint).replace("typing.", "").replace("collections.abc.", "").replace("NoneType", "None")
+    return getattr(hint, "__name__", str(hint))
