@@ -213,6 +213,16 @@ class BlockBuilder:
         finally:
             scope.dataflow = False
 
+    @contextmanager
+    def collect(self, dataflow: bool = False) -> Iterator[list[Binding]]:
+        """Bindings apart from any function: what is emitted inside goes into the list (for passes that replace a binding)."""
+        scope = _Scope(function=False, dataflow=dataflow)
+        self._scopes.append(scope)
+        try:
+            yield scope.bindings
+        finally:
+            self._scopes.pop()
+
     def current_block_is_dataflow(self) -> bool:
         """Whether bindings go into a dataflow block now."""
         return bool(self._scopes) and self._scopes[-1].dataflow
