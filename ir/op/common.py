@@ -33,7 +33,9 @@ __all__ = [
     "kernel_call",
     "require_dtype",
     "require_rank",
+    "require_scalar",
     "same_dtype",
+    "scalar_of",
     "shape_error",
     "shape_of_arg",
     "tensor",
@@ -151,6 +153,21 @@ def same_dtype(args: Arguments, *operands: TensorType) -> str | None:
     return known[0] if known else None
 
 
+def require_scalar(args: Arguments, name: str, context: TypeContext, dtype: str | None) -> Type:
+    """The type of a scalar argument that stands for a value of `dtype`; W134 when it is no scalar, W321 when it does not fit."""
+    ty = context.type_of(args[name])
+    if isinstance(ty, TensorType) and ty.ndim not in (0, -1):
+        raise ScriptError(f"{args.name}: {name} must be a scalar, got {type_text(ty)}", code="W134", span=args.span)
+    if not isinstance(ty, (PrimType, TensorType, AnyType)):
+        raise ScriptError(f"{args.name}: {name} must be a scalar, got {type_text(ty)}", code="W134", span=args.span)
+    own = None if isinstance(ty, AnyType) else ty.dtype
+    if dtype is not None and own is not None and is_float(own) and not is_float(dtype):
+        value = args[name].value if isinstance(args[name], PrimValue) else None
+        if not (isinstance(value, float) and value.is_integer()):
+            raise dtype_error(args, f"{name} is {own}, which does not fit {dtype}", "W321", "convert with R.astype")
+    return ty
+
+
 def require_rank(args: Arguments, name: str, ty: TensorType, *ranks: int) -> None:
     """ShapeError W202 unless the rank (when known) is one of the given."""
     if ty.ndim >= 0 and ty.ndim not in ranks:
@@ -222,7 +239,7 @@ def broadcast(args: Arguments, context: TypeContext, *operands: TensorType) -> T
 class Immediate:
     """A number that is part of the kernel, used like a tensor."""
 
-    shape = ()
+    shape: tuple[Any, ...] = ()
     ndim = 0
 
     def __init__(self, value: PrimExpr) -> None:
@@ -238,6 +255,11 @@ class Immediate:
 
 
 Operand = te.Tensor | Immediate
+
+
+def scalar_of(operand: Operand) -> PrimExpr:
+    """The value of a scalar operand."""
+    return operand.value if isinstance(operand, Immediate) else operand()
 
 
 def is_immediate(expr: Expr) -> bool:

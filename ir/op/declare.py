@@ -63,7 +63,8 @@ class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
     `of` is one of int, bool, float, str, dim, ints, dims, any; ints and dims take a single value as well; a `?` after it
-    allows None.
+    allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
+    numbers beside it do not take its dtype, and it does not take theirs.
     """
 
     name: str
@@ -408,9 +409,10 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A Python number that waits for the dtype of its neighbours."""
+    """A Python number that waits for the dtype of its neighbours (`of` any)."""
 
     value: Any
+    of: str = "any"
 
 
 def constant_like(value: Any, dtype: str | None, span: Span | None = None, what: str = "the operand") -> Constant:
@@ -465,8 +467,8 @@ class _Binder:
         absent = tuple(p.name for p, values in run_time[: last + 1] if not values and p.kind != "variadic")
         if absent:
             attrs["absent"] = absent
-        flat = [value for _, values in run_time for value in values]
-        return Call(Op(self.definition.name), tuple(self.settle(flat)), FrozenMap(attrs), ty_args, span=self.span)
+        flat = [(param, value) for param, values in run_time for value in values]
+        return Call(Op(self.definition.name), self.settle(flat), FrozenMap(attrs), ty_args, span=self.span)
 
     def assign(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         params = self.definition.params
@@ -515,9 +517,9 @@ class _Binder:
         if isinstance(value, Expr) and not isinstance(value, PrimExpr):
             return value
         if isinstance(value, (bool, int, float, np.generic)):
-            return _Number(value)
+            return _Number(value, param.of)
         if isinstance(value, PrimExpr):
-            return _Number(_plain(value)) if isinstance(value, IntImm) else value
+            return _Number(_plain(value), param.of) if isinstance(value, IntImm) else value
         if isinstance(value, np.ndarray):
             return Constant(value, span=self.span)
         if isinstance(value, DimExpr):
@@ -602,18 +604,30 @@ class _Binder:
             raise self.error(f"{param.name} must be a type, got {_describe(value)}", "W142")
         return (value,)
 
-    def settle(self, values: list[Any]) -> list[Expr]:
-        """Turn waiting numbers into constants of the dtype of the first tensor beside them."""
-        if not any(isinstance(value, _Number) for value in values):
-            return values
-        dtype, what = None, "the operand"
-        for value in values:
-            if isinstance(value, Expr):
-                ty = quick_type(value)
-                if isinstance(ty, TensorType) and ty.dtype is not None:
-                    dtype, what = ty.dtype, getattr(value, "name", "") or type_text(ty)
-                    break
-        return [constant_like(v.value, dtype, self.span, what) if isinstance(v, _Number) else v for v in values]
+    def settle(self, values: list[tuple[Param, Any]]) -> tuple[Expr, ...]:
+        """Turn waiting numbers into constants of the dtype of the first operand beside them."""
+        if not any(isinstance(value, _Number) for _, value in values):
+            return tuple(value for _, value in values)
+        neighbour = next(filter(None, map(self._operand_dtype, values)), None)
+        return tuple(self._settled(value, neighbour) if isinstance(value, _Number) else value for _, value in values)
+
+    @staticmethod
+    def _operand_dtype(item: tuple[Param, Any]) -> tuple[str, str] | None:
+        """(dtype, name) of a tensor operand."""
+        param, value = item
+        if param.of != "any" or not isinstance(value, Expr):
+            return None
+        ty = quick_type(value)
+        if not isinstance(ty, TensorType) or ty.dtype is None:
+            return None
+        return ty.dtype, getattr(value, "name", "") or type_text(ty)
+
+    def _settled(self, number: _Number, neighbour: tuple[str, str] | None) -> Constant:
+        if number.of == "int":
+            return constant_like(number.value, "int64", self.span, "an index")
+        if number.of == "bool" or neighbour is None:
+            return constant_like(number.value, None, self.span)
+        return constant_like(number.value, neighbour[0], self.span, neighbour[1])
 
 
 # Older spellings of parameters.
