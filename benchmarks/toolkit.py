@@ -85,7 +85,8 @@ def report() -> None:
     for name in figures[SIZES[0]]:
         times = [figures[size][name] for size in SIZES]
         notes = [_verdict(figures[size][name], TARGETS[name, size]) for size in SIZES if (name, size) in TARGETS]
-        print(f"{name:<12}" + "".join(f"{value:>10.3f}" for value in times) + f"{times[-1] / times[-2]:>10.2f}" + "".join(notes))
+        columns = "".join(f"{value:>10.3f}" for value in times)
+        print(f"{name:<12}{columns}{times[-1] / times[-2]:>10.2f}{''.join(notes)}")
 
 
 def _verdict(value: float, target: float) -> str:
@@ -94,7 +95,7 @@ def _verdict(value: float, target: float) -> str:
 
 def main() -> None:
     """Print the figures, or the profile of one action on 1,000 bindings."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How long the toolkit itself takes.")
     parser.add_argument("--profile", metavar="ACTION", help="where the time of one action goes")
     options = parser.parse_args()
     if options.profile is None:

@@ -27,8 +27,8 @@ def operators_page() -> str:
     parts = [
         _NOTE,
         "# Operators",
-        "Written `R.<name>` in scripts and in Python. In the examples a type stands for a value of that type, and the type after"
-        " the arrow is the one that weft deduces. `weft ops NAME` prints one of these entries.",
+        "Written `R.<name>` in scripts and in Python. In the examples a type stands for a value of that type, and the\n"
+        "type after the arrow is the one that weft deduces. `weft ops NAME` prints one of these entries.",
     ]
     for family, definitions in families().items():
         parts.append(f"## {family.replace('_', ' ').capitalize()}")
@@ -47,9 +47,9 @@ def errors_page() -> str:
     parts = [
         _NOTE,
         "# Error codes",
-        "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file, line and column),"
-        " `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` give the same as data. In the"
-        " messages `…` stands for what differs from case to case.",
+        "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file, line\n"
+        "and column), `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` give the same\n"
+        "as data. In the messages `…` stands for what differs from case to case.",
     ]
     for cls, first, last in _classes():
         codes = [code for code in sorted(found) if first <= int(code[1:]) <= last]
@@ -97,7 +97,7 @@ def _text(value: ast.expr) -> str | None:
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, str) else None
     if isinstance(value, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else "…" for part in value.values)
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in value.values)
     return None
 
 

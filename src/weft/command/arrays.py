@@ -11,10 +11,10 @@ without a value, W022 a size that contradicts an array or names nothing, W023 a 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -245,12 +245,20 @@ def save_results(path: str, results: Sequence[tuple[str, Any]]) -> None:
         (array,) = arrays.values()
         write_file(path, lambda target: _to_stream(target, lambda stream: np.save(stream, array, allow_pickle=False)))
     elif path.endswith(".npz"):
-        write_file(path, lambda target: _to_stream(target, lambda stream: np.savez(stream, **arrays)))
+        write_file(path, lambda target: _to_stream(target, lambda stream: _write_archive(stream, arrays)))
     else:
         raise InputError(f"cannot write {path}: results go to a .npy or .npz file", file=path)
 
 
-def _to_stream(path: Path, write: Any) -> None:
+def _write_archive(stream: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
+    """What `np.savez` writes; that function cannot take an array of the name `file`."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _to_stream(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """NumPy adds a suffix to a path that has another one, but not to a stream."""
     with path.open("wb") as stream:
         write(stream)

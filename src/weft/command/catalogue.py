@@ -15,7 +15,7 @@ from weft.ir.infer import TypeContext, type_text
 from weft.ir.op import OPS, Example, OpDef, get_op
 from weft.ir.types import Type
 
-__all__ = ["describe_operator", "example_lines", "families", "ops_command", "phases_command"]
+__all__ = ["describe_operator", "example_text", "families", "ops_command", "phases_command"]
 
 _WIDTH = 80
 
@@ -55,17 +55,17 @@ def describe_operator(definition: OpDef) -> dict[str, Any]:
         "family": definition.family,
         "pure": definition.pure,
         "doc": definition.doc,
-        "examples": [line for example in definition.examples for line in example_lines(definition, example)],
+        "examples": [example_text(definition, example) for example in definition.examples],
     }
 
 
-def example_lines(definition: OpDef, example: Example) -> list[str]:
-    """An example as a call on types, and the type that comes out: `R.exp(Tensor((2,), "float32"))`."""
+def example_text(definition: OpDef, example: Example) -> str:
+    """An example as a call on types, and the type that comes out: `R.exp(R.Tensor((2,), "float32")) -> ...`."""
     parts = [_value_text(value) for value in example.args]
     parts += [f"{key}={_value_text(value)}" for key, value in example.kwargs.items()]
     call = f"R.{definition.name}({', '.join(parts)})"
     result = _result_type(definition, example)
-    return [call if result is None else f"{call} -> {type_text(result)}"]
+    return call if result is None else f"{call} -> {type_text(result)}"
 
 
 def _result_type(definition: OpDef, example: Example) -> Type | None:

@@ -75,11 +75,12 @@ def check_command(options: argparse.Namespace) -> int:
 
 def _check_file(file: str, quiet: bool) -> list[WeftError]:
     """The findings of one file; unless `quiet` they are printed, with a line about the file."""
-    count, errors = 0, []
+    count = 0
+    errors: list[WeftError] = []
     try:
         units = find_units(read_text(file), file_name(file))
         count = len(units)
-        errors = [error for unit in units for error in _check_unit(file, unit)] if units else [no_units(file)]
+        errors += [error for unit in units for error in _check_unit(file, unit)] if units else [no_units(file)]
     except WeftError as error:
         errors = [error]
     if not quiet:
