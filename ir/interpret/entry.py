@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from weft.errors import PassError, Span, WeftError
-from weft.ir.graph import Function
+from weft.errors import ArgumentError, PassError, ShapeError, Span, WeftError
+from weft.ir.graph import Call, ExternFunc, Function
+from weft.ir.infer import ShapeCheck
 from weft.ir.interpret.compiled import Lookup
-from weft.ir.interpret.kernel import Caller, Kernel
+from weft.ir.interpret.graph import Evaluator, Scope, Session
+from weft.ir.interpret.intrinsics import missing_function
+from weft.ir.interpret.kernel import Caller, Kernel, deep
+from weft.ir.interpret.operators import apply_operator
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import PrimFunc
+from weft.ir.types import Type
 
 __all__ = ["Interpreter", "interpret"]
 
@@ -18,13 +23,23 @@ __all__ = ["Interpreter", "interpret"]
 class Interpreter(Mapping[str, Callable[..., Any]]):
     """The functions of a module as callables on arrays; compiled when first called, kept after that."""
 
-    def __init__(self, module: IRModule, lookup: Lookup) -> None:
+    def __init__(self, module: IRModule, lookup: Lookup, trace: bool = False) -> None:
         self.module = module
         self.lookup = lookup
+        self.trace = trace
+        self.deduced: dict[int, tuple[Call, Type, list[ShapeCheck]]] = {}
         self._kernels: dict[int, Kernel] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        return self._callable(name, self.module[name])
+        function = self.module[name]
+        if isinstance(function, PrimFunc):
+            return self.kernel(function)
+        if isinstance(function, Function):
+            return GraphFunction(self, function)
+        external = self.lookup(function.name)
+        if external is None:
+            raise missing_function(function.name, function.span)
+        return external
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.module)
@@ -39,6 +54,10 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
             raise PassError(f"the module has {len(names)} functions and no `main`: choose one by name", code="W510")
         return self["main" if "main" in names else names[0]](*args, **options)
 
+    def apply_operator(self, evaluator: Evaluator, name: str, node: Call, scope: Scope) -> Any:
+        """The value of a call of an operator."""
+        return apply_operator(evaluator, name, node, scope)
+
     def kernel(self, function: PrimFunc) -> Kernel:
         """The compiled form of a PrimFunc."""
         found = self._kernels.get(id(function))
@@ -47,26 +66,51 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         return found
 
     def _call_kernel(self, name: str, values: list[Any], span: Span | None) -> Any:
-        """A call from one PrimFunc to another."""
+        """A call from one PrimFunc to another; what it writes of its arguments is for the caller to complete."""
         function = self.module[name]
+        if isinstance(function, ExternFunc):
+            external = self.lookup(function.name)
+            if external is None:
+                raise missing_function(function.name, span)
+            return external(*values)
         if not isinstance(function, PrimFunc):
             raise WeftError(f"{name} is not a tensor-level function", code="W862", span=span)
-        return self.kernel(function).run(values, Caller(span=span))
+        return self.kernel(function).run(values, Caller(ShapeError, span=span, outputs=frozenset()))
 
-    def _callable(self, name: str, function: BaseFunc) -> Callable[..., Any]:
-        if isinstance(function, PrimFunc):
-            return self.kernel(function)
-        raise WeftError(f"{name} cannot be interpreted", code="W862")
+
+class GraphFunction:
+    """A graph function as a callable."""
+
+    def __init__(self, interpreter: Interpreter, function: Function) -> None:
+        self.interpreter = interpreter
+        self.function = function
+
+    def __call__(self, *args: Any, trace: bool | None = None) -> Any:
+        """Run on arrays; with `trace` the result comes with a list of (binding name, value)."""
+        wanted = self.interpreter.trace if trace is None else trace
+        steps: list[tuple[str, Any]] | None = [] if wanted else None
+        session = Session(self.interpreter, steps)
+        try:
+            with deep():
+                result = Evaluator(session).call(self.function, args, None, ArgumentError)
+        except RecursionError:
+            raise WeftError(
+                f"{self.function.name} calls itself too deeply", code="W912", span=self.function.span,
+                hint="a recursion needs a condition under which it ends",
+            ) from None  # fmt: skip
+        session.require(result, f"the result of {self.function.name}", self.function.span)
+        return result if steps is None else (result, steps)
 
 
 def _no_functions(name: str) -> None:
     return None
 
 
-def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None) -> Any:
+def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, trace: bool = False) -> Any:
     """A mapping of function names to callables on NumPy arrays; for a single function, its callable.
 
-    `functions(name)` finds external functions. Raises what the program raises; ArgumentError for wrong arguments,
+    `functions(name)` finds external functions. With `trace` a graph function returns its result and a list of (binding
+    name, value). Raises what the program raises; ArgumentError for wrong arguments,
     BoundsError for indices out of range, values read before they are written and outputs that are not wholly written.
 
     >>> import numpy as np
@@ -81,7 +125,7 @@ def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None) ->
     lookup = functions or _no_functions
     if isinstance(value, (PrimFunc, Function)):
         name = value.name or "main"
-        return Interpreter(IRModule({name: value}), lookup)[name]
+        return Interpreter(IRModule({name: value}), lookup, trace)[name]
     if not isinstance(value, IRModule):
         raise PassError(f"cannot interpret a {type(value).__name__}", code="W511")
-    return Interpreter(value, lookup)
+    return Interpreter(value, lookup, trace)

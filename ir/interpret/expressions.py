@@ -279,7 +279,7 @@ class FunctionCompiler:
                 addresses = addresses + position * stride
             if len(addresses) and not (0 <= addresses.min() and addresses.max() < view.size):
                 raise BoundsError(
-                    f"elements {addresses.tolist()} of buffer {view.name!r} lie outside its memory of {view.size} elements",
+                    f"elements {addresses.tolist()} of buffer {view.name!r} lie outside its memory of {view.size}",
                     code="W903", span=span, notes=self.values_in(frame),
                 )  # fmt: skip
             return addresses, active

@@ -1,8 +1,8 @@
 """Calls of intrinsics and of external functions as closures.
 
-Mathematical intrinsics get their meaning from the table `weft.ir.intrinsics`, applied to scalars of the exact dtype. The
-others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a meaning is an error
-(W861) when the function is interpreted.
+Mathematical intrinsics get their meaning from the table `weft.ir.intrinsics`, applied to scalars of the exact dtype.
+The others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a meaning is
+an error (W861) when the function is interpreted.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     argument ::= NumPy array (buffers, handles) | number (scalars) | Pointer
 
-Buffers of the caller are used in place when they are dense; others are copied in, and out again when the function may write
-them. Errors: W850 number of arguments, W851 dtype or kind, W852 shape or rank, W853 read-only output; W902 an output that is
-not wholly written.
+Buffers of the caller are used in place when they are dense; others are copied in, and out again when the function may
+write them. Errors: W850 number of arguments, W851 dtype or kind, W852 shape or rank, W853 read-only output; W902 an
+output that is not wholly written.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ __all__ = ["Caller", "Kernel", "check_scalar", "deep", "written_buffers"]
 class Caller:
     """How a call names itself in errors: the class to raise and what its arguments are called.
 
-    `outputs` are the positions of parameters that hold nothing yet and must be wholly written.
+    `outputs` are the positions of parameters that hold nothing yet and must be wholly written; None finds them out:
+    what is written and was not read before. `partial` has the memory of arguments that are watched already.
     """
 
     error: type[WeftError] = ArgumentError
     what: str = "argument"
     span: Span | None = None
-    outputs: Collection[int] = ()
+    outputs: Collection[int] | None = None
     partial: dict[int, Memory] | None = None
 
 
@@ -60,7 +61,7 @@ def deep() -> Iterator[None]:
 
 
 def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:
-    """The parameter buffers that the body may write; True when a store names them, False when only their address escapes."""
+    """The parameter buffers that the body may write; True where a store names them, else their address escapes."""
     behind: dict[Buffer, Buffer] = {}
     found: dict[Buffer, bool] = {}
     for node in walk(function.body):
@@ -265,7 +266,7 @@ class Kernel:
             return View(
                 value.memory, param.dtype, sizes, strides, value.element_offset(param.dtype) + offset, param.name
             ), None
-        fresh = position in caller.outputs
+        fresh = position in (caller.outputs or ())
         known = None if caller.partial is None else caller.partial.get(position)
         if known is not None:
             return View(known, param.dtype, sizes, strides, offset, param.name), None
@@ -302,7 +303,7 @@ class Kernel:
 
         A parameter of a direct call is an output when it was written and none of its elements was read before.
         """
-        expected = position in caller.outputs if caller.outputs else memory.touched and not memory.read_first
+        expected = memory.touched and not memory.read_first if caller.outputs is None else position in caller.outputs
         if isinstance(self.function.params[position], PrimVar) or not expected or memory.marks is None:
             return
         if caller.partial is not None and position in caller.partial:

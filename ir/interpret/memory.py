@@ -161,7 +161,7 @@ class View:
         high = self.offset + sum(max(0, end) for end in ends)
         if low < 0 or high >= self.size:
             raise BoundsError(
-                f"buffer {self.name!r} of shape {self.shape} reaches elements {low} to {high} of a memory of {self.size}",
+                f"buffer {self.name!r} of shape {self.shape} reaches elements {low} to {high} of {self.size}",
                 code="W903",
             )
 

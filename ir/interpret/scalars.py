@@ -3,9 +3,10 @@
     scalar ::= int (integers) | bool | NumPy scalar (floats; float32 for the types NumPy lacks)
     vector ::= NumPy array of the same elements
 
-Integers wrap to their width. Division and remainder of integers by zero give 0. A shift by less than zero or by the width
-or more shifts everything out. Floats round to their type at each step; `min` and `max` hand on nan; float `floordiv` and
-`floormod` are those of Python. A float becomes an integer by truncation, out-of-range values saturate, nan gives 0.
+Integers wrap to their width. Division and remainder of integers by zero give 0. A shift by less than zero or by the
+width or more shifts everything out. Floats round to their type at each step; `min` and `max` hand on nan; float
+`floordiv` and `floormod` are those of Python. A float becomes an integer by truncation, out-of-range values saturate,
+nan gives 0.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def _bool_scalar(kind: str) -> Function:
 
 _FLOATS: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": np.floor_divide, "floormod": np.remainder, "truncdiv": lambda a, b: np.trunc(a / b), "truncmod": np.fmod,
-    "min": np.minimum, "max": np.maximum,
+    "floordiv": np.floor_divide, "floormod": np.remainder, "truncdiv": lambda a, b: np.trunc(a / b),
+    "truncmod": np.fmod, "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
 
 

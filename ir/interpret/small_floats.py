@@ -2,9 +2,9 @@
 
     value ::= (-1)^sign * 2^(exponent - bias) * (1 + mantissa / 2^m)        subnormal when the exponent field is zero
 
-Every such type has at most 16 bits, so one table per type holds the value of each bit pattern; encoding finds the nearest
-value (ties to the even pattern). What is out of range becomes infinity where the type has it, else nan where it has that,
-else the greatest value. All values are exact in float32, which is what decoded arrays hold.
+Every such type has at most 16 bits, so one table per type holds the value of each bit pattern; encoding finds the
+nearest value (ties to the even pattern). What is out of range becomes infinity where the type has it, else nan where
+it has that, else the greatest value. All values are exact in float32, which is what decoded arrays hold.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     compiled ::= frame -> None | signal        signal ::= BREAK | CONTINUE | ("return", value)
 
-Loops of every kind run serially in order. A block binds its variables, tests its predicate, allocates, runs `init` when all
-its reduce variables are at their start, then its body.
+Loops of every kind run serially in order. A block binds its variables, tests its predicate, allocates, runs `init`
+when all its reduce variables are at their start, then its body.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class StatementCompiler(FunctionCompiler):
     def _iteration(self, node: Block, variable: IterVar) -> tuple[int, Compiled, Compiled, Compiled]:
         if variable.value is None:
             raise BoundsError(
-                f"the variable {variable.var.name!r} of block {node.name!r} has no binding, so the block has no meaning",
+                f"variable {variable.var.name!r} of block {node.name!r} has no binding, so it cannot run",
                 code="W908", span=node.span,
             )  # fmt: skip
         value = self.expression(variable.value)
@@ -301,12 +301,12 @@ class StatementCompiler(FunctionCompiler):
     def _outside(self, frame: Frame, node: Block, slot: int, first: int, extent: int) -> BoundsError:
         name = next(v.var.name for v in node.iter_vars if self.slot(v.var) == slot)
         return BoundsError(
-            f"variable {name!r} of block {node.name!r} is {frame[slot]}, outside its domain [{first}, {first + extent})",
+            f"variable {name!r} of block {node.name!r} is {frame[slot]}, outside [{first}, {first + extent})",
             code="W909", span=node.span, notes=self.values_in(frame), hint="guard the block with T.where(...)",
         )  # fmt: skip
 
     def _match(self, node: MatchBufferRegion) -> Callable[[Frame], None]:
-        """A buffer over a region of another: its strides and offset follow from the region; bare symbols in them are bound."""
+        """A buffer over a region of another: strides and offset follow from the region; bare symbols are bound."""
         source, target = node.source, node.buffer
         source_slot = self.slot(source.buffer)
         starts = [self.extent(part.start) for part in source.region]
@@ -341,7 +341,7 @@ class StatementCompiler(FunctionCompiler):
         return match
 
     def binder(self, buffer: Buffer) -> Callable[[Frame, tuple[int, ...], tuple[int, ...], int], None]:
-        """The closure that binds the bare symbols of a buffer's shape, strides and offset, and compares sizes and strides (W220)."""
+        """The closure that binds the bare symbols of a buffer's layout and compares sizes and strides (W220)."""
         parts = [("shape", tuple(buffer.shape)), ("strides", buffer.strides)]
         compared = [
             (what, [(_symbol_slot(self, p), self.extent(p)) for p in part]) for what, part in parts if part is not None

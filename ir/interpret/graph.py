@@ -1,0 +1,439 @@
+"""Graph-level functions, evaluated binding by binding.
+
+A scope holds the values of variables and of symbols; a nested function sees the scope it was made in. Arguments,
+results and the declared type of every binding are checked; so are the conditions that type deduction left open. New
+tensors (outputs of kernels, allocations) hold nothing until they are written, and reading them before is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from weft.errors import ArgumentError, BoundsError, ShapeError, Span, VerifyError, WeftError
+from weft.ir.dim import DimExpr
+from weft.ir.graph import (
+    Binding,
+    Call,
+    Constant,
+    DataflowVar,
+    DataTypeImm,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from weft.ir.infer import ShapeCheck, TypeContext, infer_type
+from weft.ir.interpret import values
+from weft.ir.interpret.compiled import Lookup
+from weft.ir.interpret.intrinsics import missing_function
+from weft.ir.interpret.kernel import Caller, Kernel
+from weft.ir.interpret.memory import Memory
+from weft.ir.interpret.scalars import coerce
+from weft.ir.interpret.symbols import SymbolTable, shape_text
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import TensorType, TupleType, Type
+
+__all__ = ["Closure", "Evaluator", "Scope", "Session"]
+
+
+class Home(Protocol):
+    """The interpreter of the module that a function belongs to."""
+
+    module: IRModule
+    lookup: Lookup
+    deduced: dict[int, tuple[Call, Type, list[ShapeCheck]]]
+    apply_operator: Callable[[Any, str, Call, Any], Any]
+
+    def kernel(self, function: PrimFunc) -> Kernel:
+        """The compiled form of a PrimFunc."""
+        ...
+
+
+class Session:
+    """What one call from outside keeps: the trace, and the marks of tensors that are not wholly written."""
+
+    def __init__(self, home: Home, trace: list[tuple[str, Any]] | None = None) -> None:
+        self.home = home
+        self.trace = trace
+        self.partial: dict[int, tuple[np.ndarray, Memory]] = {}
+        self.dead: dict[int, Any] = {}
+
+    def allocate(self, shape: Sequence[int], dtype: str, name: str = "tensor") -> np.ndarray:
+        """A tensor that holds nothing; its elements are marked as they are written."""
+        array = poisoned(shape, dtype)
+        return self.watch(array, name)
+
+    def watch(self, array: np.ndarray, name: str) -> np.ndarray:
+        """Take the elements of an array as not written."""
+        memory = Memory.of_array(array, 1, written=False, strict=True, name=name)
+        self.partial[id(array)] = (array, memory)
+        return array
+
+    def memory_of(self, value: Any) -> Memory | None:
+        """The marks of a tensor that was not wholly written when last looked at."""
+        entry = self.partial.get(id(value))
+        return None if entry is None else entry[1]
+
+    def written(self, value: Any) -> None:
+        """Take a tensor as wholly written."""
+        self.partial.pop(id(value), None)
+
+    def require(self, value: Any, what: str, span: Span | None) -> None:
+        """BoundsError W901 when a tensor is read that is not wholly written, W911 when its memory was given back."""
+        if isinstance(value, tuple):
+            for item in value:
+                self.require(item, what, span)
+        elif id(value) in self.dead:
+            raise BoundsError(f"{what} is used after its memory was given back", code="W911", span=span)
+        elif id(value) in self.partial:
+            memory = self.partial[id(value)][1]
+            first = memory.first_unwritten()
+            if first is None:
+                self.written(value)
+                return
+            index = np.unravel_index(first // value.itemsize, value.shape)
+            raise BoundsError(
+                f"{what} is read before element {shape_text(tuple(int(i) for i in index))} is written",
+                code="W901",
+                span=span,
+            )
+
+
+def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
+    """An array whose bytes mean nothing."""
+    from weft.ir.dtype import storage
+
+    array = np.empty(tuple(shape), storage(dtype))
+    array.reshape(-1).view(np.uint8)[:] = 0xA5
+    return array
+
+
+class Scope:
+    """The values of variables and symbols; lookups go outward."""
+
+    __slots__ = ("outer", "symbols", "variables")
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.variables: dict[Var, Any] = {}
+        self.symbols = SymbolTable(outer.symbols if outer else None)
+
+    def lookup(self, var: Var) -> Any:
+        """The value of a variable; VerifyError W401 when it has none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if var in scope.variables:
+                return scope.variables[var]
+            scope = scope.outer
+        raise VerifyError(f"variable {var.name!r} is not defined", code="W401", span=var.span)
+
+
+class Closure:
+    """A function value: a function with the scope it was made in and the arguments that are fixed already."""
+
+    def __init__(
+        self, evaluator: Evaluator, function: Function, scope: Scope | None, fixed: tuple[Any, ...] = ()
+    ) -> None:
+        self.evaluator = evaluator
+        self.function = function
+        self.scope = scope
+        self.fixed = fixed
+
+    def __call__(self, *args: Any) -> Any:
+        """Call with the remaining arguments."""
+        return self.evaluator.call(self.function, (*self.fixed, *args), self.scope)
+
+
+class Evaluator:
+    """Evaluates the functions of one module within one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.home = session.home
+
+    # Functions
+
+    def call(
+        self, function: Function, args: Sequence[Any], outer: Scope | None = None, error: type[WeftError] = ShapeError
+    ) -> Any:
+        """Call a function: check the arguments, run the body, check the result."""
+        scope = Scope(outer)
+        self._bind_parameters(function, args, scope, error)
+        try:
+            result = self.sequence(function.body, scope)
+            return self._checked(
+                result, function.ret_type, f"the result of {function.name}", scope, function.body.body.span
+            )
+        except WeftError as failure:
+            raise _with_symbols(failure, function, scope) from None
+
+    def _bind_parameters(self, function: Function, args: Sequence[Any], scope: Scope, error: type[WeftError]) -> None:
+        names = ", ".join(param.name for param in function.params)
+        if len(args) != len(function.params):
+            raise error(
+                f"{function.name} takes {len(function.params)} arguments ({names}), got {len(args)}",
+                code="W850",
+                span=function.span,
+            )
+        adopted = [values.adopt(arg, param.ty) for param, arg in zip(function.params, args, strict=True)]
+        triples = []
+        for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
+            scope.variables[param] = value
+            if param.ty is not None:
+                triples.append((value, param.ty, f"argument {position}"))
+        try:
+            values.check(triples, scope.symbols, scope.lookup)
+        except values.Mismatch as mismatch:
+            place = mismatch.place  # type: ignore[attr-defined]
+            param = function.params[int(place.rsplit(" ", 1)[1]) - 1]
+            raise error(
+                f"{place} `{param.name}` of {function.name}: {mismatch}", code=mismatch.kind, span=param.span
+            ) from None
+
+    def _checked(self, value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:
+        """A value in the form of its type; ShapeError W222 when it does not have it."""
+        if ty is None:
+            return value
+        value = values.adopt(value, ty)
+        try:
+            values.check([(value, ty, what)], scope.symbols, scope.lookup)
+        except values.Mismatch as mismatch:
+            raise ShapeError(f"{what}: {mismatch}", code="W222", span=span) from None
+        return value
+
+    # Bindings
+
+    def sequence(self, node: SeqExpr, scope: Scope) -> Any:
+        """Run the bindings in order and give the value of the body."""
+        for block in node.blocks:
+            for binding in block.bindings:
+                try:
+                    self._bind(binding, scope)
+                except WeftError as failure:
+                    raise failure.at(binding.value.span or binding.span) from None
+        return self.value(node.body, scope)
+
+    def _bind(self, binding: Binding, scope: Scope) -> None:
+        value = self.evaluate(binding.value, scope)
+        if isinstance(binding, MatchCast):
+            what = f"match_cast of {binding.var.name}"
+            value = self._checked(value, binding.ty, what, scope, binding.span)
+        elif isinstance(binding.value, (Call, If)):
+            value = self._checked(value, binding.var.ty, binding.var.name or "a value", scope, binding.value.span)
+        scope.variables[binding.var] = value
+        if self.session.trace is not None:
+            self.session.trace.append((binding.var.name, value))
+
+    # Expressions
+
+    def evaluate(self, node: Expr, scope: Scope) -> Any:
+        """The value of any expression."""
+        if isinstance(node, Call):
+            return self._call(node, scope)
+        if isinstance(node, If):
+            condition = self.read(node.cond, scope)
+            return self.sequence(node.then_branch if bool(np.all(condition)) else node.else_branch, scope)
+        if isinstance(node, SeqExpr):
+            return self.sequence(node, scope)
+        return self.value(node, scope)
+
+    def read(self, node: Expr, scope: Scope) -> Any:
+        """The value of an expression whose elements are about to be read."""
+        value = self.value(node, scope)
+        self.session.require(value, _name(node), node.span)
+        return value
+
+    def value(self, node: Expr, scope: Scope) -> Any:
+        """The value of a leaf, tuple or tuple field."""
+        evaluate = _VALUES.get(type(node))
+        if evaluate is None:
+            if isinstance(node, (Call, If, SeqExpr)):
+                return self.evaluate(node, scope)
+            if isinstance(node, PrimExpr):
+                return _prim_value(node, scope)
+            raise WeftError(
+                f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span
+            )
+        return evaluate(self, node, scope)
+
+    def _global(self, node: GlobalVar, scope: Scope) -> Any:
+        function = self.home.module[node.name]
+        if isinstance(function, Function):
+            return Closure(self, function, None)
+        if isinstance(function, ExternFunc):
+            return self.external(function.name, node.span)
+        return self.home.kernel(function)
+
+    def external(self, name: str, span: Span | None) -> Callable[..., Any]:
+        """The Python function behind an external symbol; ArgumentError W860 when there is none."""
+        function = self.home.lookup(name)
+        if function is None:
+            raise missing_function(name, span)
+        return function
+
+    # Calls
+
+    def _call(self, node: Call, scope: Scope) -> Any:
+        callee = node.op
+        if isinstance(callee, Op):
+            self._open_checks(node, scope)
+            return self.home.apply_operator(self, callee.name, node, scope)
+        if isinstance(callee, ExternFunc):
+            return self.call_external(node, callee.name, scope)
+        if isinstance(callee, GlobalVar):
+            function = self.home.module[callee.name]
+            if isinstance(function, PrimFunc):
+                return self._run_in_place(node, function, scope)
+            if isinstance(function, ExternFunc):
+                return self.call_external(node, function.name, scope)
+            return self.call(function, [self.value(arg, scope) for arg in node.args])
+        function = self.value(callee, scope)
+        if not callable(function):
+            raise ArgumentError(f"{_name(callee)} is not a function", code="W851", span=node.span)
+        return function(*(self.value(arg, scope) for arg in node.args))
+
+    def _deduced(self, node: Call) -> tuple[Call, Type, list[ShapeCheck]]:
+        """The type of a call of an operator and the equalities that deduction left open (the node keeps its id)."""
+        found = self.home.deduced.get(id(node))
+        if found is None:
+            context = TypeContext(self.home.module.functions)
+            found = self.home.deduced[id(node)] = (node, infer_type(node, context), context.checks)
+        return found
+
+    def type_of(self, node: Call) -> Type:
+        """The deduced type of a call of an operator."""
+        return self._deduced(node)[1]
+
+    def _open_checks(self, node: Call, scope: Scope) -> None:
+        """Test the equalities that type deduction could not decide, for the symbols' values."""
+        for check in self._deduced(node)[2]:
+            names = {name for dim in (check.lhs, check.rhs) if isinstance(dim, DimExpr) for name in dim.names}
+            if not names <= set(scope.symbols.values):
+                continue  # a symbol that only the result defines
+            left, right = scope.symbols.value(check.lhs), scope.symbols.value(check.rhs)
+            if left != right:
+                raise ShapeError(
+                    f"{check.reason}: {check.lhs} is {left}, {check.rhs} is {right}", code="W223",
+                    span=check.span or node.span, notes=[scope.symbols.explain((check.lhs, check.rhs))],
+                )  # fmt: skip
+
+    def call_external(self, node: Call, name: str, scope: Scope) -> Any:
+        """Call an external function; with `dps` its outputs are its last arguments."""
+        function = self.external(name, node.span)
+        in_place = bool(node.attrs.get("dps"))
+        args = [self.value(arg, scope) for arg in node.args]
+        if not in_place:
+            self.session.require(tuple(args), f"an argument of {name}", node.span)
+        result = function(*args)
+        for arg in args:
+            self.session.written(arg)
+        return () if in_place else result
+
+    def _run_in_place(self, node: Call, function: PrimFunc, scope: Scope) -> Any:
+        """A call of a kernel as a statement: outputs are among the arguments."""
+        args = [self.value(arg, scope) for arg in node.args]
+        for arg in args:
+            if id(arg) in self.session.dead:
+                self.session.require(arg, f"an argument of {function.name}", node.span)
+        partial = {i: memory for i, arg in enumerate(args) if (memory := self.session.memory_of(arg)) is not None}
+        self.home.kernel(function).run(args, Caller(ShapeError, span=node.span, outputs=frozenset(), partial=partial))
+        for arg in args:
+            memory = self.session.memory_of(arg)
+            if memory is not None and memory.first_unwritten() is None:
+                self.session.written(arg)
+        return ()
+
+    def run_kernel(
+        self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], extra: Sequence[Any], span: Span | None
+    ) -> None:
+        """Run a kernel whose `outputs` hold nothing yet and must be wholly written."""
+        function = self.home.module[name]
+        if not isinstance(function, PrimFunc):
+            raise WeftError(f"{name} is not a kernel", code="W862", span=span)
+        positions = frozenset(range(len(inputs), len(inputs) + len(outputs)))
+        self.home.kernel(function).run([*inputs, *outputs, *extra], Caller(ShapeError, span=span, outputs=positions))
+
+    def allocate_type(self, ty: Type, scope: Scope, span: Span | None) -> np.ndarray:
+        """A tensor of a type, holding nothing."""
+        if not isinstance(ty, TensorType) or ty.dtype is None or ty.shape is None:
+            raise ShapeError(
+                f"an output needs a shape and a dtype, got {values.expected_text(ty)}", code="W206", span=span
+            )
+        shape = (
+            scope.lookup(ty.shape)
+            if isinstance(ty.shape, Var)
+            else tuple(scope.symbols.value(d) for d in ty.dims or ())
+        )
+        return poisoned(shape, ty.dtype)
+
+    def result_types(self, node: Call) -> tuple[Type, ...]:
+        """The types of the outputs of a call that states them."""
+        ty = node.ty_args[0]
+        return ty.fields if isinstance(ty, TupleType) else (ty,)
+
+
+def _with_symbols(failure: WeftError, function: Function, scope: Scope) -> WeftError:
+    """The error with the symbol values of the innermost function it passed through."""
+    note = ", ".join(f"{name}={value}" for name, value in scope.symbols.values.items())
+    if note and not any(old.startswith("in ") for old in failure.notes):
+        failure.notes = (*failure.notes, f"in {function.name} with {note}")
+    return failure
+
+
+def _name(node: Expr) -> str:
+    return f"`{node.name}`" if isinstance(node, (Var, GlobalVar)) and node.name else "a value"
+
+
+def _prim_value(node: PrimExpr, scope: Scope) -> Any:
+    """Tensor-level scalars in a graph function: expressions over its symbols."""
+    from weft.ir.prim_dim import prim_to_dim
+
+    dim = prim_to_dim(node)
+    if dim is None:
+        raise WeftError(f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span)
+    return scope.symbols.value(dim)
+
+
+def _scalar(node: PrimValue, scope: Scope) -> Any:
+    value = scope.symbols.value(node.value) if isinstance(node.value, DimExpr) else node.value
+    return coerce(value, node.dtype)
+
+
+def _item(evaluator: Evaluator, node: TupleGetItem, scope: Scope) -> Any:
+    return evaluator.value(node.value, scope)[node.index]
+
+
+def _size(value: int, span: Span | None) -> int:
+    if value < 0:
+        raise ShapeError(f"a shape has the negative size {value}", code="W221", span=span)
+    return value
+
+
+_VALUES: dict[type, Callable[[Evaluator, Any, Scope], Any]] = {
+    Var: lambda evaluator, node, scope: scope.lookup(node),
+    DataflowVar: lambda evaluator, node, scope: scope.lookup(node),
+    Constant: lambda evaluator, node, scope: node.data,
+    ShapeExpr: lambda evaluator, node, scope: tuple(_size(scope.symbols.value(dim), node.span) for dim in node.dims),
+    PrimValue: lambda evaluator, node, scope: _scalar(node, scope),
+    StringImm: lambda evaluator, node, scope: node.value,
+    DataTypeImm: lambda evaluator, node, scope: node.value,
+    Tuple: lambda evaluator, node, scope: tuple(evaluator.value(field, scope) for field in node.fields),
+    TupleGetItem: _item,
+    GlobalVar: Evaluator._global,
+    ExternFunc: lambda evaluator, node, scope: evaluator.external(node.name, node.span),
+    Function: lambda evaluator, node, scope: Closure(evaluator, node, scope),
+}

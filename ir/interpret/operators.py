@@ -1,0 +1,371 @@
+"""Calls of operators on values.
+
+Most operators mean what the NumPy reference in their declaration says. Types that NumPy lacks are decoded before and
+encoded after it. Those that call functions, make memory, print or test something are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
+from weft.ir.infer import quick_type
+from weft.ir.interpret.graph import Closure, Evaluator, Scope
+from weft.ir.interpret.intrinsics import shown_values
+from weft.ir.interpret.small_floats import decode, encode
+from weft.ir.op import OpDef, get_op
+from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+
+__all__ = ["apply_operator"]
+
+
+class _Given:
+    """The arguments of a call by parameter name, evaluated when asked for."""
+
+    def __init__(self, evaluator: Evaluator, node: Call, scope: Scope, definition: OpDef) -> None:
+        self.evaluator = evaluator
+        self.node = node
+        self.scope = scope
+        self.parts = definition.values(node)
+
+    def value(self, name: str, *, read: bool = True, default: Any = None) -> Any:
+        """The value of a parameter: an expression is evaluated, a tuple of them as a tuple."""
+        part = self.parts.get(name)
+        if part is None:
+            return default
+        look = self.evaluator.read if read else self.evaluator.value
+        if isinstance(part, Expr):
+            return look(part, self.scope)
+        if isinstance(part, tuple) and any(isinstance(item, Expr) for item in part):
+            return tuple(look(item, self.scope) for item in part)
+        return part
+
+    def many(self, name: str) -> tuple[Any, ...]:
+        """The values of a tuple of arguments (a single value stands for a tuple of one)."""
+        value = self.value(name, default=())
+        part = self.parts.get(name)
+        if isinstance(value, tuple) and not (isinstance(part, Expr) and isinstance(_type_of(part), ShapeType)):
+            return value
+        return (value,)
+
+
+def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) -> Any:
+    """The value of a call of an operator; raises what the operator raises (BoundsError, ShapeError)."""
+    definition = get_op(name, node.span)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(_Given(evaluator, node, scope, definition))
+    args = [evaluator.read(arg, scope) for arg in node.args]
+    decoded = [_decoded(value, _type_of(arg)) for arg, value in zip(node.args, args, strict=True)]
+    try:
+        result = definition.run(node, decoded, scope.symbols.values)
+    except IndexError as error:
+        raise BoundsError(f"R.{name}: {error}", code="W900", span=node.span) from None
+    except ValueError as error:
+        raise ShapeError(f"R.{name}: {error}", code="W224", span=node.span) from None
+    return _encoded(result, evaluator.type_of(node), name)
+
+
+def _type_of(node: Expr) -> Type | None:
+    return quick_type(node)
+
+
+def _decoded(value: Any, ty: Type | None) -> Any:
+    if isinstance(ty, TupleType) and isinstance(value, tuple):
+        return tuple(_decoded(item, field) for item, field in zip(value, ty.fields, strict=True))
+    small = (
+        isinstance(ty, TensorType)
+        and ty.dtype is not None
+        and dtypes.is_float(ty.dtype)
+        and not dtypes.is_numpy(ty.dtype)
+    )
+    return decode(value, ty.dtype) if small and isinstance(value, np.ndarray) else value  # type: ignore[union-attr, arg-type]
+
+
+def _encoded(result: Any, ty: Type, name: str) -> Any:
+    """A result in the form of its type; DTypeError W321 when the reference computed another dtype."""
+    if isinstance(ty, TupleType) and isinstance(result, (tuple, list)):
+        return tuple(_encoded(item, field, name) for item, field in zip(result, ty.fields, strict=True))
+    if isinstance(ty, ShapeType):
+        return tuple(int(size) for size in result)
+    if isinstance(ty, PrimType) or not isinstance(ty, TensorType):
+        return result
+    array = np.asarray(result)
+    if ty.dtype is None:
+        return array
+    if dtypes.is_float(ty.dtype) and not dtypes.is_numpy(ty.dtype):
+        return np.asarray(encode(array, ty.dtype)) if array.dtype.kind == "f" else array
+    if array.dtype != dtypes.storage(ty.dtype):
+        raise DTypeError(
+            f"the reference of R.{name} gives {array.dtype}, the operator declares {ty.dtype}", code="W321"
+        )
+    return array
+
+
+# Calls --------------------------------------------------------------------------------------------------------------
+
+
+def _kernel_name(given: _Given) -> str:
+    callee = given.parts["gvar"]
+    if not isinstance(callee, GlobalVar):
+        raise WeftError("a kernel is called by its name in the module", code="W862", span=given.node.span)
+    return callee.name
+
+
+def _call_tir(given: _Given) -> Any:
+    """New outputs, passed after the inputs; inputs cannot be written."""
+    node, evaluator = given.node, given.evaluator
+    inputs = [_read_only(value) for value in given.many("args")]
+    outputs = [evaluator.allocate_type(ty, given.scope, node.span) for ty in evaluator.result_types(node)]
+    evaluator.run_kernel(_kernel_name(given), inputs, outputs, given.value("tir_vars", default=()), node.span)
+    return _packed(node, outputs)
+
+
+def _read_only(value: Any) -> Any:
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _packed(node: Call, outputs: Sequence[Any]) -> Any:
+    return tuple(outputs) if isinstance(node.ty_args[0], TupleType) else outputs[0]
+
+
+def _call_tir_inplace(given: _Given) -> Any:
+    """Outputs written over copies of inputs: who still holds an input sees it unchanged."""
+    node, evaluator = given.node, given.evaluator
+    indices = given.parts["inplace_indices"]
+    indices = (indices,) if isinstance(indices, int) else indices
+    inputs = [np.array(v) if i in indices else _read_only(v) for i, v in enumerate(given.many("args"))]
+    types = evaluator.result_types(node)
+    fresh = [
+        evaluator.allocate_type(ty, given.scope, node.span) if i < 0 else None
+        for i, ty in zip(indices, types, strict=True)
+    ]
+    new = [array for array in fresh if array is not None]
+    evaluator.run_kernel(_kernel_name(given), inputs, new, given.value("tir_vars", default=()), node.span)
+    outputs = [inputs[i] if array is None else array for i, array in zip(indices, fresh, strict=True)]
+    return _packed(node, outputs)
+
+
+def _external(given: _Given) -> Callable[..., Any]:
+    """The function called by name: external, or of the module."""
+    callee = given.parts.get("func")
+    if isinstance(callee, ExternFunc):
+        return given.evaluator.external(callee.name, given.node.span)
+    if isinstance(callee, str):
+        return given.evaluator.external(callee, given.node.span)
+    return given.evaluator.value(callee, given.scope)  # type: ignore[arg-type]
+
+
+def _call_dps_packed(given: _Given) -> Any:
+    outputs = [
+        given.evaluator.allocate_type(ty, given.scope, given.node.span)
+        for ty in given.evaluator.result_types(given.node)
+    ]
+    _external(given)(*given.many("args"), *outputs)
+    return _packed(given.node, outputs)
+
+
+def _call_packed(given: _Given) -> Any:
+    return _external(given)(*given.many("args"))
+
+
+def _call_inplace_packed(given: _Given) -> Any:
+    indices = given.parts["inplace_indices"]
+    indices = (indices,) if isinstance(indices, int) else indices
+    args = [np.array(v) if i in indices and isinstance(v, np.ndarray) else v for i, v in enumerate(given.many("args"))]
+    return _external(given)(*args)
+
+
+def _call_py_func(given: _Given) -> Any:
+    return given.evaluator.external(given.parts["func_name"], given.node.span)(*given.many("args"))
+
+
+def _make_closure(given: _Given) -> Any:
+    function = _external(given)
+    fixed = given.many("args")
+    if isinstance(function, Closure):
+        return Closure(function.evaluator, function.function, function.scope, (*function.fixed, *fixed))
+    return lambda *args: function(*fixed, *args)
+
+
+def _invoke_closure(given: _Given) -> Any:
+    return given.value("closure")(*given.many("args"))
+
+
+# Printing, testing --------------------------------------------------------------------------------------------------
+
+
+def _shown(value: Any, ty: Type | None) -> str:
+    if isinstance(value, np.ndarray):
+        dtype = ty.dtype if isinstance(ty, TensorType) and ty.dtype else value.dtype.name
+        return str(shown_values(value, dtype))
+    return str(value)
+
+
+def _formatted(template: str, texts: Sequence[str]) -> str:
+    """The template with each `{}` replaced in order; values left over follow."""
+    if not template:
+        return " ".join(texts)
+    pieces = template.split("{}")
+    out = pieces[0]
+    for index, piece in enumerate(pieces[1:]):
+        out += (texts[index] if index < len(texts) else "{}") + piece
+    return " ".join([out, *texts[len(pieces) - 1 :]])
+
+
+def _expressions(part: Any) -> tuple[Expr, ...]:
+    if isinstance(part, tuple):
+        return part
+    return tuple(getattr(part, "fields", (part,))) if part is not None else ()
+
+
+def _text(given: _Given, values: str, template: str) -> str:
+    parts = _expressions(given.parts.get(values))
+    texts = [_shown(given.evaluator.read(part, given.scope), _type_of(part)) for part in parts]
+    return _formatted(given.value(template, default=""), texts)
+
+
+def _print(given: _Given) -> Any:
+    print(_text(given, "values", "format"))
+    return ()
+
+
+def _assert_op(given: _Given) -> Any:
+    condition = given.value("condition")
+    if not bool(np.all(condition)):
+        raise AssertionError(_text(given, "format_args", "format") or "R.assert_op failed")
+    return ()
+
+
+# Shapes, devices ----------------------------------------------------------------------------------------------------
+
+
+def _shape_of(given: _Given) -> Any:
+    return tuple(int(size) for size in given.value(_first(given), read=False).shape)
+
+
+def _first(given: _Given) -> str:
+    return next(iter(given.parts))
+
+
+def _same(given: _Given) -> Any:
+    return given.value(_first(given), read=False)
+
+
+def _tensor_to_shape(given: _Given) -> Any:
+    return tuple(int(size) for size in given.value(_first(given)))
+
+
+def _shape_to_tensor(given: _Given) -> Any:
+    return np.array(given.value(_first(given)), np.int64)
+
+
+def _null(given: _Given) -> Any:
+    return None
+
+
+# Memory -------------------------------------------------------------------------------------------------------------
+
+
+def _dtype_of(given: _Given) -> str:
+    dtype = given.value("dtype")
+    return dtype if isinstance(dtype, str) else "float32"
+
+
+def _alloc_tensor(given: _Given) -> Any:
+    return given.evaluator.session.allocate(given.value("shape"), _dtype_of(given))
+
+
+class Storage:
+    """Bytes that tensors are laid out in."""
+
+    def __init__(self, size: int) -> None:
+        self.raw = np.full(size, 0xA5, np.uint8)
+
+
+def _alloc_storage(given: _Given) -> Any:
+    size = given.value("size")
+    return Storage(int(np.prod(size)) if isinstance(size, (tuple, np.ndarray)) else int(size))
+
+
+def _tensor_in_storage(given: _Given) -> Any:
+    """A tensor at an offset in bytes of a storage; it holds nothing yet, whatever was there before."""
+    storage, shape, dtype = given.value("storage"), given.value("shape"), _dtype_of(given)
+    start = int(given.value("offset", default=0))
+    size = int(np.prod(shape, dtype=np.int64)) * dtypes.storage(dtype).itemsize
+    if start < 0 or start + size > len(storage.raw):
+        raise BoundsError(
+            f"a tensor of {size} bytes at offset {start} does not fit in a storage of {len(storage.raw)}",
+            code="W903", span=given.node.span,
+        )  # fmt: skip
+    array = storage.raw[start : start + size].view(dtypes.storage(dtype)).reshape(shape)
+    return given.evaluator.session.watch(array, "tensor")
+
+
+def _kill(given: _Given) -> Any:
+    value = given.value(_first(given), read=False)
+    given.evaluator.session.written(value)
+    given.evaluator.session.dead[id(value)] = value
+    return ()
+
+
+def _view(given: _Given) -> Any:
+    """Other dims or dtype over the same bytes."""
+    data = given.value("data")
+    dtype = given.value("dtype")
+    stored = data.dtype if dtype is None else dtypes.storage(dtype)
+    start = int(given.value("relative_byte_offset", default=0))
+    flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    shape = given.value("shape", default=data.shape)
+    size = int(np.prod(shape, dtype=np.int64)) * stored.itemsize
+    if start < 0 or start + size > len(flat):
+        raise BoundsError(
+            f"a view of {size} bytes at offset {start} does not fit in a tensor of {len(flat)}",
+            code="W903",
+            span=given.node.span,
+        )
+    return flat[start : start + size].view(stored).reshape(shape)
+
+
+_SPECIAL: dict[str, Callable[[_Given], Any]] = {
+    "call_tir": _call_tir,
+    "call_tir_with_grad": _call_tir,
+    "call_tir_inplace": _call_tir_inplace,
+    "call_dps_packed": _call_dps_packed,
+    "call_packed": _call_packed,
+    "call_pure_packed": _call_packed,
+    "call_inplace_packed": _call_inplace_packed,
+    "call_builtin_with_ctx": _call_packed,
+    "call_py_func": _call_py_func,
+    "make_closure": _make_closure,
+    "invoke_closure": _invoke_closure,
+    "invoke_pure_closure": _invoke_closure,
+    "print": _print,
+    "assert_op": _assert_op,
+    "shape_of": _shape_of,
+    "tensor_to_shape": _tensor_to_shape,
+    "shape_to_tensor": _shape_to_tensor,
+    "null_value": _null,
+    "to_vdevice": _same,
+    "hint_on_device": _same,
+    "builtin.stop_lift_params": _same,
+    "builtin.alloc_tensor": _alloc_tensor,
+    "memory.alloc_storage": _alloc_storage,
+    "memory.alloc_tensor": _tensor_in_storage,
+    "memory.kill_storage": _kill,
+    "memory.kill_tensor": _kill,
+    "memory.view": _view,
+    "memory.ensure_zero_offset": _same,
+    "vm.alloc_storage": _alloc_storage,
+    "vm.alloc_tensor": _tensor_in_storage,
+    "vm.kill_object": _kill,
+}

@@ -1,0 +1,151 @@
+"""Graph-level values against types.
+
+    value ::= NumPy array (tensors; raw bits for dtypes that NumPy lacks) | tuple (tuples, shapes) | number | str |
+    callable
+
+`kind_mismatch` compares everything but sizes; `sizes_of` pairs the dimensions that a type writes out with the sizes of
+the value, for a `SymbolTable` to bind and compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.ir import dtype as dtypes
+from weft.ir.dim import Dim
+from weft.ir.graph import Var
+from weft.ir.interpret.kernel import check_scalar
+from weft.ir.interpret.symbols import SymbolTable, shape_text
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+
+__all__ = ["Mismatch", "adopt", "check", "expected_text", "value_text"]
+
+ShapeOf = Callable[[Var], Sequence[int]]
+
+
+class Mismatch(Exception):
+    """A value that does not have a type; `why` names the symbol values that were compared."""
+
+    def __init__(self, expected: str, got: str, why: str = "", kind: str = "W851") -> None:
+        super().__init__(f"expected {expected}, got {got}" + (f"; {why}" if why else ""))
+        self.kind = kind
+
+
+def value_text(value: Any) -> str:
+    """A value in a few words, for messages.
+
+    >>> value_text(np.zeros((2, 3), "float32"))
+    'float32[(2, 3)]'
+    """
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{shape_text(value.shape)}]"
+    if isinstance(value, np.generic):
+        return f"{value.dtype}[()]"
+    if isinstance(value, tuple):
+        if value and all(isinstance(item, int) for item in value):
+            return f"shape {shape_text(value)}"
+        return f"tuple({', '.join(map(value_text, value))})"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+def expected_text(ty: Type) -> str:
+    """A type in the same words."""
+    if isinstance(ty, TensorType):
+        dtype = ty.dtype or "tensor"
+        if isinstance(ty.shape, Var):
+            return f"{dtype}[{ty.shape.name}]"
+        if ty.dims is not None:
+            return f"{dtype}[{shape_text(ty.dims)}]"
+        return dtype if ty.ndim < 0 else f"{dtype} of rank {ty.ndim}"
+    if isinstance(ty, ShapeType):
+        if ty.dims is not None:
+            return f"shape {shape_text(ty.dims)}"
+        return "a shape" if ty.ndim < 0 else f"a shape of {ty.ndim} sizes"
+    if isinstance(ty, TupleType):
+        return f"tuple({', '.join(map(expected_text, ty.fields))})"
+    names = {StringType: "a string", FuncType: "a function", AnyType: "anything"}
+    return ty.dtype if isinstance(ty, PrimType) else names.get(type(ty), "a value")
+
+
+def adopt(value: Any, ty: Type | None) -> Any:
+    """A value from outside in the form the interpreter uses for the type (no conversion of dtypes)."""
+    if isinstance(ty, TensorType) and not isinstance(value, np.ndarray):
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    if isinstance(ty, TupleType) and isinstance(value, (tuple, list)) and len(value) == len(ty.fields):
+        return tuple(adopt(item, field) for item, field in zip(value, ty.fields, strict=True))
+    if isinstance(ty, ShapeType) and isinstance(value, (tuple, list)):
+        return tuple(
+            int(size) if isinstance(size, (int, np.integer)) and not isinstance(size, bool) else size for size in value
+        )
+    if isinstance(ty, PrimType):
+        scalar = check_scalar(value, ty.dtype)
+        return value if scalar is None else scalar
+    return tuple(value) if isinstance(value, list) else value
+
+
+def check(values: Sequence[tuple[Any, Type, str]], table: SymbolTable, shape_of: ShapeOf) -> None:
+    """Check (value, type, place) triples together: symbols without a value are bound first, then all sizes compared.
+
+    Raises Mismatch; `place` of the first value that does not fit is set as its `place`.
+    """
+    sized: list[tuple[int, Sequence[Dim], Sequence[int]]] = []
+    for position, (value, ty, place) in enumerate(values):
+        try:
+            sized.extend((position, dims, sizes) for dims, sizes in _sizes(value, ty, shape_of))
+        except Mismatch as mismatch:
+            mismatch.place = place  # type: ignore[attr-defined]
+            raise
+    for position, dims, sizes in sized:
+        table.bind(dims, sizes, values[position][2])
+    while any(table.solve(dims, sizes, values[position][2]) for position, dims, sizes in sized):
+        pass
+    for position, dims, sizes in sized:
+        if not table.agrees(dims, sizes):
+            value, ty, place = values[position]
+            mismatch = Mismatch(expected_text(ty), value_text(value), table.explain(dims), "W852")
+            mismatch.place = place  # type: ignore[attr-defined]
+            raise mismatch
+
+
+def _sizes(value: Any, ty: Type, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
+    """(dimensions, sizes) pairs inside a value; Mismatch when its kind, dtype or rank differs."""
+    if isinstance(ty, TensorType):
+        yield from _tensor_sizes(value, ty, shape_of)
+    elif isinstance(ty, ShapeType):
+        if not isinstance(value, tuple) or not all(isinstance(size, int) for size in value):
+            raise Mismatch(expected_text(ty), value_text(value))
+        if ty.ndim >= 0 and len(value) != ty.ndim:
+            raise Mismatch(expected_text(ty), value_text(value), kind="W852")
+        if ty.dims is not None:
+            yield ty.dims, value
+    elif isinstance(ty, TupleType):
+        if not isinstance(value, tuple) or len(value) != len(ty.fields):
+            raise Mismatch(expected_text(ty), value_text(value))
+        for item, field in zip(value, ty.fields, strict=True):
+            yield from _sizes(item, field, shape_of)
+    elif isinstance(ty, PrimType):
+        if check_scalar(value, ty.dtype) is None:
+            raise Mismatch(expected_text(ty), value_text(value))
+    elif (isinstance(ty, StringType) and not isinstance(value, str)) or (
+        isinstance(ty, FuncType) and not callable(value)
+    ):
+        raise Mismatch(expected_text(ty), value_text(value))
+
+
+def _tensor_sizes(value: Any, ty: TensorType, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
+    if not isinstance(value, np.ndarray) or (ty.dtype is not None and value.dtype != dtypes.storage(ty.dtype)):
+        raise Mismatch(expected_text(ty), value_text(value))
+    if ty.ndim >= 0 and value.ndim != ty.ndim:
+        raise Mismatch(expected_text(ty), value_text(value), kind="W852")
+    if isinstance(ty.shape, Var):
+        wanted = tuple(shape_of(ty.shape))
+        if wanted != value.shape:
+            raise Mismatch(expected_text(ty), value_text(value), f"{ty.shape.name}={shape_text(wanted)}", "W852")
+    elif ty.dims is not None:
+        yield ty.dims, value.shape
