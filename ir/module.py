@@ -1,11 +1,11 @@
 """IRModule: an immutable, ordered mapping of names to functions of all levels, with attributes and global infos.
 
-    module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
+module ::= IRModule(functions: {name: Function | PrimFunc | ExternFunc}, attrs, global_infos, name)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from weft.errors import PassError, Span
@@ -14,9 +14,21 @@ from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
 from weft.ir.tensor import PrimFunc
 from weft.late import provider
 
-__all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule"]
+__all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule", "fresh_name"]
 
 BaseFunc = Function | PrimFunc | ExternFunc
+
+
+def fresh_name(base: str, used: Container[str]) -> str:
+    """`base`, or the first free name that continues its numeric suffix (`f` is followed by `f_1`)."""
+    if base not in used:
+        return base
+    stem = base.rstrip("0123456789")
+    count = int(base[len(stem) :]) + 1 if stem != base else 1
+    stem = stem if stem != base else f"{base}_"
+    while f"{stem}{count}" in used:
+        count += 1
+    return f"{stem}{count}"
 
 
 @node
@@ -103,13 +115,12 @@ class IRModule(Node):
         return replace(self, global_infos=FrozenMap(infos))
 
     def fresh_name(self, base: str) -> str:
-        """`base`, or `base` with the first free numeric suffix when the module has that name."""
-        if base not in self.functions:
-            return base
-        count = 1
-        while f"{base}_{count}" in self.functions:
-            count += 1
-        return f"{base}_{count}"
+        """`base`, or the next free name when the module has that one; a numeric suffix is the counter.
+
+        >>> IRModule({"f12": ExternFunc("a"), "f13": ExternFunc("b"), "f4": ExternFunc("c")}).fresh_name("f12")
+        'f14'
+        """
+        return fresh_name(base, self.functions)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Compile on first use (cached) and run on arrays."""

@@ -35,8 +35,8 @@ _MAX_ENTRIES = 100_000
 _MAX_BYTES = 1 << 34
 # What the standard library raises for archives that are cut or changed.
 _DAMAGE = (
-    zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, RecursionError, EOFError, OSError, NotImplementedError,
-    RuntimeError,
+    zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, RecursionError, EOFError, OSError,
+    NotImplementedError, RuntimeError,
 )  # fmt: skip
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -214,7 +214,7 @@ class ArtifactSet(Mapping[str, Artifact]):
         return found
 
     def link_check(self, host: Iterable[str] = ()) -> None:
-        """Check that the set or the host provides every needed symbol; ArtifactError W815 names those that nobody does."""
+        """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""
         known = {*self.providers(), *host}
         missing = [
             f"{symbol.name} (for {artifact.name})"

@@ -39,7 +39,10 @@ def test_an_unknown_function_is_an_error_that_lists_the_known_ones() -> None:
     assert caught.value.hint == "it has: f"
 
 
-def test_fresh_names_take_the_first_free_suffix() -> None:
-    module = IRModule({"f": identity(), "f_1": identity()})
+def test_fresh_names_count_on_from_their_numeric_suffix() -> None:
+    """B8: with func12, func13 and func4 taken, another func12 becomes func14."""
+    module = IRModule({"func12": identity(), "func13": identity(), "func4": identity()})
     assert module.fresh_name("g") == "g"
-    assert module.fresh_name("f") == "f_2"
+    assert module.fresh_name("func12") == "func14"
+    assert module.fresh_name("func4") == "func5"
+    assert IRModule({"f": identity(), "f_1": identity()}).fresh_name("f") == "f_2"
