@@ -87,7 +87,7 @@ def _references(function: BaseFunc) -> set[str]:
 
 
 def rename_functions(module: IRModule, mapping: dict[str, str]) -> IRModule:
-    """The module with functions renamed and every reference to them following (calls, extern references by that name)."""
+    """The module with functions renamed; calls and extern references by an old name follow."""
     changed = {old: new for old, new in mapping.items() if old != new}
     if not changed:
         return module
