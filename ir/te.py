@@ -152,7 +152,7 @@ class Tensor:
     """
 
     name: str
-    shape: tuple[Size, ...]
+    shape: tuple[Any, ...]
     dtype: str
     stage: _Stage | None = None
     buffer: Buffer = field(init=False)
