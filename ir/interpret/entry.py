@@ -74,7 +74,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
                 raise missing_function(function.name, span)
             return external(*values)
         if not isinstance(function, PrimFunc):
-            raise WeftError(f"{name} is not a tensor-level function", code="W862", span=span)
+            raise WeftError(f"{name} is not a tensor-level function", code="W865", span=span)
         return self.kernel(function).run(values, Caller(ShapeError, span=span, outputs=frozenset()))
 
 

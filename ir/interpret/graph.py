@@ -279,7 +279,7 @@ class Evaluator:
         return self.home.kernel(function)
 
     def external(self, name: str, span: Span | None) -> Callable[..., Any]:
-        """The Python function behind an external symbol; ArgumentError W860 when there is none."""
+        """The Python function behind an external symbol; ArgumentError W861 when there is none."""
         function = self.home.lookup(name)
         if function is None:
             raise missing_function(name, span)
@@ -363,7 +363,7 @@ class Evaluator:
         """Run a kernel whose `outputs` hold nothing yet and must be wholly written."""
         function = self.home.module[name]
         if not isinstance(function, PrimFunc):
-            raise WeftError(f"{name} is not a kernel", code="W862", span=span)
+            raise WeftError(f"{name} is not a kernel", code="W865", span=span)
         positions = frozenset(range(len(inputs), len(inputs) + len(outputs)))
         self.home.kernel(function).run([*inputs, *outputs, *extra], Caller(ShapeError, span=span, outputs=positions))
 

@@ -2,7 +2,7 @@
 
 Mathematical intrinsics get their meaning from the table `weft.ir.intrinsics`, applied to scalars of the exact dtype.
 The others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a meaning is
-an error (W861) when the function is interpreted.
+an error (W864) when the function is interpreted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
     entry = INTRINSICS.get(name)
     if entry is None or entry.numpy is None:
         raise WeftError(
-            f"the intrinsic T.{name} has no meaning in the interpreter", code="W861", span=node.span,
+            f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,
             hint="register one with weft.ir.intrinsics.register_intrinsic",
         )  # fmt: skip
     return _mathematical(compiler, node, entry.numpy)
@@ -181,7 +181,7 @@ def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
     if isinstance(target, Buffer):
         return compiler.pointer_to(target)
     if not isinstance(target, BufferLoad):
-        raise WeftError("T.address_of takes a buffer element", code="W862", span=node.span)
+        raise WeftError("T.address_of takes a buffer element", code="W865", span=node.span)
     slot, locate = compiler.slot(target.buffer), compiler.locator(target.buffer, target.indices, target.span)
 
     def address(frame: Frame) -> Pointer:
@@ -239,7 +239,7 @@ def missing_function(name: str, span: Any = None) -> ArgumentError:
     """The error of a call of a function that is not registered."""
     return ArgumentError(
         f"external function {name!r} is not registered",
-        code="W860",
+        code="W861",
         span=span,
         hint=f"weft.register_func({name!r}, function)",
     )
@@ -248,7 +248,7 @@ def missing_function(name: str, span: Any = None) -> ArgumentError:
 def _external(compiler: Compiler, node: PrimCall) -> Compiled:
     symbol = node.args[0]
     if not isinstance(symbol, StringImm):
-        raise WeftError(f"the first argument of T.{node.op} is the name of a function", code="W862", span=node.span)
+        raise WeftError(f"the first argument of T.{node.op} is the name of a function", code="W865", span=node.span)
     args = [compiler.argument(arg) for arg in node.args[1:]]
     returns = None if node.dtype in ("void", "handle") else _finish(node.dtype)
 

@@ -113,7 +113,7 @@ def _encoded(result: Any, ty: Type, name: str) -> Any:
 def _kernel_name(given: _Given) -> str:
     callee = given.parts["gvar"]
     if not isinstance(callee, GlobalVar):
-        raise WeftError("a kernel is called by its name in the module", code="W862", span=given.node.span)
+        raise WeftError("a kernel is called by its name in the module", code="W865", span=given.node.span)
     return callee.name
 
 

@@ -76,7 +76,7 @@ def _truncdiv(a: int, b: int) -> int:
 
 
 def _truncmod(a: int, b: int) -> int:
-    return a - b * _truncdiv(a, b)
+    return a - b * _truncdiv(a, b) if b else 0
 
 
 def _shift_left(bits: int) -> Function:
