@@ -15,9 +15,23 @@ from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
 from weft.ir.dtype import is_bool, is_float, is_integer
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.infer import TypeContext
+from weft.ir.node import replace
 from weft.ir.op.declare import Arguments, Example
 from weft.ir.relations import dims_of, type_text
-from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
+from weft.ir.tensor import (
+    AssertStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    Extent,
+    For,
+    IterVar,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
@@ -41,6 +55,7 @@ __all__ = [
     "tensor",
     "tensors",
     "typed",
+    "wrapped_index",
 ]
 
 Dims = tuple[Dim, ...]
@@ -66,9 +81,9 @@ def i64(*dims: int | str) -> TensorType:
     return typed("int64", *dims)
 
 
-def example(*args: Any, ranges: dict[str, tuple[Any, Any]] | None = None, **kwargs: Any) -> Example:
+def example(*args: Any, ranges: dict[str, tuple[Any, Any]] | None = None, least: int = 0, **kwargs: Any) -> Example:
     """An example call; see `Example`."""
-    return Example(args, kwargs, ranges or {})
+    return Example(args, kwargs, ranges or {}, least)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -320,6 +335,7 @@ class Kernel:
         self.checks: list[tuple[PrimExpr, str]] = []
         self._inputs: dict[str, list[Operand]] = {}
         self._parameters: list[te.Tensor | PrimVar] = []
+        self._index_checks: list[tuple[te.Tensor, te.Tensor, int, bool]] = []
         self.known = all(_is_known(ty) for ty in (self.result, *(context.type_of(arg) for arg in args.call.args)))
 
     def input(self, name: str, shape: Dims | None = None) -> Operand:
@@ -363,6 +379,13 @@ class Kernel:
         if prove_equal(a, b, self.context.facts) is not True:
             self.require(te.equal(te.size(a), te.size(b)), message)
 
+    def check_indices(self, indices: te.Tensor, source: te.Tensor, axis: int, *, any_value: bool = False) -> None:
+        """Have the kernel stop with a BoundsError where an index of an axis of `source` is out of range.
+
+        Negative indices count from the end. With `any_value` the index is made to fit, and only an empty axis is an error.
+        """
+        self._index_checks.append((indices, source, axis, any_value))
+
     @property
     def dims(self) -> Dims:
         """The dimensions of the (one) result."""
@@ -376,12 +399,53 @@ class Kernel:
 
     def finish(self, *outputs: te.Tensor) -> PrimFunc:
         """The kernel."""
-        return te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
+        function = te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
+        if not self._index_checks:
+            return function
+        buffers = dict(zip(map(id, self._parameters), function.params, strict=False))
+        checks = [
+            _index_check(self.args.name, buffers[id(indices)], buffers[id(source)].shape[axis], any_value)
+            for indices, source, axis, any_value in self._index_checks
+        ]
+        return replace(function, body=SeqStmt((*checks, *_statements(function.body))))
 
     def compute(self, formula: Callable[..., Any], name: str = "out") -> PrimFunc:
         """The kernel of one output with the result's shape, given by a formula over its indices; cast to the result's dtype."""
         out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
         return self.finish(out)
+
+
+def _statements(body: Stmt) -> tuple[Stmt, ...]:
+    return body.stmts if isinstance(body, SeqStmt) else (body,)
+
+
+def _index_check(operator: str, indices: Buffer, size: Extent, any_value: bool) -> Stmt:
+    """Loops over the indices that assert each in range."""
+    variables = [PrimVar(f"v{axis}", te.INDEX) for axis in range(indices.ndim)]
+    loops = [PrimVar(f"i{axis}", te.INDEX) for axis in range(indices.ndim)]
+    extent = prim.as_expr(size, te.INDEX)
+    if any_value:
+        inside = extent > 0
+    else:
+        value = prim.cast(te.INDEX, BufferLoad(indices, tuple(variables)))
+        inside = te.all(value >= 0 - extent, value < extent)
+    statement: Stmt = Block(
+        "check_indices",
+        AssertStmt(inside, f"{operator}: index out of range", "BoundsError"),
+        tuple(
+            IterVar(variable, 0, extent, "spatial", loop)
+            for variable, extent, loop in zip(variables, indices.shape, loops, strict=True)
+        ),
+    )
+    for loop, extent in reversed(list(zip(loops, indices.shape, strict=True))):
+        statement = For(loop, 0, extent, statement)
+    return statement
+
+
+def wrapped_index(value: PrimExpr, size: Dim) -> PrimExpr:
+    """An index as int64, counted from the end where it is negative."""
+    value = te.cast(te.INDEX, value)
+    return te.select(value < 0, value + te.size(size), value)
 
 
 def _is_known(ty: Type) -> bool:
