@@ -78,7 +78,7 @@ class _Matmul:
 
 
 def _matmul_sizes(args: Arguments, a: Dims, b: Dims, context: TypeContext) -> _Matmul:
-    left, right = a[-1], b[-2] if len(b) > 1 else b[0]
+    left, right = a[-1], b[-2:][0]
     try:
         context.require_equal(left, right, f"{args.name}: contracted sizes", args.span)
     except ShapeError as error:
@@ -149,8 +149,9 @@ def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     ),
 )
 def matmul(args: Arguments, context: TypeContext) -> TensorType:
-    """The product of matrices, as NumPy's: leading axes are batches that broadcast, one-dimensional operands are vectors.
+    """The product of matrices, as NumPy's.
 
+    Leading axes are batches that broadcast; one-dimensional operands are vectors.
     Dtype: out_dtype, by default that of the operands.
     """
     x1, x2 = tensor(args, "x1", context), tensor(args, "x2", context)
