@@ -15,7 +15,7 @@ def interpret(module: IRModule | BaseFunc, *, trace: bool = False) -> Any:
     """The functions of a module as callables on NumPy arrays, by name; for a single function, its callable.
 
     With `trace` a graph function returns its result and a list of (binding name, value). Raises ArgumentError for wrong
-    arguments, ShapeError where a shape claim fails, BoundsError for accesses out of range, reads of what was never written
-    and outputs that are not wholly written.
+    arguments, ShapeError where a shape claim fails, BoundsError for accesses out of range, reads of what was never
+    written and outputs that are not wholly written.
     """
     return reference.interpret(module, functions=find_func, trace=trace)

@@ -1,0 +1,622 @@
+"""Tensor-level functions to LLVM functions.
+
+    kernel ::= int32 weft.kernel.<name>(frame, buffer pointers and scalars in order, symbols as int64, [result pointer])
+
+The function has no blocks and no vectorized loops any more (`weft.transform.lower_blocks`, `lower_vector_loops`). The
+result is 0, or 1 after a failure that is recorded in the frame, or 2 when a callback raised. Memory of a kernel lives on
+the stack when it is small and of known size, else on the heap, and is freed on every way out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from weft.codegen.llvm.expressions import BufferView, ExpressionEmitter, dtype_of
+from weft.codegen.llvm.program import Program, frame_word, kernel_symbol
+from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
+from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
+from weft.errors import TargetError
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Expr, GlobalVar, StringImm
+from weft.ir.prim_dim import buffer_symbols
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Bind,
+    Block,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Return,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.ir.types import PrimType
+from weft.ir.visit import walk
+from weft.runtime.frame import CALLBACK
+
+__all__ = ["emit_kernel", "kernel_params", "written_buffers"]
+
+STACK_BYTES = 16 << 10  # one buffer
+STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
+UNROLL_COPIES = 256
+
+
+@dataclass
+class _Loop:
+    """Where `break` and `continue` go, and how many scopes are open outside."""
+
+    after: str
+    following: str
+    depth: int
+
+
+@dataclass
+class _Scopes:
+    """Heap memory to free, innermost scope last."""
+
+    open: list[list[str]] = field(default_factory=lambda: [[]])
+
+
+def kernel_params(function: PrimFunc) -> list[tuple[str, str]]:
+    """The LLVM parameters of a kernel, without names: what callers pass after the frame."""
+    params = [("ptr" if isinstance(p, Buffer) else value_type(p.dtype), "") for p in function.params]
+    params += [("i64", "") for _ in buffer_symbols(function)]
+    return params + ([("ptr", "")] if result_dtype(function) else [])
+
+
+def result_dtype(function: PrimFunc) -> str:
+    """The dtype of the scalar that a function returns; empty when it returns none."""
+    return function.ret_type.dtype if isinstance(function.ret_type, PrimType) and function.ret_type.dtype != "void" else ""
+
+
+def emit_kernel(module: ModuleWriter, program: Program, name: str, function: PrimFunc, *, noalias: bool) -> None:
+    """Emit one tensor-level function into a module."""
+    KernelEmitter(module, program, name, function, noalias).emit()
+
+
+class KernelEmitter(ExpressionEmitter):
+    """Emits the body of one function."""
+
+    def __init__(self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool) -> None:
+        self.function = function
+        self.symbols = buffer_symbols(function)
+        pointer = "ptr noalias" if noalias else "ptr"
+        params = [("ptr", "frame")]
+        params += [
+            (f"{pointer} nocapture" if isinstance(p, Buffer) else value_type(p.dtype), f"p{i}") for i, p in enumerate(function.params)
+        ]
+        params += [("i64", f"s{i}") for i in range(len(self.symbols))]
+        if result_dtype(function):
+            params.append(("ptr", "result"))
+        flags = {2: "contract", 3: "reassoc contract"}.get(program.opt, "")
+        super().__init__(FunctionWriter(module, kernel_symbol(name), "i32", params, "nounwind"), program, flags)
+        self.module = module
+        self.scopes = _Scopes()
+        self.loops: list[_Loop] = []
+        self.stack_bytes = 0
+        self.copies = 1
+
+    def emit(self) -> None:
+        """Emit the whole function."""
+        limit = sys.getrecursionlimit()
+        # Nesting of statements and expressions follows the user's program; Python frames hold it.
+        sys.setrecursionlimit(max(limit, 100_000))
+        try:
+            self._parameters()
+            self.statement(self.function.body)
+        finally:
+            sys.setrecursionlimit(limit)
+        self.leave(0)
+        self.w.finish()
+
+    def _parameters(self) -> None:
+        for i, symbol in enumerate(self.symbols):
+            self.bind(symbol, self.arith.cast("int64", symbol.dtype, f"%s{i}"), wide=f"%s{i}")
+        for i, param in enumerate(self.function.params):
+            if isinstance(param, PrimVar):
+                self.bind(param, f"%p{i}")
+        for i, param in enumerate(self.function.params):
+            if isinstance(param, Buffer):
+                self.buffers[param] = self.describe(param, f"%p{i}")
+
+    def describe(self, buffer: Buffer, pointer: str) -> BufferView:
+        """The view that a buffer's declaration makes of the memory at `pointer`."""
+        shape = [self.size(extent) for extent in buffer.shape]
+        strides = compact_strides(self.w, shape) if buffer.strides is None else [self.size(extent) for extent in buffer.strides]
+        view = BufferView(pointer, buffer.dtype, shape, strides)
+        if buffer.elem_offset is not None:
+            view.pointer = self.address(view, self.size(buffer.elem_offset))
+        return view
+
+    # Leaving
+
+    def free_from(self, depth: int) -> None:
+        """Free the heap memory of the scopes at `depth` and deeper."""
+        for scope in reversed(self.scopes.open[depth:]):
+            for pointer in reversed(scope):
+                self.module.declare("free", "void", ("ptr",))
+                self.w.do(f"call void @free(ptr {pointer})")
+
+    def leave(self, status: int | str) -> None:
+        """Free everything and return the status."""
+        if self.w.terminated:
+            return
+        self.free_from(0)
+        self.w.ret(f"i32 {status}")
+
+    def leave_if(self, status: str) -> None:
+        """Return a status that is not 0; go on otherwise."""
+        bad, good = self.w.label("failed"), self.w.label("ok")
+        self.w.branch(self.w.emit(f"icmp ne i32 {status}, 0"), bad, good, COLD)
+        self.w.open(bad)
+        self.leave(status)
+        self.w.open(good)
+
+    # Statements
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit one statement."""
+        method = _STATEMENTS.get(type(stmt))
+        if method is None:
+            raise TargetError(f"llvm: a {type(stmt).__name__} must be lowered before code generation", code="W740", span=stmt.span)
+        method(self, stmt)
+
+    def _sequence(self, stmt: SeqStmt) -> None:
+        self.scopes.open.append([])
+        for part in stmt.stmts:
+            self.statement(part)
+        if not self.w.terminated:
+            self.free_from(len(self.scopes.open) - 1)
+        self.scopes.open.pop()
+
+    def _scoped(self, stmt: Stmt) -> None:
+        if isinstance(stmt, SeqStmt):
+            self._sequence(stmt)
+        else:
+            self._sequence(SeqStmt((stmt,)))
+
+    def _bind(self, stmt: Bind) -> None:
+        wide = self.size(stmt.value) if dtypes.is_signed(stmt.var.dtype) and dtypes.lanes(stmt.var.dtype) == 1 and self.is_index(stmt.value) else None
+        self.bind(stmt.var, self.value(stmt.value), wide)
+
+    def is_index(self, expr: PrimExpr) -> bool:
+        """Whether the value is index arithmetic, so that its exact 64-bit form is worth having next to the narrow one."""
+        return dtypes.bits(expr.dtype) < 64 and self.is_cheap(expr)
+
+    def _store(self, stmt: BufferStore) -> None:
+        view = self.view(stmt.buffer)
+        value, dtype = self.value(stmt.value), stmt.value.dtype
+        if dtype != stmt.buffer.dtype and dtypes.element(dtype) != dtypes.element(stmt.buffer.dtype):
+            target = dtypes.with_lanes(dtypes.element(stmt.buffer.dtype), dtypes.lanes(dtype))
+            value, dtype = self.arith.cast(dtype, target, value), target
+        where = self.offset(view, stmt.indices)
+        if where.lanes > 1 and dtypes.lanes(dtype) == 1:
+            value, dtype = self.splat(value, dtype, where.lanes), dtypes.with_lanes(dtype, where.lanes)
+        mask = None if stmt.predicate is None else self.mask(stmt.predicate, dtype)
+        self.store(view, where, dtype, value, mask)
+
+    def _for(self, stmt: For) -> None:
+        if stmt.kind == "vectorized":
+            raise TargetError("llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span)
+        start, extent = self.size(stmt.start), self.size(stmt.extent)
+        step = 1 if stmt.step is None else self.size(stmt.step)
+        if stmt.kind == "unrolled" and isinstance(start, int) and isinstance(extent, int) and isinstance(step, int) and step > 0:
+            count = max(0, -(-extent // step))
+            if count * self.copies <= UNROLL_COPIES:
+                self._unrolled(stmt, range(start, start + extent, step))
+                return
+        self._loop(stmt, start, self.w.add(start, extent), step)
+
+    def _unrolled(self, stmt: For, values: range) -> None:
+        outer, self.copies = self.copies, self.copies * max(1, len(values))
+        done = self.w.label("unrolled.done")
+        for value in values:
+            following = self.w.label("unrolled")
+            self.loops.append(_Loop(done, following, len(self.scopes.open)))
+            self.bind(stmt.loop_var, str(value), wide=value)
+            self._scoped(stmt.body)
+            self.loops.pop()
+            self.w.open(following)
+        self.w.open(done)
+        self.copies = outer
+
+    def _loop(self, stmt: For, start: Size, end: Size, step: Size) -> None:
+        w = self.w
+        head, body, following, done = (w.label(name) for name in ("for", "for.body", "for.next", "for.done"))
+        before = w.block_label
+        w.open(head)
+        index, following_index = f"%{head}.i", f"%{head}.n"
+        w.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following_index}, %{following} ]")
+        w.branch(w.emit(f"icmp slt i64 {index}, {end}"), body, done)
+        w.open(body)
+        self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
+        self.loops.append(_Loop(done, following, len(self.scopes.open)))
+        self._scoped(stmt.body)
+        self.loops.pop()
+        w.open(following)
+        # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
+        w.do(f"{following_index} = add nsw i64 {index}, {step}")
+        w.jump(head, self._loop_metadata(stmt))
+        w.open(done)
+
+    def _loop_metadata(self, stmt: For) -> str:
+        if stmt.kind != "unrolled":
+            return ""
+        hint = self.module.add_metadata('!{!"llvm.loop.unroll.enable"}')
+        return f", !llvm.loop {self.module.add_metadata(f'!{{@self, {hint}}}')}"
+
+    def _while(self, stmt: While) -> None:
+        w = self.w
+        head, body, done = w.label("while"), w.label("while.body"), w.label("while.done")
+        w.open(head)
+        w.branch(self.value(stmt.condition), body, done)
+        w.open(body)
+        self.loops.append(_Loop(done, head, len(self.scopes.open)))
+        self._scoped(stmt.body)
+        self.loops.pop()
+        if not w.terminated:
+            w.jump(head)
+        w.open(done)
+
+    def _if(self, stmt: IfThenElse) -> None:
+        w = self.w
+        then, other, done = w.label("then"), w.label("else"), w.label("endif")
+        w.branch(self.value(stmt.condition), then, other if stmt.else_body is not None else done)
+        w.open(then)
+        self._scoped(stmt.then_body)
+        if stmt.else_body is not None:
+            if not w.terminated:
+                w.jump(done)
+            w.open(other)
+            self._scoped(stmt.else_body)
+        w.open(done)
+
+    def _break(self, stmt: Break) -> None:
+        self._escape(stmt, "break", lambda loop: loop.after)
+
+    def _continue(self, stmt: Continue) -> None:
+        self._escape(stmt, "continue", lambda loop: loop.following)
+
+    def _escape(self, stmt: Stmt, word: str, where: Callable[[_Loop], str]) -> None:
+        if not self.loops:
+            raise TargetError(f"llvm: {word} outside of a loop", code="W740", span=stmt.span)
+        loop = self.loops[-1]
+        self.free_from(loop.depth)
+        self.w.jump(where(loop))
+
+    def _return(self, stmt: Return) -> None:
+        dtype = result_dtype(self.function)
+        if stmt.value is not None and dtype:
+            value = self.arith.cast(stmt.value.dtype, dtype, self.value(stmt.value))
+            self._write(dtype, "%result", value)
+        elif stmt.value is not None:
+            self.value(stmt.value)
+        self.leave(0)
+
+    def _assert(self, stmt: AssertStmt) -> None:
+        bad, good = self.w.label("assert"), self.w.label("ok")
+        self.w.branch(self.value(stmt.condition), good, bad, WARM)
+        self.w.open(bad)
+        self.program.fail(self.w, stmt.kind, stmt.message, span=stmt.span)
+        self.leave(1)
+        self.w.open(good)
+
+    def _attr(self, stmt: AttrStmt) -> None:
+        self.statement(stmt.body)
+
+    def _evaluate(self, stmt: Evaluate) -> None:
+        self.value(stmt.value)
+
+    # Memory
+
+    def _allocate(self, stmt: AllocBuffer) -> None:
+        buffer = stmt.buffer
+        view = self.describe(buffer, "")
+        count: Size = 1
+        for extent in view.shape:
+            count = self.w.mul(count, max(0, extent) if isinstance(extent, int) else extent)
+        if buffer.strides is not None:
+            count = self._span_of(view)
+        size = self.w.mul(count, element_bytes(buffer.dtype) * dtypes.lanes(buffer.dtype))
+        if isinstance(size, int) and size <= STACK_BYTES and self.stack_bytes + size <= STACK_TOTAL:
+            self.stack_bytes += size
+            pointer = self.w.alloca("i8", max(1, size), align=64)
+        else:
+            pointer = self._heap(stmt, size)
+        self.buffers[buffer] = self.describe(buffer, pointer)
+
+    def _span_of(self, view: BufferView) -> Size:
+        """Elements from the first to the last that a strided buffer has."""
+        count: Size = 1
+        for extent, stride in zip(view.shape, view.strides, strict=True):
+            count = self.w.add(count, self.w.mul(self.w.sub(extent, 1), stride))
+        return count
+
+    def _heap(self, stmt: AllocBuffer, size: Size) -> str:
+        self.module.declare("aligned_alloc", "ptr", ("i64", "i64"), "allocsize(1)")
+        size = str(size)
+        if size.startswith("%"):
+            size = self.arith.binary("max", "int64", size, "0")
+        padded = self.w.emit(f"add i64 {size}, 64")
+        rounded = self.w.emit(f"and i64 {padded}, -64")
+        pointer = self.w.emit(f"call ptr @aligned_alloc(i64 64, i64 {rounded})")
+        bad, good = self.w.label("no_memory"), self.w.label("ok")
+        self.w.branch(self.w.emit(f"icmp eq ptr {pointer}, null"), bad, good, COLD)
+        self.w.open(bad)
+        name = stmt.buffer.name or "_"
+        self.program.fail(self.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [size], span=stmt.span)
+        self.leave(1)
+        self.w.open(good)
+        self.scopes.open[-1].append(pointer)
+        return pointer
+
+    def _declare(self, stmt: DeclBuffer) -> None:
+        if stmt.buffer.data is None:
+            raise TargetError(f"llvm: the declared buffer {stmt.buffer.name} has no data", code="W740", span=stmt.span)
+        self.buffers[stmt.buffer] = self.describe(stmt.buffer, self.value(stmt.buffer.data))
+
+    # Calls
+
+    def call_function(self, expr: PrimCall) -> str:
+        """A call of another tensor-level function: pointers and scalars, symbols solved from the buffers given."""
+        callee = self.program.kernel(expr.op.name) if isinstance(expr.op, GlobalVar) else None
+        if callee is None or not isinstance(expr.op, GlobalVar):
+            raise TargetError(f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span)
+        if len(expr.args) != len(callee.params):
+            raise TargetError(
+                f"llvm: {expr.op.name} takes {len(callee.params)} arguments, got {len(expr.args)}", code="W740", span=expr.span
+            )
+        operands = ["ptr %frame"]
+        for param, arg in zip(callee.params, expr.args, strict=True):
+            if isinstance(param, Buffer):
+                operands.append(f"ptr {self.pointer(arg)}")
+            else:
+                operands.append(f"{value_type(param.dtype)} {self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))}")
+        solved = self._solve(expr, callee)
+        operands += [f"i64 {solved[symbol]}" for symbol in buffer_symbols(callee)]
+        dtype = result_dtype(callee)
+        slot = self.w.alloca(memory_type(dtype)) if dtype else ""
+        if dtype:
+            operands.append(f"ptr {slot}")
+        symbol = self.program.kernel_symbol(expr.op.name)
+        spelled = self.module.declare(symbol, "i32", ("ptr", *(t for t, _ in kernel_params(callee))))
+        self.leave_if(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"))
+        return self._from_memory(dtype, self._read(dtype, slot)) if dtype else "0"
+
+    def pointer(self, arg: Expr) -> str:
+        """The address that a buffer argument means."""
+        if isinstance(arg, BufferLoad):
+            view = self.view(arg.buffer)
+            return self.address(view, self.lane_offset(self.offset(view, arg.indices), 0))
+        if isinstance(arg, Buffer):
+            return self.view(arg).pointer
+        return self.value(arg)
+
+    def view_behind(self, arg: Expr) -> BufferView | None:
+        """The buffer that a pointer argument points into, when it can be told."""
+        if isinstance(arg, Buffer):
+            return self.view(arg)
+        if isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr") and arg.args:
+            arg = arg.args[0]
+        return self.view(arg.buffer) if isinstance(arg, BufferLoad) else None
+
+    def _solve(self, expr: PrimCall, callee: PrimFunc) -> dict[PrimVar, Size]:
+        solved: dict[PrimVar, Size] = {}
+        for param, arg in zip(callee.params, expr.args, strict=True):
+            if not isinstance(param, Buffer):
+                continue
+            view = self.view_behind(arg)
+            if view is None or len(view.shape) != param.ndim:
+                continue
+            for wanted, given in (*zip(param.shape, view.shape, strict=True), *zip(param.strides or (), view.strides, strict=False)):
+                if isinstance(wanted, PrimVar):
+                    solved.setdefault(wanted, given)
+            if isinstance(param.elem_offset, PrimVar):
+                solved.setdefault(param.elem_offset, 0)
+        missing = [symbol.name for symbol in buffer_symbols(callee) if symbol not in solved]
+        if missing:
+            raise TargetError(
+                f"llvm: this call leaves the sizes {', '.join(missing)} of the callee unknown", code="W740", span=expr.span,
+                hint="pass whole buffers of the callee's rank",
+            )  # fmt: skip
+        return solved
+
+    def call_call_extern(self, expr: PrimCall) -> str:
+        """A C function of the process, or a registered Python function when the process has none of that name."""
+        name, rest = self._symbol(expr)
+        if not in_process(name):
+            return self._callback(expr, name, rest)
+        operands, types = [], []
+        for arg in rest:
+            ty = "ptr" if self.view_behind(arg) is not None and not isinstance(arg, BufferLoad) else value_type(dtype_of(arg))
+            types.append(ty)
+            operands.append(f"{ty} {self.pointer(arg) if ty == 'ptr' else self.value(arg)}")
+        result = value_type(expr.dtype)
+        spelled = self.module.declare(name, result, tuple(types))
+        if result == "void":
+            self.w.do(f"call void {spelled}({', '.join(operands)})")
+            return "0"
+        return self.w.emit(f"call {result} {spelled}({', '.join(operands)})")
+
+    call_call_pure_extern = call_call_extern
+
+    def call_call_packed(self, expr: PrimCall) -> str:
+        """A registered Python function."""
+        name, rest = self._symbol(expr)
+        return self._callback(expr, name, rest)
+
+    call_call_cpacked = call_tvm_call_packed = call_call_packed
+
+    def call_print_buffer(self, expr: PrimCall) -> str:
+        """Print a buffer."""
+        args = [arg for arg in expr.args if not isinstance(arg, StringImm)]
+        return self._callback(expr, "weft.print", args)
+
+    def _symbol(self, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
+        if not expr.args or not isinstance(expr.args[0], StringImm):
+            raise TargetError(f"llvm: {expr.op} takes the symbol's name first", code="W740", span=expr.span)
+        return expr.args[0].value, expr.args[1:]
+
+    def _callback(self, expr: PrimCall, name: str, args: Sequence[Expr]) -> str:
+        """Hand scalars and buffers to the runtime, which calls the Python function of that name."""
+        words: list[Size] = []
+        kinds: list[object] = []
+        for arg in args:
+            view = self.view_behind(arg)
+            if isinstance(arg, StringImm):
+                kinds.append(["string", arg.value])
+            elif view is not None and (not isinstance(arg, BufferLoad) or self._whole(arg)):
+                pointer = view.pointer if isinstance(arg, BufferLoad) else self.pointer(arg)
+                words += [self.w.emit(f"ptrtoint ptr {pointer} to i64"), 0, *view.shape, *view.strides]
+                kinds.append(["buffer", view.dtype, len(view.shape)])
+            else:
+                dtype = dtype_of(arg)
+                words.append(self.to_word(dtype, self.value(arg)))
+                kinds.append(["prim", dtype])
+        result = [] if expr.dtype in ("void", "handle") else ["prim", expr.dtype]
+        site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span)
+        slot = self.callback(site, words)
+        self.leave_if(slot[0])
+        return self.from_word(expr.dtype, self.w.emit(f"load i64, ptr {slot[1]}")) if result else "0"
+
+    @staticmethod
+    def _whole(load: BufferLoad) -> bool:
+        return all(isinstance(index, IntImm) and index.value == 0 for index in load.indices) and load.buffer.ndim > 0
+
+    def callback(self, site: int, words: Sequence[Size], results: int = 1) -> tuple[str, str]:
+        """Call the runtime; gives the status and the address of the result words."""
+        return call_back(self.w, site, words, results)
+
+    def to_word(self, dtype: str, value: str) -> str:
+        """A scalar's bits as a word."""
+        return to_word(self, dtype, value)
+
+    def from_word(self, dtype: str, word: str) -> str:
+        """The scalar whose bits a word holds."""
+        return from_word(self, dtype, word)
+
+
+def call_back(w: FunctionWriter, site: int, words: Sequence[Size], results: int) -> tuple[str, str]:
+    """Call `callback(frame, site, arguments, results)` of the frame."""
+    block = w.alloca("i64", max(1, len(words)))
+    out = w.alloca("i64", max(1, results))
+    for index, word in enumerate(words):
+        place = w.emit(f"getelementptr i64, ptr {block}, i64 {index}") if index else block
+        w.do(f"store i64 {word}, ptr {place}")
+    function = w.emit(f"load ptr, ptr {frame_word(w, CALLBACK)}")
+    return w.emit(f"call i32 {function}(ptr %frame, i64 {site}, ptr {block}, ptr {out})"), out
+
+
+def to_word(emitter: ExpressionEmitter, dtype: str, value: str) -> str:
+    """A scalar's bits as a 64-bit word (integers extended by their sign)."""
+    ty, w = value_type(dtype), emitter.w
+    if ty == "ptr":
+        return w.emit(f"ptrtoint ptr {value} to i64")
+    if ty in ("half", "float", "double"):
+        bits = f"i{dtypes.bits(dtype)}"
+        value = w.emit(f"bitcast {ty} {value} to {bits}")
+        return value if bits == "i64" else w.emit(f"zext {bits} {value} to i64")
+    if ty == "i64":
+        return value
+    return w.emit(f"{'sext' if dtypes.is_signed(dtype) else 'zext'} {ty} {value} to i64")
+
+
+def from_word(emitter: ExpressionEmitter, dtype: str, word: str) -> str:
+    """The scalar whose bits a word holds."""
+    ty, w = value_type(dtype), emitter.w
+    if ty == "ptr":
+        return w.emit(f"inttoptr i64 {word} to ptr")
+    if ty in ("half", "float", "double"):
+        bits = f"i{dtypes.bits(dtype)}"
+        value = word if bits == "i64" else w.emit(f"trunc i64 {word} to {bits}")
+        return w.emit(f"bitcast {bits} {value} to {ty}")
+    if dtypes.is_bool(dtype):
+        return w.emit(f"icmp ne i64 {word}, 0")
+    return word if ty == "i64" else w.emit(f"trunc i64 {word} to {ty}")
+
+
+def compact_strides(w: FunctionWriter, shape: Sequence[Size]) -> list[Size]:
+    """Row-major strides in elements."""
+    strides: list[Size] = []
+    step: Size = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step = w.mul(step, extent)
+    return strides[::-1]
+
+
+def written_buffers(function: PrimFunc) -> set[int]:
+    """The positions of the buffer parameters that the function may write (directly, through a view or a call)."""
+    written: set[Buffer] = set()
+    sources: dict[Buffer, set[Buffer]] = {}
+    for current in walk(function):
+        if isinstance(current, BufferStore):
+            written.add(current.buffer)
+        elif isinstance(current, DeclBuffer) and current.buffer.data is not None:
+            sources[current.buffer] = {x.buffer for x in walk(current.buffer.data) if isinstance(x, BufferLoad)}
+        elif isinstance(current, Block):
+            for match in current.match_buffers:
+                sources[match.buffer] = {match.source.buffer}
+        elif isinstance(current, PrimCall) and not (isinstance(current.op, str) and current.op in _READ_ONLY_CALLS):
+            for arg in current.args:
+                if isinstance(arg, Buffer):
+                    written.add(arg)
+                elif isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr"):
+                    written.update(x.buffer for x in walk(arg) if isinstance(x, BufferLoad))
+    changed = True
+    while changed:
+        before = len(written)
+        for view, origins in sources.items():
+            if view in written:
+                written |= origins
+        changed = len(written) != before
+    return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
+
+
+_READ_ONLY_CALLS = frozenset({"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"})
+COLD = ", !prof !{!\"branch_weights\", i32 1, i32 2000}"
+WARM = ", !prof !{!\"branch_weights\", i32 2000, i32 1}"
+
+
+def in_process(name: str) -> bool:
+    """Whether the process has a C symbol of that name."""
+    try:
+        getattr(ctypes.CDLL(None), name)
+    except (AttributeError, ValueError):
+        return False
+    return True
+
+
+_STATEMENTS = {
+    SeqStmt: KernelEmitter._sequence,
+    BufferStore: KernelEmitter._store,
+    For: KernelEmitter._for,
+    While: KernelEmitter._while,
+    IfThenElse: KernelEmitter._if,
+    Bind: KernelEmitter._bind,
+    AllocBuffer: KernelEmitter._allocate,
+    DeclBuffer: KernelEmitter._declare,
+    AssertStmt: KernelEmitter._assert,
+    AttrStmt: KernelEmitter._attr,
+    Evaluate: KernelEmitter._evaluate,
+    Break: KernelEmitter._break,
+    Continue: KernelEmitter._continue,
+    Return: KernelEmitter._return,
+}

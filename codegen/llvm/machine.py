@@ -1,0 +1,95 @@
+"""The last steps with LLVM: parse, verify, optimise, emit object code or assembly.
+
+    opt   IR pipeline   code generator   what it buys
+    0     none          0                the quickest compile
+    1     O1            2                scalar optimisation
+    2     O2            2                loops vectorised, multiply-add contracted
+    3     O3            3                and float reductions reassociated (faster sums, not bit-stable)
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from weft.errors import TargetError
+
+__all__ = ["Machine", "compile_module"]
+
+_lock = threading.Lock()
+
+
+@functools.cache
+def binding() -> Any:
+    """llvmlite's binding with the host's code generator ready (a heavy import, so only when needed)."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """(triple, cpu, features) of this machine."""
+    llvm = binding()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+class Machine:
+    """A CPU and an optimisation level to emit code for."""
+
+    def __init__(self, cpu: str = "", features: str = "", opt: int = 2) -> None:
+        triple, host_cpu, host_features = host()
+        self.triple = triple
+        self.cpu = cpu or host_cpu
+        self.features = features if cpu else ",".join(filter(None, (host_features, features)))
+        self.opt = opt
+
+    @functools.cached_property
+    def target_machine(self) -> Any:
+        """LLVM's object for it."""
+        return self._make(self.opt if self.opt in (0, 3) else 2)
+
+    def _make(self, level: int) -> Any:
+        llvm = binding()
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default")
+
+    @functools.cached_property
+    def quick_machine(self) -> Any:
+        """For code that is large and runs once per kernel: the fast instruction selector."""
+        return self._make(0)
+
+
+def compile_module(machine: Machine, text: str, *, quick: bool = False) -> tuple[bytes, str]:
+    """Object code, and the LLVM assembly it was made from, of a module text; TargetError W749 when LLVM refuses it.
+
+    `quick` skips optimisation: for graph functions, whose length is that of the model.
+    """
+    llvm = binding()
+    with _lock:  # one context for all modules: LLVM's is not thread safe
+        try:
+            module = llvm.parse_assembly(text)
+            module.triple = machine.triple
+            target_machine = machine.quick_machine if quick else machine.target_machine
+            module.data_layout = str(target_machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
+        if not quick and machine.opt > 0:
+            options = llvm.create_pipeline_tuning_options(speed_level=machine.opt)
+            options.loop_vectorization = options.slp_vectorization = machine.opt >= 2
+            options.loop_unrolling = machine.opt >= 2
+            builder = llvm.create_pass_builder(target_machine, options)
+            builder.getModulePassManager().run(module, builder)
+        return target_machine.emit_object(module), str(module)
+
+
+def assembly(machine: Machine, text: str) -> str:
+    """Assembly of LLVM text that is already optimised."""
+    llvm = binding()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        return machine.target_machine.emit_assembly(module)

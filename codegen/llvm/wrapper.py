@@ -1,0 +1,88 @@
+"""Entries for tensor-level functions that Python calls: from the words of arguments to pointers, scalars and symbols."""
+
+from __future__ import annotations
+
+from weft.codegen.llvm.expressions import ExpressionEmitter
+from weft.codegen.llvm.kernel import from_word, kernel_params, result_dtype, to_word
+from weft.codegen.llvm.program import Program, graph_symbol
+from weft.codegen.llvm.spelling import memory_type, value_type
+from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
+from weft.ir.prim_dim import buffer_symbols
+from weft.ir.tensor import Buffer, PrimFunc, PrimVar
+
+__all__ = ["emit_release", "emit_wrapper"]
+
+ENTRY_PARAMS = [("ptr", "frame"), ("ptr", "arguments"), ("ptr", "results")]
+
+
+def load_word(w: FunctionWriter, base: str, index: int) -> str:
+    """Read a word of a block of words."""
+    place = w.emit(f"getelementptr i64, ptr {base}, i64 {index}") if index else base
+    return w.emit(f"load i64, ptr {place}")
+
+
+def emit_wrapper(module: ModuleWriter, program: Program, name: str, function: PrimFunc) -> None:
+    """Emit the entry of a tensor-level function."""
+    w = FunctionWriter(module, graph_symbol(name), "i32", ENTRY_PARAMS, "nounwind")
+    emitter = ExpressionEmitter(w, program, "")
+    operands, solved = ["ptr %frame"], {}
+    index = 0
+    for param in function.params:
+        if isinstance(param, Buffer):
+            pointer = w.emit(f"inttoptr i64 {load_word(w, '%arguments', index)} to ptr")
+            operands.append(f"ptr {pointer}")
+            index += 2
+            index = _solve_buffer(w, param, index, solved)
+        else:
+            word = load_word(w, "%arguments", index)
+            operands.append(f"{value_type(param.dtype)} {from_word(emitter, param.dtype, word)}")
+            index += 1
+    operands += [f"i64 {solved[symbol]}" for symbol in buffer_symbols(function)]
+    dtype = result_dtype(function)
+    slot = w.alloca(memory_type(dtype)) if dtype else ""
+    if dtype:
+        operands.append(f"ptr {slot}")
+    spelled = module.declare(program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(function))))
+    status = w.emit(f"call i32 {spelled}({', '.join(operands)})")
+    if dtype:
+        value = emitter._from_memory(dtype, emitter._read(dtype, slot))
+        w.do(f"store i64 {to_word(emitter, dtype, value)}, ptr %results")
+    w.ret(f"i32 {status}")
+    w.finish()
+
+
+def _solve_buffer(w: FunctionWriter, param: Buffer, index: int, solved: dict[PrimVar, Size]) -> int:
+    """Give the symbols of a buffer's shape, strides and offset their values; gives the index of the next word."""
+    sizes = [load_word(w, "%arguments", index + axis) for axis in range(param.ndim)]
+    index += param.ndim
+    for wanted, given in zip(param.shape, sizes, strict=True):
+        if isinstance(wanted, PrimVar):
+            solved.setdefault(wanted, given)
+    if param.strides is not None:
+        for axis, wanted in enumerate(param.strides):
+            if isinstance(wanted, PrimVar):
+                solved.setdefault(wanted, load_word(w, "%arguments", index + axis))
+        index += param.ndim
+    if isinstance(param.elem_offset, PrimVar):
+        solved.setdefault(param.elem_offset, 0)
+    return index
+
+
+def emit_release(module: ModuleWriter) -> None:
+    """Emit `weft.release(block)`: drop a reference to memory that compiled code allocated, and free it with the last."""
+    module.declare("free", "void", ("ptr",))
+    w = FunctionWriter(module, "weft.release", "void", [("ptr", "block")], "nounwind")
+    none, some, last, done = (w.label(name) for name in ("none", "some", "last", "done"))
+    w.branch(w.emit("icmp eq ptr %block, null"), none, some)
+    w.open(none)
+    w.ret("void")
+    w.open(some)
+    before = w.emit("atomicrmw sub ptr %block, i64 1 acq_rel")
+    w.branch(w.emit(f"icmp eq i64 {before}, 1"), last, done)
+    w.open(last)
+    w.do("call void @free(ptr %block)")
+    w.open(done)
+    w.ret("void")
+    w.finish()
+
+

@@ -1,0 +1,131 @@
+"""The file of an executable: a zip without pickle, every part of which is hashed.
+
+    manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
+    manifest.sha256    the hash of manifest.json
+    code/<i>.o         object code
+    data/<sha256>      one constant, its bytes in row order
+    source/<kind>      the generated text
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ArtifactError
+from weft.runtime.linker import host
+
+__all__ = ["read", "write"]
+
+FORMAT, VERSION = "weft-executable", 1
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
+
+
+def write(path: str | PathLike[str], program: Any) -> None:
+    """Write a program to a file, whole or not at all."""
+    parts: dict[str, bytes] = {f"code/{i}.o": code for i, code in enumerate(program.objects)}
+    constants = []
+    for array, dtype in program.constants:
+        data = np.ascontiguousarray(array).tobytes()
+        name = f"data/{hashlib.sha256(data).hexdigest()}"
+        parts[name] = data
+        constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
+    parts.update({f"source/{kind}": text.encode() for kind, text in program.sources.items()})
+    manifest = {
+        "format": FORMAT, "version": VERSION, "functions": program.functions, "sites": program.sites, "constants": constants,
+        "objects": len(program.objects), "sources": sorted(program.sources), "target": list(program.target),
+        "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
+    }  # fmt: skip
+    text = json.dumps(manifest, indent=1).encode()
+    files = {"manifest.json": text, "manifest.sha256": hashlib.sha256(text).hexdigest().encode(), **parts}
+    temporary = f"{os.fspath(path)}.{os.getpid()}.part"
+    try:
+        with zipfile.ZipFile(temporary, "w") as file:
+            for name, data in files.items():
+                kind = zipfile.ZIP_STORED if name.startswith("data/") else zipfile.ZIP_DEFLATED
+                info = zipfile.ZipInfo(name, _DATE)
+                info.compress_type = kind
+                file.writestr(info, data)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ArtifactError(f"cannot write {os.fspath(path)}: {error.strerror or error}", code="W804") from None
+    finally:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+
+
+def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable[[str], np.dtype[Any]]) -> Any:
+    """Read a program from a file; `build` makes it of its parts."""
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as file:
+            manifest = _manifest(file, name)
+            parts = {part: _part(file, part, digest, name) for part, digest in manifest["hashes"].items()}
+        _check_host(manifest["target"], name)
+        constants = [
+            (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"]) for c in manifest["constants"]
+        ]
+        return build(
+            functions=manifest["functions"], sites=manifest["sites"], constants=constants,
+            objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
+            sources={kind: parts[f"source/{kind}"].decode() for kind in manifest["sources"]},
+        )  # fmt: skip
+    except OSError as error:
+        raise ArtifactError(f"cannot read {name}: {error.strerror or error}", code="W800") from None
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, NotImplementedError, EOFError, RuntimeError) as error:
+        if not _looks_like_zip(path):
+            raise ArtifactError(f"{name} is not a saved executable", code="W800") from None
+        raise _damaged(name, str(error) or type(error).__name__) from None
+
+
+def _looks_like_zip(path: str | PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _damaged(name: str, why: str) -> ArtifactError:
+    return ArtifactError(f"{name} is damaged: {why}", code="W801", hint="save it again")
+
+
+def _manifest(file: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    if "manifest.json" not in file.namelist():
+        raise ArtifactError(f"{name} is not a saved executable", code="W800")
+    text = file.read("manifest.json")
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ArtifactError(f"{name} is not a saved executable", code="W800")
+    if manifest.get("version") != VERSION:
+        raise ArtifactError(
+            f"{name} has version {manifest.get('version')}; this weft reads version {VERSION}", code="W802", hint="compile again"
+        )
+    if hashlib.sha256(text).hexdigest().encode() != file.read("manifest.sha256"):
+        raise _damaged(name, "the manifest does not have its hash")
+    return manifest
+
+
+def _part(file: zipfile.ZipFile, part: str, digest: str, name: str) -> bytes:
+    data = file.read(part)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise _damaged(name, f"{part} does not have its hash")
+    return data
+
+
+def _check_host(target: list[str], name: str) -> None:
+    """ArtifactError W803 unless this machine can run the code."""
+    triple, _, features = host()
+    have = {feature for feature in features.split(",") if feature.startswith("+")}
+    need = {feature for feature in target[2].split(",") if feature.startswith("+")}
+    if target[0] != triple or not need <= have:
+        lacks = f", which lacks {', '.join(sorted(f[1:] for f in need - have)[:6])}" if target[0] == triple else f" ({triple})"
+        raise ArtifactError(
+            f"{name} holds code for {target[1]} on {target[0]}; this machine is another one{lacks}", code="W803",
+            hint='compile for a more general CPU: target="llvm -mcpu=x86-64-v2"',
+        )  # fmt: skip

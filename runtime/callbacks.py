@@ -1,0 +1,222 @@
+"""Calls out of compiled code into registered Python functions.
+
+Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function, what the
+words of its arguments are, and what comes back:
+
+    site ::= {kind: "call", name, args: arg*, result: type | [], dps}
+    arg  ::= type | ["buffer", dtype, rank] | ["string", text] | ["prim", dtype]
+
+An exception is kept with the call and raised again by the caller; compiled code frees its memory on the way out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ShapeError, WeftError
+from weft.runtime.frame import DYNAMIC_RANK, HANDLE
+from weft.runtime.registry import lookup
+from weft.runtime.signature import expected_text
+from weft.runtime.values import (
+    DTYPE_CODES,
+    address,
+    as_array,
+    check_scalar,
+    dense,
+    scalar_word,
+    storage,
+    tensor_parts,
+    value_text,
+    view_memory,
+    word_scalar,
+    words_of,
+)
+
+__all__ = ["CALLBACK_ADDRESS", "CallState", "begin", "end"]
+
+Words = Sequence[int]
+
+
+class CallState:
+    """One running call: the sites of its program, the error of a callback, and what compiled code refers to by number."""
+
+    def __init__(self, sites: Sequence[dict[str, Any]], objects: list[Any]) -> None:
+        self.sites = sites
+        self.objects = objects
+        self.keep: list[Any] = []
+        self.error: BaseException | None = None
+
+
+_calls: dict[int, CallState] = {}
+_numbers = itertools.count(1)
+
+
+def begin(state: CallState) -> int:
+    """Register a running call; gives its handle."""
+    handle = next(_numbers)
+    _calls[handle] = state
+    return handle
+
+
+def end(handle: int) -> None:
+    """Forget a call that is over."""
+    _calls.pop(handle, None)
+
+
+def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
+    state = _calls[(ctypes.c_int64 * (HANDLE + 1)).from_address(frame)[HANDLE]]
+    try:
+        _call(state, state.sites[site], arguments, results)
+    except BaseException as error:
+        state.error = error
+        return 2
+    return 0
+
+
+def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
+    action = _ACTIONS.get(site["name"])
+    count = sum(_words_of(arg) for arg in site["args"])
+    words = list((ctypes.c_int64 * max(1, count)).from_address(arguments))
+    values, start = [], 0
+    for arg in site["args"]:
+        size = _words_of(arg)
+        values.append(_value(state, arg, words[start : start + size]))
+        start += size
+    try:
+        function = action(site) if action is not None else lookup(site["name"])
+    except WeftError as error:
+        from weft.runtime.failures import span_of
+
+        raise error.at(span_of(site.get("span"))) from None
+    result = function(*values)
+    if site["result"]:
+        packed = _result(state, site["result"], result, site["name"])
+        (ctypes.c_int64 * len(packed)).from_address(results)[:] = packed
+
+
+def _words_of(arg: Sequence[Any]) -> int:
+    if arg[0] == "buffer":
+        return 2 + 2 * arg[2]
+    if arg[0] == "string" and len(arg) > 1:
+        return 0
+    return words_of(arg) if arg[0] != "prim" else 1
+
+
+def _value(state: CallState, arg: Sequence[Any], words: Words) -> Any:
+    kind = arg[0]
+    if kind == "buffer":
+        _, dtype, rank = arg
+        return _strided(words[0], tuple(words[2 : 2 + rank]), words[2 + rank :], dtype)
+    if kind == "string":
+        return arg[1] if len(arg) > 1 else state.objects[words[0]]
+    if kind == "tensor":
+        data, _, shape, dtype = tensor_parts(arg, words)
+        array = view_memory(data, shape, dtype)
+        if len(arg) > 4 and arg[4] == "constant":
+            array.flags.writeable = False
+        return array
+    if kind == "shape":
+        return tuple(words[1 : 1 + words[0]] if arg[2] < 0 else words[: arg[2]])
+    if kind == "prim":
+        return word_scalar(words[0], arg[1])
+    if kind == "tuple":
+        values, start = [], 0
+        for item in arg[1:]:
+            size = words_of(item)
+            values.append(_value(state, item, words[start : start + size]))
+            start += size
+        return tuple(values)
+    return state.objects[words[0]]
+
+
+def _strided(data: int, shape: tuple[int, ...], strides: Words, dtype: str) -> np.ndarray:
+    """A writable array over a buffer, whose strides are in elements."""
+    kind = storage(dtype)
+    if 0 in shape:
+        return np.empty(shape, kind)
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    flat = view_memory(data, (span,), dtype)
+    return np.lib.stride_tricks.as_strided(flat, shape, [stride * kind.itemsize for stride in strides])
+
+
+def _result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
+    """The words of what a function returned; ShapeError W223 when it does not have its type."""
+    kind = ty[0]
+    if kind == "tensor":
+        return _tensor_result(state, ty, value, name)
+    if kind == "tuple":
+        if len(ty) == 1:
+            return []
+        if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
+            raise _wrong(ty, value, name)
+        return [word for item, part in zip(value, ty[1:], strict=True) for word in _result(state, part, item, name)]
+    if kind == "shape":
+        if not isinstance(value, (tuple, list)) or (ty[2] >= 0 and len(value) != ty[2]):
+            raise _wrong(ty, value, name)
+        sizes = [int(size) for size in value]
+        return sizes if ty[2] >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
+    if kind == "prim":
+        scalar = check_scalar(value, ty[1])
+        if scalar is None:
+            raise _wrong(ty, value, name)
+        return [scalar_word(scalar, ty[1])]
+    state.objects.append(value)
+    return [len(state.objects) - 1]
+
+
+def _tensor_result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
+    array = as_array(value)
+    rank = len(ty[2]) if ty[2] is not None else ty[3]
+    if array is None or (ty[1] is not None and array.dtype != storage(ty[1])) or (rank >= 0 and array.ndim != rank):
+        raise _wrong(ty, value, name)
+    if array.ndim > DYNAMIC_RANK:
+        raise _wrong(ty, value, name)
+    array = dense(array)
+    state.keep.append(array)
+    if ty[1] is not None and rank >= 0:
+        return [address(array), 0, *array.shape]
+    code = DTYPE_CODES.get(ty[1] or array.dtype.name)
+    if code is None:
+        raise _wrong(ty, value, name)
+    return [address(array), 0, array.ndim, code, *array.shape, *[0] * (DYNAMIC_RANK - array.ndim)]
+
+
+def _wrong(ty: Sequence[Any], value: Any, name: str) -> ShapeError:
+    return ShapeError(f"the result of {name!r}: expected {expected_text(ty)}, got {value_text(value)}", code="W223")
+
+
+def _show(site: dict[str, Any]) -> Callable[..., None]:
+    labels = site.get("labels", [])
+
+    def show(*values: Any) -> None:
+        for index, value in enumerate(values):
+            label = labels[index] if index < len(labels) else ""
+            print(f"{label}: {value}" if label else value)
+
+    return show
+
+
+def _show_format(site: dict[str, Any]) -> Callable[..., None]:
+    def show(*values: Any) -> None:
+        print(site["format"].format(*values) if site.get("format") else " ".join(map(str, values)))
+
+    return show
+
+
+def _cast_object(site: dict[str, Any]) -> Callable[[Any], Any]:
+    return lambda value: value
+
+
+_ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
+    "weft.print": _show,
+    "weft.print_format": _show_format,
+    "weft.cast": _cast_object,
+}
+_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_entry = _TYPE(_dispatch)
+CALLBACK_ADDRESS = ctypes.cast(_entry, ctypes.c_void_p).value or 0

@@ -1,0 +1,205 @@
+"""Executable: compiled functions, ready to call, to look into and to save.
+
+    exe["main"](*arrays, out=None)      run; NumPy arrays out
+    exe.functions                       the callables by name
+    exe.source("llvm" | "asm")          what was generated
+    exe.save(path); weft.load(path)     one file (see `weft.runtime.archive`)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ArgumentError, ArtifactError
+from weft.runtime import archive
+from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
+from weft.runtime.failures import failure
+from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, SITE, VALUES
+from weft.runtime.linker import Library
+from weft.runtime.values import Packer, copy_into, storage, unpack, words_of
+
+__all__ = ["CompiledFunction", "Executable", "Program", "load"]
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Frame = ctypes.c_int64 * FRAME_WORDS
+
+
+@dataclass
+class Program:
+    """What an executable consists of: plain data, and what its file holds.
+
+    `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants` arrays
+    with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the generated text by kind.
+    """
+
+    functions: list[dict[str, Any]]
+    sites: list[dict[str, Any]]
+    constants: list[tuple[np.ndarray, str]]
+    objects: list[bytes]
+    target: tuple[str, str, str]
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+class _Loaded:
+    """A program in memory: code, the table of constants, the release function."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        exports = [function["symbol"] for function in program.functions]
+        self.library = Library(program.objects, [*exports, "weft.release"])
+        self.release = _RELEASE(self.library.addresses["weft.release"])
+        self.constants = [_aligned(array) for array, _ in program.constants]
+        table = [array.__array_interface__["data"][0] for array in self.constants]
+        self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
+        self.table_address = ctypes.addressof(self.table)
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """The array at a 64-byte boundary, read-only."""
+    if array.__array_interface__["data"][0] % 64 == 0 and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    block = np.empty(array.nbytes + 64, np.uint8)
+    start = -block.__array_interface__["data"][0] % 64
+    copy = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    copy.flags.writeable = False
+    return copy
+
+
+class CompiledFunction:
+    """One compiled function.
+
+    Raises: ArgumentError for arguments that do not fit the signature (W850 number or name, W851 dtype or kind, W852 rank or
+    shape, W853 read-only, W854 `out`); ShapeError, BoundsError and what else the program's own checks raise.
+    """
+
+    def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
+        self._loaded = loaded
+        self.signature = signature
+        self.name: str = signature["name"]
+        self._entry = _ENTRY(loaded.library.addresses[signature["symbol"]])
+        self._types = [param["type"] for param in signature["params"]]
+        self._names = [param["name"] for param in signature["params"]]
+        self._result = signature["result"]
+        self._result_words = max(1, words_of(self._result)) if self._result else 1
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.name}({', '.join(self._names)})>"
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any."""
+        if named or len(args) != len(self._types):
+            args = self._arranged(args, named)
+        packer = Packer(self.name)
+        for position, (ty, value, name) in enumerate(zip(self._types, args, self._names, strict=True), 1):
+            packer.pack(ty, value, position, name)
+        packer.binder.solve()
+        return self._run(packer, out)
+
+    def _run(self, packer: Packer, out: Any) -> Any:
+        loaded = self._loaded
+        frame = _Frame()
+        state = CallState(loaded.program.sites, packer.objects)
+        handle = begin(state)
+        frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
+        words = (ctypes.c_int64 * max(1, len(packer.words)))(*packer.words)
+        results = (ctypes.c_int64 * self._result_words)()
+        try:
+            status = self._entry(ctypes.addressof(frame), ctypes.addressof(words), ctypes.addressof(results))
+            if status:
+                raise self._failure(status, frame, state)
+            for array, copy in packer.copy_back:
+                array[...] = copy
+            if not self._result:
+                return None
+            value = unpack(self._result, list(results), loaded.release, state.objects)
+        finally:
+            end(handle)
+        return value if out is None else copy_into(out, value, "out", self.name)
+
+    def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
+        if status == 2 and state.error is not None:
+            return state.error
+        return failure(state.sites[frame[SITE]], list(frame[VALUES:]))
+
+    def _arranged(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Positional and named arguments in order; ArgumentError W850 when some lack or are too many."""
+        takes = f"{self.name} takes {len(self._names)} arguments ({', '.join(self._names)})"
+        for name in named:
+            if name not in self._names:
+                close = difflib.get_close_matches(name, self._names, 1)
+                hint = f"did you mean {close[0]!r}?" if close else None
+                raise ArgumentError(f"{self.name} has no parameter {name!r}", code="W850", notes=[takes], hint=hint)
+        if len(args) > len(self._names):
+            raise ArgumentError(f"{takes}, got {len(args)}", code="W850")
+        values = dict(zip(self._names, args, strict=False))
+        twice = [name for name in named if name in values]
+        if twice:
+            raise ArgumentError(f"{self.name} got two values for {twice[0]!r}", code="W850")
+        values.update(named)
+        missing = [name for name in self._names if name not in values]
+        if missing:
+            raise ArgumentError(f"{takes}, got {len(values)}: {', '.join(missing)} missing", code="W850")
+        return [values[name] for name in self._names]
+
+
+class Executable(Mapping[str, CompiledFunction]):
+    """Compiled functions by name. Several threads may call one executable at once; the GIL is released meanwhile."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._loaded = _Loaded(program)
+        self.functions = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions if not f.get("private")}
+
+    def __getitem__(self, name: str) -> CompiledFunction:
+        found = self.functions.get(name)
+        if found is None and name == "main" and len(self.functions) == 1:
+            found = next(iter(self.functions.values()))
+        if found is None:
+            close = difflib.get_close_matches(str(name), self.functions, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(self.functions) or 'none'}"
+            raise ArgumentError(f"the executable has no function {name!r}", code="W855", hint=hint)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call `main`, or the only function."""
+        return self["main"](*args, **options)
+
+    def __repr__(self) -> str:
+        return f"<Executable of {', '.join(self.functions) or 'nothing'}>"
+
+    def source(self, kind: str = "llvm") -> str:
+        """The generated code as text: "llvm" or "asm"; ArtifactError W806 for another kind."""
+        sources = self._program.sources
+        if kind not in sources:
+            raise ArtifactError(f"no {kind!r} source", code="W806", hint=f"choose one of: {', '.join(sorted(sources)) or 'none'}")
+        return sources[kind]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one file, which `weft.load` reads without the compiler."""
+        archive.write(path, self._program)
+
+
+def load(path: str | PathLike[str]) -> Executable:
+    """Load an executable that was saved; ArtifactError when the file is damaged, foreign, or for another machine.
+
+    Codes: W800 not there or not such a file, W801 damaged, W802 another version, W803 for another machine.
+    """
+    return Executable(archive.read(path, Program, storage))

@@ -1,0 +1,41 @@
+"""Errors of compiled code: the site that a frame names, as the exception that the user sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import weft.errors as errors
+from weft.errors import Source, Span, WeftError
+
+__all__ = ["failure", "span_of"]
+
+_BUILTIN: dict[str, type[Exception]] = {
+    name: kind
+    for name, kind in (
+        ("AssertionError", AssertionError), ("ValueError", ValueError), ("TypeError", TypeError), ("RuntimeError", RuntimeError),
+        ("IndexError", IndexError), ("MemoryError", MemoryError), ("ZeroDivisionError", ZeroDivisionError),
+        ("OverflowError", OverflowError), ("NotImplementedError", NotImplementedError), ("KeyError", KeyError),
+    )
+}  # fmt: skip
+
+
+def span_of(data: Sequence[Any] | None) -> Span | None:
+    """The span that a site holds as data."""
+    if data is None:
+        return None
+    name, text, first_line, start, end, origin = data
+    return Span(Source(name, text, first_line), start, end, origin)
+
+
+def failure(site: dict[str, Any], values: Sequence[int]) -> Exception:
+    """The exception for a failure site."""
+    message = "".join(part if isinstance(part, str) else str(values[part]) for part in site["message"])
+    span, kind = span_of(site.get("span")), site["kind"]
+    known = getattr(errors, kind, None)
+    if isinstance(known, type) and issubclass(known, WeftError):
+        return known(message, code=site.get("code"), span=span, hint=site.get("hint"))
+    error = _BUILTIN.get(kind, RuntimeError)(message)
+    if span is not None:
+        error.add_note(span.render())
+    return error

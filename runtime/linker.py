@@ -1,0 +1,63 @@
+"""Object code into the process: the only place of the runtime that needs llvmlite (its binding alone).
+
+One linker serves the process; each executable is a library of its own in it, unloaded when nothing refers to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from weft.errors import ArtifactError
+
+__all__ = ["Library", "host"]
+
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+
+
+@functools.cache
+def _binding() -> Any:
+    import llvmlite.binding as llvm  # a heavy import, so only when machine code is loaded
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _linker() -> Any:
+    llvm = _binding()
+    target = llvm.Target.from_default_triple()
+    return llvm.create_lljit_compiler(target.create_target_machine(jit=True))
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """(triple, CPU name, features) of this machine."""
+    llvm = _binding()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+class Library:
+    """Loaded object code and the addresses of its exported symbols."""
+
+    def __init__(self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
+        builder = _binding().JITLibraryBuilder()
+        for code in objects:
+            builder.add_object_img(code)
+        exports = list(exports)
+        for name in exports:
+            builder.export_symbol(name)
+        for name, place in (imports or {}).items():
+            builder.import_symbol(name, place)
+        builder.add_current_process()
+        with _lock:
+            try:
+                self._tracker = builder.link(_linker(), f"weft.{next(_numbers)}")
+            except RuntimeError as error:
+                raise ArtifactError(f"the machine code does not link: {error}", code="W805") from None
+        self.addresses = {name: self._tracker[name] for name in exports}

@@ -1,0 +1,78 @@
+"""Functions registered by name, for calls out of compiled code.
+
+    register_func("name", f)         @register_func("name")         @register_func      (its own name)
+    lookup("name")                   the function; WeftError W861 with near names when there is none
+
+A registered function takes NumPy arrays (outputs writable and last), numbers, strings and tuples.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from weft.errors import WeftError
+
+__all__ = ["find_func", "lookup", "register_func", "registered_funcs", "unregister_func"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_functions: dict[str, Callable[..., Any]] = {}
+
+
+@overload
+def register_func(name: str, f: F, *, override: bool = ...) -> F: ...
+@overload
+def register_func(name: str, f: None = ..., *, override: bool = ...) -> Callable[[F], F]: ...
+@overload
+def register_func(name: F) -> F: ...
+def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
+    """Register a Python or NumPy function under a name; a decorator, and a call.
+
+    A later registration replaces an earlier one, so that a cell or file may be run again; with `override=False` that is
+    a WeftError (W862).
+
+    >>> @register_func("docs.double")
+    ... def double(x, out):
+    ...     out[...] = 2 * x
+    >>> lookup("docs.double") is double
+    True
+    """
+    if callable(name):
+        return register_func(name.__name__, name)
+    if not isinstance(name, str) or not name:
+        raise WeftError(f"a function is registered under a name, got {name!r}", code="W863")
+    if f is None:
+        return lambda function: register_func(name, function, override=override)
+    if not callable(f):
+        raise WeftError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
+    if not override and name in _functions and _functions[name] is not f:
+        raise WeftError(f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it")
+    _functions[name] = f
+    return f
+
+
+def unregister_func(name: str) -> None:
+    """Forget a registered function; nothing happens when there is none."""
+    _functions.pop(name, None)
+
+
+def find_func(name: str) -> Callable[..., Any] | None:
+    """The function registered under a name, or None."""
+    return _functions.get(name)
+
+
+def lookup(name: str) -> Callable[..., Any]:
+    """The function registered under a name; WeftError W861 names near ones when there is none."""
+    found = _functions.get(name)
+    if found is None:
+        close = difflib.get_close_matches(name, _functions, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"register it with weft.register_func({name!r}, f)"
+        raise WeftError(f"no function is registered under {name!r}", code="W861", hint=hint)
+    return found
+
+
+def registered_funcs() -> list[str]:
+    """The registered names in order of registration."""
+    return list(_functions)
