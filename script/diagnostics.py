@@ -1,0 +1,51 @@
+"""What can go wrong while reading a script: the stable codes, limits and suggestions.
+
+    W100  anything else                              W117  a symbol is used but not defined
+    W101  not Python syntax                          W118  a name is defined twice
+    W102  no source text to read                     W119  a name is not visible here (dataflow, branches)
+    W103  a limit is exceeded (size, nesting)        W120  return missing, doubled or out of place
+    W104  not a script unit                          W121  wrong number of indices or dimensions
+    W110  undefined name                             W122  a recursive function needs a return annotation
+    W111  unknown name in I, R or T                  W123  wrong type of an index, condition or stored value
+    W112  unknown operator                           W124  a division by zero or a number out of range in a constant
+    W113  wrong arguments of a form                  W150  a captured Python value cannot be used
+    W114  the wrong kind of thing                    W151  a blob is missing or damaged
+    W115  Python that the script does not read       W152  a number, string or dtype that cannot be read
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weft.errors import ScriptError, Span
+
+__all__ = ["Limits", "did_you_mean", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a text may ask of the reader.
+
+    `size` counts characters, `nesting` levels of expressions and statements, `digits` decimal digits of an integer,
+    `steps` statements read, static loops unrolled.
+    """
+
+    size: int = 256 * 1024 * 1024
+    nesting: int = 200
+    digits: int = 400
+    steps: int = 5_000_000
+
+
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:
+    """A hint that names the closest known name, or None."""
+    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+    return f"did you mean `{prefix}{close[0]}`?" if close else None
+
+
+def fail(
+    code: str, message: str, span: Span | None = None, hint: str | None = None, notes: Iterable[str] = ()
+) -> ScriptError:
+    """The error to raise for a script."""
+    return ScriptError(message, code=code, span=span, hint=hint, notes=notes)

@@ -1,0 +1,983 @@
+"""Reading `@R.function`: bindings of whole-tensor values, brought to A-normal form.
+
+Nested calls become bindings of their own, in the order in which Python would evaluate them. Every variable gets its type here:
+the deduced one, or the annotation, which is checked as a claim. Names known while reading (sizes, numbers, tuples of them,
+captured values) bind no variable.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import WeftError
+from weft.ir.dim import DimExpr, free_symbols
+from weft.ir.graph import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    DataTypeImm,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.ir.infer import VOID, TypeContext, check_claim, infer_type, type_text
+from weft.ir.node import EMPTY, FrozenMap, Node, replace
+from weft.ir.op import OPS, get_op
+from weft.ir.relations import type_symbols
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.script.constants import constant_value
+from weft.script.diagnostics import did_you_mean
+from weft.script.reader import ModuleScope, Reader, Scope, definition_options, describe, is_dim, is_plain
+from weft.script.source import MISSING, Unit
+from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
+
+__all__ = ["GraphReader"]
+
+_LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
+_OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
+_DECLARED_OUTSIDE = "a symbol of the result must come from a parameter"
+
+
+class _Blocks:
+    """The binding blocks of a sequence while it is read."""
+
+    def __init__(self) -> None:
+        self.done: list[BindingBlock] = []
+        self.bindings: list[VarBinding | MatchCast] = []
+        self.dataflow = False
+
+    def flush(self) -> None:
+        """Close the current plain block."""
+        if self.bindings:
+            self.done.append(BindingBlock(tuple(self.bindings)))
+            self.bindings = []
+
+
+class GraphReader(Reader):
+    """Reads one graph function (and the functions nested in it)."""
+
+    def __init__(self, unit: Unit, module: ModuleScope, functions: Mapping[str, Any]) -> None:
+        super().__init__(unit, module)
+        self.context = TypeContext(functions)
+        self.blocks = _Blocks()
+        self.dataflow_names: dict[str, int] | None = None
+        self.position = -1
+        self.attrs: FrozenMap = EMPTY
+        self.params: tuple[Var, ...] = ()
+        self.ret_type: Type | None = None
+        self.ret_tree: ast.expr | None = None
+        self.pure = True
+        self.counter = 0
+        self.hidden: dict[str, str] = {}  # names bound elsewhere -> why they are not visible
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def signature(self, tree: ast.FunctionDef) -> None:
+        """Read parameters and result type."""
+        arguments = tree.args
+        for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
+            if extra is not None:
+                raise self.fail("W115", f"parameter '{extra.arg}': only plain parameters can be compiled", extra)
+        if arguments.defaults:
+            raise self.fail("W115", "a graph function has no default arguments", arguments.defaults[0], "bind a constant in the body")
+        params: list[Var] = []
+        self.defining = True
+        self.negative_dims = False
+        for argument in (*arguments.posonlyargs, *arguments.args):
+            if argument.annotation is None:
+                raise self.fail("W113", f"parameter '{argument.arg}' has no type", argument, 'write `x: R.Tensor((2, 3), "float32")`')
+            if argument.arg in self.scope.names:
+                raise self.fail("W118", f"two parameters are named '{argument.arg}'", argument)
+            var = Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
+            self.scope.names[argument.arg] = var
+            params.append(var)
+        self.params = tuple(params)
+        if tree.returns is not None:
+            self.ret_type = self.read_type(tree.returns)
+            self.ret_tree = tree.returns
+        self.defining = False
+        self.negative_dims = True
+
+    def func_type(self) -> FuncType:
+        """The signature as a type."""
+        assert self.ret_type is not None
+        return FuncType(tuple(param.ty for param in self.params), self.ret_type, self.pure)
+
+    def function(self, tree: ast.FunctionDef, *, pure: bool, private: bool, name: str | None = None) -> Function:
+        """The function, its signature having been read."""
+        self.pure = pure
+        self.scope = Scope(self.scope)
+        body = self.sequence(tree.body, tree)
+        ret_type = self._result_type(body, tree)
+        return Function(
+            self.params, body, ret_type, pure, private, self.attrs, name or tree.name, span=self.unit.name_span(tree)
+        )
+
+    def _result_type(self, body: SeqExpr, tree: ast.FunctionDef) -> Type:
+        if self.ret_type is None:
+            return self.infer(body, tree)
+        place = body.body.span or self.span(tree)
+        check_claim(self.ret_type, self.infer(body.body, tree), self.context, f"result of {tree.name}", place, at_run_time=True)
+        return self.ret_type
+
+    def infer(self, value: Expr, tree: ast.AST) -> Type:
+        """The type of a value; errors point at the tree when they point nowhere."""
+        try:
+            return infer_type(value, self.context)
+        except WeftError as error:
+            raise error.at(self.span(tree)) from None
+
+    def sequence(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
+        """A function body: statements and a final return."""
+        saved, self.blocks = self.blocks, _Blocks()
+        try:
+            result = self._body(trees, tree)
+            self.blocks.flush()
+            return SeqExpr(tuple(self.blocks.done), result)
+        finally:
+            self.blocks = saved
+
+    def _body(self, trees: Sequence[ast.stmt], tree: ast.AST) -> Expr:
+        for position, statement in enumerate(trees):
+            last = position == len(trees) - 1
+            if isinstance(statement, ast.Return):
+                if not last:
+                    raise self.fail("W120", "statements after the return", trees[position + 1])
+                return self.returned(statement)
+            if isinstance(statement, ast.If) and _returns(statement):
+                return self._if_with_returns(statement, trees[position + 1 :])
+            self.statement(statement)
+        if isinstance(self.ret_type, TupleType) and not self.ret_type.fields:
+            return Tuple((), span=self.span(tree))
+        raise self.fail("W120", "the function returns nothing", trees[-1] if trees else tree, "end it with `return value`")
+
+    def returned(self, tree: ast.Return) -> Expr:
+        """The leaf that a return gives."""
+        if tree.value is None:
+            return Tuple((), span=self.span(tree))
+        return self.leaf(self.value(tree.value), tree.value)
+
+    def _if_with_returns(self, tree: ast.If, rest: Sequence[ast.stmt]) -> Expr:
+        """An if whose branches return: the result of the function is its value."""
+        test = self.value(tree.test)
+        orelse = [*tree.orelse, *rest] if not _ends_in_return(tree.orelse) else tree.orelse
+        body = tree.body if _ends_in_return(tree.body) else [*tree.body, *rest]
+        if is_plain(test):
+            return self._body(body if test else orelse, tree)
+        condition = self.leaf(test, tree.test)
+        if self.dataflow_names is not None:
+            raise self.fail("W119", "a dataflow block has no control flow", tree)
+        made = If(condition, self._scoped(body, tree), self._scoped(orelse, tree), span=self.span(tree))
+        self._check_condition(condition, tree)
+        return self.bind_value(self.fresh("result"), made, None, tree)
+
+    def _scoped(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
+        saved, self.scope = self.scope, Scope(self.scope)
+        try:
+            return self.sequence(trees, tree)
+        finally:
+            self.scope = saved
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def statement(self, tree: ast.stmt) -> None:
+        """Read one statement into the current block."""
+        self.unit.step(tree)
+        method = self._STATEMENTS.get(type(tree))
+        if method is None:
+            hint = "write the loop as a T.prim_func, or use a static `for i in range(3)`" if isinstance(tree, ast.While) else None
+            raise self.unsupported(tree, hint)
+        method(self, tree)
+
+    def _pass(self, tree: ast.stmt) -> None:
+        return None
+
+    def _expression(self, tree: ast.Expr) -> None:
+        call = tree.value
+        if isinstance(call, ast.Constant) and isinstance(call.value, str):
+            return  # a docstring
+        if isinstance(call, ast.Call):
+            name = self.dotted(call.func)
+            if name == "R.func_attr":
+                values = self.bind(ALL_FORMS["R.func_attr"], call)
+                if not isinstance(values["attrs"], FrozenMap):
+                    raise self.fail("W114", "R.func_attr takes a dictionary", call)
+                self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
+                return
+            if name == "R.is_impure":
+                self.pure = False
+                return
+            if name == "R.output":
+                raise self.fail("W119", "`R.output` belongs at the end of a `with R.dataflow()`", call)
+        value = self.value(call)
+        if not isinstance(value, Expr) or isinstance(value, _LEAVES):
+            raise self.fail("W115", f"a statement of {describe(value)} does nothing", tree)
+        ty = self.infer(value, call)
+        if ty is not VOID and not structural_equal(ty, VOID) and not isinstance(ty, AnyType):
+            raise self.fail("W115", f"the value ({type_text(ty)}) is not used", tree, "bind it to a name: `_ = ...`")
+        self._emit(VarBinding(self.make_var("_", ty, tree), value, span=self.span(tree)))
+
+    def _assign(self, tree: ast.Assign) -> None:
+        if len(tree.targets) != 1:
+            for target in tree.targets:
+                self._assign_to(target, tree.value, None, tree)
+            return
+        self._assign_to(tree.targets[0], tree.value, None, tree)
+
+    def _annotated(self, tree: ast.AnnAssign) -> None:
+        if tree.value is None:
+            raise self.fail("W115", "a declaration without a value", tree)
+        self._assign_to(tree.target, tree.value, tree.annotation, tree)
+
+    def _augmented(self, tree: ast.AugAssign) -> None:
+        if not isinstance(tree.target, ast.Name):
+            raise self.fail("W115", "tensors are values: elements cannot be assigned", tree.target)
+        load = ast.copy_location(ast.Name(tree.target.id, ast.Load()), tree.target)
+        value = ast.copy_location(ast.BinOp(load, tree.op, tree.value), tree)
+        self._assign_to(tree.target, value, None, tree)
+
+    def _assign_to(self, target: ast.expr, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, tree, statement)
+            return
+        if not isinstance(target, ast.Name):
+            raise self.fail("W115", "only names can be bound: tensors are values", target)
+        if isinstance(tree, ast.Call) and self._special(target, tree, annotation, statement):
+            return
+        if isinstance(tree, ast.Name) and tree.id in ("cls", self.module.name) and self.scope.get(tree.id) is MISSING:
+            self.scope.names[target.id] = self.module
+            return
+        value = self.value(tree)
+        if annotation is None and self._is_static(value):
+            self.scope.names[target.id] = value
+            return
+        declared = self._claim(annotation, value, tree) if annotation is not None else None
+        if isinstance(declared, PrimType) and (is_plain(value) or is_dim(value)):
+            value = self.prim_value(value, declared.dtype, tree)
+        self.scope.names[target.id] = self.bind_value(target, self.as_expr(value, tree), declared, statement)
+
+    def _special(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> bool:
+        """Assignments that are more than a value: match_cast and declarations of symbols."""
+        name = self.dotted(tree.func)
+        if name == "R.match_cast":
+            self._match_cast(target, tree, annotation, statement)
+            return True
+        dtype = self.dtype_name(name) if name and not tree.args and not tree.keywords else None
+        if dtype is not None or name in ("T.var", "T.dyn"):
+            self.symbols.add(target.id)
+            self.scope.names.pop(target.id, None)
+            return True
+        return False
+
+    @staticmethod
+    def _is_static(value: Any) -> bool:
+        if isinstance(value, (tuple, list)):
+            return all(GraphReader._is_static(item) for item in value)
+        return not isinstance(value, Expr) or isinstance(value, (ExternFunc, GlobalVar, PrimFunc))
+
+    def _claim(self, annotation: ast.expr, value: Any, tree: ast.expr) -> Type:
+        """The declared type of a binding; symbols that deduction has just made may be named here."""
+        before, self.defining = self.defining, isinstance(value, Expr)
+        known = set(self.symbols)
+        try:
+            declared = self.read_type(annotation)
+        finally:
+            self.defining = before
+        new = self.symbols - known
+        if new:
+            self._name_new_symbols(new, declared, value, annotation, tree)
+        return declared
+
+    def _name_new_symbols(self, new: set[str], declared: Type, value: Expr, annotation: ast.expr, tree: ast.expr) -> None:
+        made = self._bare_symbols(self.infer(value, tree)) - self.symbols
+        if len(made) < len(new) and not isinstance(value, (Call, If)):
+            self.symbols -= new
+            name = sorted(new)[0]
+            hint = did_you_mean(name, self.symbols) or "symbols come from the signature or from R.match_cast"
+            raise self.fail("W117", f"undefined symbol '{name}'", annotation, hint)
+
+    @staticmethod
+    def _bare_symbols(ty: Type) -> set[str]:
+        return set(type_symbols(ty))
+
+    def _unpack(self, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> None:
+        names = [item for item in target.elts]
+        if any(isinstance(item, ast.Starred) for item in names):
+            raise self.fail("W115", "a starred target is not part of the script", target, "name every part")
+        value = self.value(tree)
+        if isinstance(value, (tuple, list)):
+            parts: list[Any] = list(value)
+        else:
+            var = self.leaf(value, tree)
+            ty = self.infer(var, tree)
+            if not isinstance(ty, TupleType):
+                raise self.fail("W114", f"cannot unpack a {type_text(ty)}", tree)
+            parts = [TupleGetItem(var, index, span=self.span(tree)) for index in range(len(ty.fields))]
+        if len(parts) != len(names):
+            raise self.fail("W113", f"{len(parts)} values cannot be unpacked into {len(names)} names", target)
+        for item, part in zip(names, parts, strict=True):
+            if not isinstance(item, ast.Name):
+                raise self.fail("W115", "only names can be unpacked into", item)
+            if self._is_static(part):
+                self.scope.names[item.id] = part
+            else:
+                self.scope.names[item.id] = self.bind_value(item, self.as_expr(part, tree), None, statement)
+
+    def _match_cast(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> None:
+        values = self.bind(VALUES["R.match_cast"], tree)
+        before, self.defining = self.defining, True
+        try:
+            ty = self.read_type(values["ty"])
+        finally:
+            self.defining = before
+        declared = ty
+        if annotation is not None:
+            declared = self.read_type(annotation)
+        var = self.make_var(target.id, declared, target)
+        self._emit(MatchCast(var, values["value"], ty, span=self.span(statement)))
+        self.scope.names[target.id] = var
+
+    # bindings
+
+    def make_var(self, name: str, ty: Type, tree: ast.AST) -> Var:
+        """A variable of the right class for the place: outputs of a dataflow block are visible outside."""
+        names = self.dataflow_names
+        if names is None or names.get(name) == self.position:
+            return Var(name, ty, span=self.span(tree))
+        return DataflowVar(name, ty, span=self.span(tree))
+
+    def bind_value(self, target: ast.Name, value: Expr, declared: Type | None, tree: ast.AST) -> Var:
+        """Bind a value to a new variable."""
+        ty = self.infer(value, tree)
+        if declared is not None:
+            check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
+            ty = declared
+        else:
+            for name in self._bare_symbols(ty) if not isinstance(value, Var) else ():
+                self.symbols.add(name)
+        var = self.make_var(target.id, ty, target)
+        self._emit(VarBinding(var, value, span=self.span(tree)))
+        return var
+
+    def _place_of_claim(self, tree: ast.AST) -> Any:
+        return self.span(tree.annotation if isinstance(tree, ast.AnnAssign) else tree)
+
+    def _emit(self, binding: VarBinding | MatchCast) -> None:
+        self.blocks.bindings.append(binding)
+
+    def fresh(self, base: str = "lv") -> ast.Name:
+        """A target for a value that the text does not name."""
+        count = self.counter
+        self.counter += 1
+        made = ast.Name(base if count == 0 else f"{base}{count}", ast.Store())
+        return ast.copy_location(made, self.place) if self.place is not None else made
+
+    place: ast.AST | None = None
+
+    # compound statements
+
+    def _with(self, tree: ast.With) -> None:
+        call = tree.items[0].context_expr
+        name = self.dotted(call.func) if isinstance(call, ast.Call) else self.dotted(call)
+        if name not in ("R.dataflow", "R.bindings") or len(tree.items) != 1:
+            raise self.fail("W115", f"`with {ast.unparse(call)[:40]}` is not part of a graph function", call, "with R.dataflow():")
+        if tree.items[0].optional_vars is not None:
+            raise self.fail("W115", "a dataflow block has no name", tree.items[0].optional_vars)
+        if self.dataflow_names is not None:
+            raise self.fail("W119", "a dataflow block inside a dataflow block", call)
+        if name == "R.bindings":
+            self._plain_block(tree)
+        else:
+            self._dataflow(tree)
+
+    def _plain_block(self, tree: ast.With) -> None:
+        """A block of bindings kept apart from its neighbours."""
+        self.blocks.flush()
+        for statement in tree.body:
+            self.statement(statement)
+        self.blocks.done.append(BindingBlock(tuple(self.blocks.bindings), span=self.span(tree)))
+        self.blocks.bindings = []
+
+    def _dataflow(self, tree: ast.With) -> None:
+        self.blocks.flush()
+        outputs = self._output_names(tree)
+        last = {name: -1 for name in outputs}
+        for position, statement in enumerate(tree.body):
+            for name in _targets(statement):
+                if name in last:
+                    last[name] = position
+        for name, position in last.items():
+            if position < 0:
+                where = self.scope.get(name)
+                why = "it is bound outside the block" if where is not MISSING else "nothing in the block binds it"
+                hint = did_you_mean(name, {target for statement in tree.body for target in _targets(statement)})
+                raise self.fail("W119", f"'{name}' is no output of this block: {why}", outputs[name], hint)
+        outer = self.scope
+        self.scope = Scope(outer)
+        self.dataflow_names = last
+        try:
+            for position, statement in enumerate(tree.body):
+                self.position = position
+                if not _is_output(self, statement):
+                    if isinstance(statement, ast.Return):
+                        raise self.fail("W120", "a return inside a dataflow block", statement)
+                    self.statement(statement)
+        finally:
+            self.dataflow_names = None
+            self.position = -1
+            inner, self.scope = self.scope, outer
+        for name in outputs:
+            outer.names[name] = inner.names[name]
+        self._forget_statics(inner, outer, outputs)
+        self.blocks.done.append(DataflowBlock(tuple(self.blocks.bindings), span=self.span(tree)))
+        self.blocks.bindings = []
+
+    def _forget_statics(self, inner: Scope, outer: Scope, outputs: Mapping[str, Any]) -> None:
+        """Names known while reading stay visible; variables of the block leave a trace for the error message."""
+        for name, value in inner.names.items():
+            if name not in outputs:
+                if isinstance(value, Expr):
+                    self.hidden[name] = "it is local to a dataflow block: add it to R.output"
+                else:
+                    outer.names.setdefault(name, value)
+
+    def _output_names(self, tree: ast.With) -> dict[str, ast.AST]:
+        found: dict[str, ast.AST] = {}
+        for position, statement in enumerate(tree.body):
+            if not _is_output(self, statement):
+                continue
+            if position != len(tree.body) - 1:
+                raise self.fail("W119", "`R.output` must be the last statement of its block", statement)
+            assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+            for argument in statement.value.args:
+                if not isinstance(argument, ast.Name):
+                    raise self.fail("W114", "R.output takes names", argument)
+                found[argument.id] = argument
+        return found
+
+    def _if(self, tree: ast.If) -> None:
+        test = self.value(tree.test)
+        if is_plain(test):
+            for statement in tree.body if test else tree.orelse:
+                self.statement(statement)
+            return
+        if self.dataflow_names is not None:
+            raise self.fail("W119", "a dataflow block has no control flow", tree, "move the if outside of it, or use R.where")
+        if not tree.orelse:
+            raise self.fail("W115", "an `if` needs an `else`: both branches give the value", tree)
+        condition = self.leaf(test, tree.test)
+        self._check_condition(condition, tree.test)
+        then_name, then_type, then_branch = self._branch(tree.body, tree)
+        else_name, else_type, else_branch = self._branch(tree.orelse, tree)
+        if then_name != else_name:
+            raise self.fail(
+                "W119", f"the branches must end by binding one name, not '{then_name}' and '{else_name}'", tree.orelse[-1]
+            )
+        value = If(condition, then_branch, else_branch, span=self.span(tree))
+        both = then_type is not None and else_type is not None and structural_equal(then_type, else_type)
+        target = ast.copy_location(ast.Name(then_name, ast.Store()), tree)
+        if both:
+            var = self.make_var(then_name, then_type, tree)  # type: ignore[arg-type]
+            self._emit(VarBinding(var, value, span=self.span(tree)))
+        else:
+            var = self.bind_value(target, value, None, tree)
+        if then_name != "_":
+            self.scope.names[then_name] = var
+            self.hidden.pop(then_name, None)
+
+    def _check_condition(self, condition: Expr, tree: ast.AST) -> None:
+        ty = self.infer(condition, tree)
+        right = isinstance(ty, AnyType) or (isinstance(ty, PrimType) and ty.dtype == "bool") or (
+            isinstance(ty, TensorType) and ty.dtype in ("bool", None) and ty.ndim in (0, -1)
+        )
+        if not right:
+            raise self.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree)
+
+    def _branch(self, trees: Sequence[ast.stmt], tree: ast.If) -> tuple[str, Type | None, SeqExpr]:
+        """(name bound last, its declared type, the branch)."""
+        saved_scope, self.scope = self.scope, Scope(self.scope)
+        saved_blocks, self.blocks = self.blocks, _Blocks()
+        try:
+            for statement in trees[:-1]:
+                self.statement(statement)
+            name, declared, result = self._last_of_branch(trees[-1])
+            self.blocks.flush()
+            for inner in self.scope.names:
+                if inner != name:
+                    self.hidden.setdefault(inner, "only the last binding of a branch is visible after the if")
+            return name, declared, SeqExpr(tuple(self.blocks.done), result)
+        finally:
+            self.scope, self.blocks = saved_scope, saved_blocks
+
+    def _last_of_branch(self, tree: ast.stmt) -> tuple[str, Type | None, Expr]:
+        if isinstance(tree, ast.AnnAssign) and isinstance(tree.target, ast.Name) and tree.value is not None:
+            if self._is_leaf_tree(tree.value):
+                result = self.leaf(self.value(tree.value), tree.value)
+                declared = self._claim(tree.annotation, result, tree.value)
+                check_claim(declared, self.infer(result, tree), self.context, f"annotation of {tree.target.id}", self.span(tree.annotation))
+                return tree.target.id, declared, result
+            self.statement(tree)
+            result = self._bound(tree.target.id, tree)
+            return tree.target.id, result.ty if isinstance(result, Var) else None, result
+        if isinstance(tree, ast.Assign) and len(tree.targets) == 1 and isinstance(tree.targets[0], ast.Name):
+            name = tree.targets[0].id
+            if self._is_leaf_tree(tree.value):
+                return name, None, self.leaf(self.value(tree.value), tree.value)
+            self.statement(tree)
+            return name, None, self._bound(name, tree)
+        self.statement(tree)
+        if isinstance(tree, ast.Expr):
+            return "_", VOID, Tuple((), span=self.span(tree))
+        names = [name for name in _targets(tree) if self.scope.names.get(name) is not None]
+        if isinstance(tree, ast.With):
+            names = [name for name in _outputs_of(self, tree)]
+        if not names:
+            raise self.fail("W119", "a branch must end by binding the result", tree)
+        return names[-1], None, self._bound(names[-1], tree)
+
+    def _bound(self, name: str, tree: ast.AST) -> Expr:
+        value = self.scope.get(name)
+        return value if isinstance(value, Expr) else self.as_expr(value, tree)
+
+    def _is_leaf_tree(self, tree: ast.expr) -> bool:
+        """Whether the expression is a leaf as it stands, so that it needs no binding of its own."""
+        if isinstance(tree, (ast.Name, ast.Constant)):
+            return True
+        if isinstance(tree, (ast.Tuple, ast.List)):
+            return all(self._is_leaf_tree(item) for item in tree.elts)
+        if isinstance(tree, ast.Call):
+            return self.dotted(tree.func) in ("R.const", "R.shape", "R.prim_value", "R.str", "R.dtype", "R.ExternFunc", "R.tuple")
+        return isinstance(tree, ast.Attribute) and self.global_name(tree) is not None
+
+    def _for(self, tree: ast.For) -> None:
+        """A loop over a range known while reading is unrolled."""
+        if tree.orelse:
+            raise self.fail("W115", "`else` of a loop is not part of the script", tree)
+        values: Any = None
+        if isinstance(tree.iter, ast.Call) and isinstance(tree.iter.func, ast.Name) and tree.iter.func.id in ("range", "enumerate", "zip"):
+            arguments = [self.value(argument) for argument in tree.iter.args]
+            values = self._iterated(tree.iter.func.id, arguments, tree)
+        else:
+            values = self.value(tree.iter)
+        if isinstance(values, np.ndarray) and self.unit.captured is not None:
+            values = values.tolist()
+        if not isinstance(values, (tuple, list, range)):
+            raise self.fail("W115", "a graph function loops only over what is known while reading", tree.iter, "for i in range(3):")
+        for item in values:
+            self.unit.step(tree)
+            self._set_target(tree.target, item)
+            for statement in tree.body:
+                if isinstance(statement, (ast.Break, ast.Continue)):
+                    raise self.unsupported(statement)
+                self.statement(statement)
+
+    def _iterated(self, name: str, arguments: list[Any], tree: ast.For) -> Any:
+        if name == "range":
+            if not all(isinstance(item, int) and not isinstance(item, bool) for item in arguments):
+                raise self.fail("W115", "the bounds of a static loop are integers known while reading", tree.iter)
+            return self.fold(lambda: range(*arguments), tree.iter)
+        if not all(isinstance(item, (tuple, list, range)) for item in arguments):
+            raise self.fail("W115", "a graph function loops only over what is known while reading", tree.iter)
+        return list(enumerate(*arguments)) if name == "enumerate" else list(zip(*arguments, strict=False))
+
+    def _set_target(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self.scope.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (tuple, list)) and len(value) == len(target.elts):
+            for item, part in zip(target.elts, value, strict=True):
+                self._set_target(item, part)
+        else:
+            raise self.fail("W113", f"cannot unpack {describe(value)}", target)
+
+    def _nested_function(self, tree: ast.FunctionDef) -> None:
+        kind, options = definition_options(self, tree)
+        if kind != "R.function":
+            raise self.fail("W115", "a tensor-level function inside a graph function", tree, "define it in the module")
+        inner = GraphReader(self.unit, self.module, self.context.functions)
+        inner.context = self.context
+        inner.symbols = self.symbols
+        inner.scope = Scope(self.scope)
+        inner.hidden = self.hidden
+        inner.signature(tree)
+        inner.pure = options["pure"]
+        declared = inner.func_type() if inner.ret_type is not None else None
+        if declared is not None:  # a local function may call itself
+            var = self.make_var(tree.name, declared, tree)
+            inner.scope.parent = Scope(self.scope)
+            inner.scope.parent.names[tree.name] = var
+        value = inner.function(tree, pure=options["pure"], private=options["private"])
+        if declared is None:
+            var = self.make_var(tree.name, FuncType(tuple(p.ty for p in value.params), value.ret_type, value.pure), tree)
+        self._emit(VarBinding(var, value, span=self.span(tree)))  # type: ignore[possibly-undefined]
+        self.scope.names[tree.name] = var  # type: ignore[possibly-undefined]
+
+
+    def _assert(self, tree: ast.Assert) -> None:
+        test = self.value(tree.test)
+        if is_plain(test):
+            if not test:
+                raise self.fail("W124", "the assertion is false while reading", tree)
+            return
+        raise self.fail("W115", "an assertion about values", tree, 'use R.assert_op(condition, format="...") in a pure=False function')
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+
+
+    def undefined(self, name: str, tree: ast.AST) -> WeftError:
+        """The error for an unknown name; says why when it was visible elsewhere."""
+        why = self.hidden.get(name)
+        if why is not None:
+            return self.fail("W119", f"'{name}' is not visible here", tree, why)
+        return super().undefined(name, tree)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def leaf(self, value: Any, tree: ast.AST) -> Expr:
+        """A value as a leaf; anything else is bound to a variable first."""
+        made = self.as_expr(value, tree)
+        if isinstance(made, _LEAVES) or (isinstance(made, Tuple)):
+            return made
+        before, self.place = self.place, tree
+        try:
+            return self.bind_value(self.fresh(), made, None, tree)
+        finally:
+            self.place = before
+
+    def as_expr(self, value: Any, tree: ast.AST) -> Expr:
+        """A value as an expression; tuples of leaves become tuples."""
+        if isinstance(value, PrimFunc):
+            return GlobalVar(self.module.adopt(value, self.span(tree)), self.span(tree))
+        if isinstance(value, PrimExpr):
+            return self._prim_leaf(value, tree)
+        if isinstance(value, Function):
+            return GlobalVar(self.module.adopt(value, self.span(tree)), self.span(tree))
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, (tuple, list)):
+            return Tuple(tuple(self.leaf(item, tree) for item in value), span=self.span(tree))
+        if isinstance(value, str):
+            return StringImm(value, span=self.span(tree))
+        if isinstance(value, np.ndarray):
+            return constant_value(value, None, None, False, self.span(tree), None)
+        if isinstance(value, (bool, int, float, DimExpr)):
+            return PrimValue(value, span=self.span(tree))
+        raise self.fail("W114", f"expected a value, got {describe(value)}", tree)
+
+    def _prim_leaf(self, value: PrimExpr, tree: ast.AST) -> PrimValue:
+        if isinstance(value, IntImm):
+            return PrimValue(bool(value.value) if value.dtype == "bool" else value.value, value.dtype, span=self.span(tree))
+        if isinstance(value, FloatImm):
+            return PrimValue(value.value, value.dtype, span=self.span(tree))
+        raise self.fail("W114", f"a tensor-level {type(value).__name__} is no value of a graph function", tree)
+
+    def read_leaf(self, tree: ast.expr) -> Expr:
+        """A leaf as an argument."""
+        return self.leaf(self.value(tree), tree)
+
+    def read_shape(self, tree: ast.expr) -> Any:
+        """A shape in a type: dimensions, or a variable of shape type."""
+        if isinstance(tree, ast.Name):
+            value = self.value(tree)
+            if isinstance(value, Var):
+                if not isinstance(value.ty, (ShapeType, AnyType)):
+                    raise self.fail("W114", f"'{tree.id}' is a {type_text(value.ty)}, not a shape", tree)
+                return value
+        return self.read_dims(tree)
+
+    def read_callee(self, tree: ast.expr) -> Expr:
+        """The function of a packed call: a name or an ExternFunc."""
+        value = self.value(tree)
+        if isinstance(value, str):
+            return ExternFunc(value, span=self.span(tree))
+        if isinstance(value, (ExternFunc, GlobalVar)):
+            return value
+        raise self.fail("W114", f"expected the name of a function, got {describe(value)}", tree)
+
+    def combine(self, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
+        """An operator on tensors: the declared operator that it means."""
+        for side in (left, right):
+            if not isinstance(side, (Expr, bool, int, float, DimExpr)):
+                raise self.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
+        return self.operator(BINARY[kind].graph, [left, right], {}, tree)
+
+    def combine_unary(self, kind: str, operand: Any, tree: ast.AST) -> Any:
+        """A unary operator on a tensor."""
+        if not isinstance(operand, Expr):
+            raise self.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
+        return self.operator(UNARY[kind].graph, [operand], {}, tree)
+
+    def operator(self, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
+        """A call of a declared operator."""
+        span = self.span(tree)
+        args = [self.operand(value, tree) for value in args]
+        kwargs = {key: self.operand(value, tree) for key, value in kwargs.items()}
+        try:
+            return get_op(name, span).bind(args, kwargs, span)
+        except WeftError as error:
+            raise error.at(span) from None
+
+    def operand(self, value: Any, tree: ast.AST) -> Any:
+        """An argument of an operator: calls are bound first, plain values stay (the declaration converts them)."""
+        if isinstance(value, Tuple) and all(isinstance(item, _LEAVES) for item in value.fields):
+            return value
+        if isinstance(value, (PrimFunc, Function)):
+            return self.as_expr(value, tree)
+        if isinstance(value, Expr) and not isinstance(value, (*_LEAVES, Type, PrimExpr)):
+            return self.leaf(value, tree)
+        if isinstance(value, PrimExpr):
+            return self._prim_leaf(value, tree)
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.operand(item, tree) for item in value)
+        if isinstance(value, np.ndarray):
+            return self.as_expr(value, tree)
+        return value
+
+    def attribute_of(self, base: Any, tree: ast.Attribute) -> Any:
+        """`x.shape`, `x.dtype`, `x.ndim` of a tensor whose type says them."""
+        if isinstance(base, Expr) and tree.attr in ("shape", "dtype", "ndim"):
+            ty = self.infer(self.leaf(base, tree.value), tree)
+            if isinstance(ty, TensorType):
+                found = {"shape": ty.dims, "dtype": ty.dtype, "ndim": ty.ndim if ty.ndim >= 0 else None}[tree.attr]
+                if found is not None:
+                    return found
+                raise self.fail("W114", f"the {tree.attr} of {type_text(ty)} is not known here", tree, "use R.match_cast to name it")
+        return super().attribute_of(base, tree)
+
+    def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
+        """A field of a tuple; of a tensor, an error that says what to write."""
+        if not isinstance(base, Expr):
+            return super().subscript_of(base, tree)
+        value = self.leaf(base, tree.value)
+        ty = self.infer(value, tree.value)
+        if not isinstance(ty, (TupleType, AnyType)):
+            hint = "use R.take or R.strided_slice" if isinstance(ty, TensorType) else None
+            raise self.fail("W114", f"a {type_text(ty)} has no fields", tree, hint)
+        index = self.constant(tree.slice)
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise self.fail("W114", f"a field is chosen by a constant, got {describe(index)}", tree.slice)
+        if isinstance(ty, TupleType):
+            count = len(ty.fields)
+            if not -count <= index < count:
+                raise self.fail("W121", f"field {index} of a tuple of {count}", tree.slice)
+            index %= count
+        return TupleGetItem(value, index, span=self.span(tree))
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def call_named(self, name: str, tree: ast.Call) -> Any:
+        """A call of a name of R: a form of the table, or a declared operator."""
+        method = self._GRAPH_FORMS.get(name)
+        if method is not None:
+            return method(self, tree)
+        if name.startswith("R.") and name not in VALUES and not name in ALL_FORMS:
+            if name[2:] in OPS:
+                args, kwargs = self.arguments(tree)
+                return self.operator(name[2:], args, kwargs, tree)
+            get_op(name[2:], self.span(tree.func))
+        if name.startswith("T."):
+            dtype = self.dtype_name(name)
+            if dtype is not None and len(tree.args) == 1:
+                return self._typed(dtype, tree)
+            if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv"):
+                short = name[2:]
+                values = [self.value(argument) for argument in tree.args]
+                if short in ("min", "max", "ceildiv"):
+                    inner = ast.copy_location(ast.Name(short, ast.Load()), tree.func)
+                    return self.call_builtin(short, ast.copy_location(ast.Call(inner, tree.args, []), tree))
+                if len(values) == 2:
+                    return self.binary(short, values[0], values[1], tree)
+            raise self.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func)
+        return super().call_named(name, tree)
+
+    def extra_names(self, root: str) -> Iterator[str] | list[str]:  # type: ignore[override]
+        """Declared operators, for suggestions."""
+        return [f"R.{name}" for name in OPS] if root == "R" else []
+
+    def arguments(self, tree: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        """The values of a call's arguments, in Python's order."""
+        args = [self.value(argument) for argument in self._spread(tree)]
+        kwargs: dict[str, Any] = {}
+        for keyword in tree.keywords:
+            if keyword.arg is None:
+                raise self.fail("W115", "** is not part of the script", keyword.value)
+            kwargs[_OLD_KEYWORDS.get(keyword.arg, keyword.arg)] = self.argument(keyword.value)
+        return args, kwargs
+
+    def argument(self, tree: ast.expr) -> Any:
+        """The value of a keyword argument; `out_ty=[...]` holds types."""
+        return self.value(tree)
+
+    def _typed(self, dtype: str, tree: ast.Call) -> Any:
+        """`T.int64(3)`: a number of a dtype; a dimension stays one."""
+        value = self.value(tree.args[0])
+        if isinstance(value, DimExpr):
+            return value if dtype == "int64" else PrimValue(value, dtype, span=self.span(tree))
+        if isinstance(value, str) and dtype.startswith(("float", "bfloat")):
+            value = self.fold(lambda: float(value), tree)
+        if not isinstance(value, (bool, int, float)):
+            raise self.fail("W114", f"expected a number, got {describe(value)}", tree)
+        if dtype == "int64" and isinstance(value, int):
+            return value
+        return self.prim_value(value, dtype, tree)
+
+    def prim_value(self, value: Any, dtype: str, tree: ast.AST) -> PrimValue:
+        """A number as a scalar of a dtype."""
+        if dtype == "bool":
+            value = bool(value)
+        elif dtype.startswith(("float", "bfloat")) and not isinstance(value, DimExpr):
+            value = float(value)
+        elif isinstance(value, float):
+            raise self.fail("W114", f"{value!r} is not a value of {dtype}", tree)
+        return PrimValue(value, dtype, span=self.span(tree))
+
+    def call_other(self, tree: ast.Call) -> Any:
+        """A call of a function of the module or of a local function."""
+        name = self.global_name(tree.func)
+        if name is not None:
+            return self._call_of(GlobalVar(name, self.span(tree.func)), tree)
+        if isinstance(tree.func, ast.Attribute):
+            base = self.value(tree.func.value)
+            hint = did_you_mean(tree.func.attr, OPS, "R.") if isinstance(base, Expr) else None
+            if isinstance(base, Expr) and tree.func.attr in OPS:
+                hint = f"write `R.{tree.func.attr}({ast.unparse(tree.func.value)[:30]}, ...)`"
+            raise self.fail("W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint)
+        if isinstance(tree.func, ast.Name):
+            found = self.lookup(tree.func.id, tree.func)
+            if isinstance(found, (Var, ExternFunc, GlobalVar)):
+                return self._call_of(found, tree)
+            if isinstance(found, (Function, PrimFunc)):
+                return self._call_of(self.as_expr(found, tree.func), tree)
+        return super().call_other(tree)
+
+    def _call_of(self, callee: Expr, tree: ast.Call) -> Call:
+        attrs, ty_args = EMPTY, ()
+        for keyword in tree.keywords:
+            if keyword.arg == "attrs":
+                attrs = self.read_literal(keyword.value)
+            elif keyword.arg in ("ty_args", "sinfo_args"):
+                ty_args = self.read_types(keyword.value)
+            else:
+                raise self.fail("W113", "a function is called with positional arguments", keyword)
+        args = tuple(self.leaf(self.value(argument), argument) for argument in self._spread(tree))
+        return Call(callee, args, attrs, ty_args, span=self.span(tree))
+
+    # forms
+
+    def _const(self, tree: ast.Call) -> Constant:
+        values = self.bind(VALUES["R.const"], tree)
+        data = self.constant(values["data"])
+        dtype = values["dtype"]
+        if dtype is None and isinstance(data, np.dtype):
+            raise self.fail("W114", "expected a number or array", tree)
+        return constant_value(data, dtype, values["shape"], values["bits"], self.span(tree), self.unit.blobs)
+
+    def _shape(self, tree: ast.Call) -> ShapeExpr:
+        return ShapeExpr(self.bind(VALUES["R.shape"], tree)["dims"], span=self.span(tree))
+
+    def _prim_value(self, tree: ast.Call) -> PrimValue:
+        values = self.bind(VALUES["R.prim_value"], tree)
+        value = self.value(values["value"])
+        if isinstance(value, str):
+            value = self.dim_text(value, values["value"])
+        if isinstance(value, PrimValue):
+            return replace(value, span=self.span(tree))
+        if not isinstance(value, (bool, int, float, DimExpr)):
+            raise self.fail("W114", f"expected a number or dimension, got {describe(value)}", values["value"])
+        if values["dtype"] is not None:
+            return self.prim_value(value, values["dtype"], tree)
+        return PrimValue(value, span=self.span(tree))
+
+    def _plain_form(self, tree: ast.Call) -> Any:
+        form = ALL_FORMS[self.dotted(tree.func) or ""]
+        return form.build(**self.bind(form, tree), span=self.span(tree))  # type: ignore[misc]
+
+    def _call_packed(self, tree: ast.Call) -> Call:
+        values = self.bind(VALUES["R.call_packed"], tree)
+        return Call(values["func"], values["args"], values["attrs"] or EMPTY, values["ty_args"], span=self.span(tree))
+
+    def _call_op(self, tree: ast.Call) -> Call:
+        values = self.bind(VALUES["R.call_op"], tree)
+        op = Op(values["name"], span=self.span(tree))
+        return Call(op, values["args"], values["attrs"] or EMPTY, values["ty_args"], span=self.span(tree))
+
+    def _misplaced_cast(self, tree: ast.Call) -> Any:
+        target = self.fresh("lv")
+        ast.copy_location(target, tree)
+        self._match_cast(target, tree, None, tree)  # type: ignore[arg-type]
+        return self.scope.names.pop(target.id)
+
+    _GRAPH_FORMS: dict[str, Callable[[Any, ast.Call], Any]] = {}
+    _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {}
+
+
+_G = GraphReader
+GraphReader._GRAPH_FORMS = {
+    "R.const": _G._const, "R.shape": _G._shape, "R.prim_value": _G._prim_value, "R.str": _G._plain_form,
+    "R.dtype": _G._plain_form, "R.ExternFunc": _G._plain_form, "R.tuple": _G._plain_form,
+    "R.call_packed": _G._call_packed, "R.call_op": _G._call_op, "R.match_cast": _G._misplaced_cast,
+}  # fmt: skip
+GraphReader._STATEMENTS = {
+    ast.Pass: _G._pass, ast.Expr: _G._expression, ast.Assign: _G._assign, ast.AnnAssign: _G._annotated,
+    ast.AugAssign: _G._augmented, ast.With: _G._with, ast.If: _G._if, ast.For: _G._for,
+    ast.FunctionDef: _G._nested_function, ast.Assert: _G._assert,
+}  # fmt: skip
+
+
+def _is_output(reader: Reader, tree: ast.stmt) -> bool:
+    return isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and reader.dotted(tree.value.func) == "R.output"
+
+
+def _outputs_of(reader: Reader, tree: ast.With) -> list[str]:
+    last = tree.body[-1]
+    if _is_output(reader, last):
+        return [argument.id for argument in last.value.args if isinstance(argument, ast.Name)]  # type: ignore[attr-defined]
+    return []
+
+
+def _targets(tree: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(tree, ast.FunctionDef):
+        return [tree.name]
+    if isinstance(tree, ast.For):
+        return [name for statement in tree.body for name in _targets(statement)]
+    if isinstance(tree, ast.If):
+        return [name for statement in (*tree.body, *tree.orelse) for name in _targets(statement)]
+    targets = tree.targets if isinstance(tree, ast.Assign) else [tree.target] if isinstance(tree, (ast.AnnAssign, ast.AugAssign)) else []
+    names: list[str] = []
+    for target in targets:
+        for item in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(item, ast.Name):
+                names.append(item.id)
+    return names
+
+
+def _ends_in_return(trees: Sequence[ast.stmt]) -> bool:
+    return bool(trees) and (isinstance(trees[-1], ast.Return) or (isinstance(trees[-1], ast.If) and _returns(trees[-1])))
+
+
+def _returns(tree: ast.If) -> bool:
+    return _ends_in_return(tree.body) or _ends_in_return(tree.orelse)
+
+
+_ = (free_symbols, Node, _DECLARED_OUTSIDE)

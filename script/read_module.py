@@ -1,0 +1,390 @@
+"""Reading whole units: a module, or one function.
+
+`parse(text)` reads text with the fixed prelude and evaluates nothing. `read_unit` reads one definition of a larger text; the
+decorators use it with the user's live names. Functions of a module may refer to each other in any order: signatures come
+first, and a function without a declared result is read when its type is first needed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft.errors import Span, WeftError
+from weft.ir.graph import ExternFunc, Function
+from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
+from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.tensor import PrimFunc
+from weft.ir.types import FuncType, PrimType, VDevice
+from weft.script.diagnostics import Limits, did_you_mean, fail
+from weft.script.read_graph import GraphReader
+from weft.script.read_tensor import TensorReader
+from weft.script.reader import ModuleScope, Reader, definition_options, describe, is_plain
+from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
+from weft.script.syntax import ALL_FORMS
+
+__all__ = ["parse", "read_unit", "read_units"]
+
+Definition = ast.ClassDef | ast.FunctionDef
+_FUTURE_VERSIONS = "weft-script"
+
+
+def parse(
+    text: str, *, filename: str = "<text>", blobs: Mapping[str, Any] | None = None, limits: Limits | None = None
+) -> IRModule | Function | PrimFunc:
+    """The module or function that a text defines; nothing of the text is evaluated, imported or opened.
+
+    Errors: ScriptError W101 (syntax), W103 (limits), W104 (no unit, or several), W11x-W15x (see `diagnostics`), and the
+    errors of type deduction, each with the place in the text.
+
+    >>> parse('''
+    ... @R.function
+    ... def main(x: R.Tensor(("n", 4), "float32")):
+    ...     return x
+    ... ''').params[0].name
+    'x'
+    """
+    if not isinstance(text, str):
+        raise fail("W101", f"a script is a string, got {type(text).__name__}")
+    unit = Unit(make_source(filename, text), limits or Limits(), blobs=blobs)
+    with deep_stack():
+        tree = parse_python(unit.source, unit.limits)
+        _check_version(unit)
+        definitions = list(_top_level(unit, tree, strict=True))
+        if len(definitions) != 1:
+            raise _not_one(unit, definitions)
+        return read_unit(unit, definitions[0])
+
+
+def read_units(
+    text: str, *, filename: str = "<text>", limits: Limits | None = None
+) -> list[tuple[str, IRModule | Function | PrimFunc | WeftError]]:
+    """Every decorated unit of a Python file by name, each read alone, or the error that stopped it.
+
+    Statements that are not units are skipped; constants (`N = 4`) and symbols (`n = T.int64()`) are taken over.
+    """
+    unit = Unit(make_source(filename, text), limits or Limits())
+    found: list[tuple[str, IRModule | Function | PrimFunc | WeftError]] = []
+    with deep_stack():
+        tree = parse_python(unit.source, unit.limits)
+        for definition in _top_level(unit, tree, strict=False):
+            try:
+                found.append((definition.name, read_unit(unit, definition)))
+            except WeftError as error:
+                found.append((definition.name, error))
+    return found
+
+
+def _check_version(unit: Unit) -> None:
+    for line in unit.source.text.split("\n", 5)[:5]:
+        words = line.lstrip("# ").split()
+        if line.startswith("#") and len(words) == 2 and words[0] == _FUTURE_VERSIONS:
+            if words[1] != "1":
+                raise fail("W104", f"the text is weft-script {words[1][:20]}; this weft reads version 1")
+
+
+def _not_one(unit: Unit, definitions: list[Definition]) -> WeftError:
+    if not definitions:
+        return fail(
+            "W104", "the text defines nothing to read", Span(unit.source, 0, 0),
+            hint="it needs an @I.ir_module class, an @R.function or a @T.prim_func",
+        )  # fmt: skip
+    names = ", ".join(definition.name for definition in definitions)
+    return fail("W104", f"the text defines several units: {names}", unit.name_span(definitions[1]), hint="put them in one @I.ir_module class")
+
+
+def _top_level(unit: Unit, tree: ast.Module, *, strict: bool) -> Iterator[Definition]:
+    """The definitions of a text; imports become aliases, declarations of symbols are noted."""
+    reader = Reader(unit, ModuleScope())
+    for statement in tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            _import(unit, statement, strict)
+        elif isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
+            if strict or _is_unit(reader, statement):
+                yield statement
+        elif not _is_harmless(statement) and not _declaration(reader, statement, strict) and strict:
+            raise reader.fail("W104", "only imports, symbols, constants and decorated definitions can stand here", statement)
+
+
+def _is_unit(reader: Reader, tree: Definition) -> bool:
+    try:
+        definition_options(reader, tree)
+    except WeftError as error:
+        return error.code != "W104"
+    return True
+
+
+def _is_harmless(tree: ast.stmt) -> bool:
+    return isinstance(tree, ast.Pass) or (isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Constant))
+
+
+def _import(unit: Unit, tree: ast.Import | ast.ImportFrom, strict: bool) -> None:
+    """Take a prelude import as aliases; any other import is refused in a text that must be a script."""
+    for alias in tree.names:
+        if isinstance(tree, ast.ImportFrom):
+            path = f"{tree.module or ''}.{alias.name}"
+            known = (tree.module or "").split(".")[0] in ("weft", "tvm", "__future__", "typing", "typing_extensions")
+        else:
+            path = alias.name
+            known = path.split(".")[0] in ("weft", "tvm", "numpy")
+        space = NAMESPACE_MODULES.get(path)
+        name = alias.asname or alias.name
+        if space is not None and "." not in name:
+            unit.aliases[name] = space
+        elif not known and strict:
+            raise fail("W104", f"`import {path}` has no meaning in a text: nothing is imported", unit.span(tree))
+
+
+def _declaration(reader: Reader, tree: ast.stmt, strict: bool) -> bool:
+    """`n = T.int64()`, `n = TypeVar("n")` and `N = 4` outside functions."""
+    if not (isinstance(tree, ast.Assign) and len(tree.targets) == 1 and isinstance(tree.targets[0], ast.Name)):
+        return False
+    name = tree.targets[0].id
+    value = tree.value
+    if isinstance(value, ast.Call):
+        called = reader.dotted(value.func) or (value.func.id if isinstance(value.func, ast.Name) else "")
+        dtype = reader.dtype_name(called) if not value.args and not value.keywords else None
+        if called in ("TypeVar", "T.TypeVar", "I.TypeVar", "R.TypeVar") or dtype is not None:
+            reader.unit.symbols[name] = dtype or "int64"
+            return True
+    try:
+        made = reader.value(value)
+    except WeftError:
+        if strict:
+            raise
+        return False
+    if is_plain(made):
+        reader.unit.constants[name] = made
+        return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One unit
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
+    """The module or function that a definition stands for."""
+    reader = Reader(unit, ModuleScope())
+    kind, options = definition_options(reader, tree)
+    if isinstance(tree, ast.ClassDef):
+        if kind != "I.ir_module":
+            raise fail("W104", f"@{kind} on a class", unit.name_span(tree), hint="a class takes @I.ir_module")
+        return _Module(unit, tree).read()
+    if kind == "I.ir_module":
+        raise fail("W104", "@I.ir_module on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
+    module = ModuleScope()
+    if kind == "T.prim_func":
+        return TensorReader(unit, module).function(tree, private=options["private"], name=options["name"])
+    graph = GraphReader(unit, module, _Lone(tree.name))
+    graph.signature(tree)
+    if isinstance(graph.context.functions, _Lone) and graph.ret_type is not None:
+        graph.pure = options["pure"]
+        graph.context.functions[tree.name] = graph.func_type()
+    return graph.function(tree, pure=options["pure"], private=options["private"], name=options["name"])
+
+
+class _Lone(dict[str, Any]):
+    """The functions that a function outside any module sees: itself, and anything as an opaque function."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name)
+        if found is None:
+            return FuncType(None, ALL_FORMS["R.Any"].build(), False)  # type: ignore[misc]
+        return found
+
+
+class _Functions(dict[str, Any]):
+    """The functions of a module while it is read: asking for one reads its signature, or all of it if need be."""
+
+    def __init__(self, module: _Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name)
+        return found if found is not None else self.module.signature_of(name, default)
+
+
+class _Module(ModuleScope):
+    """Reads the body of a module class."""
+
+    def __init__(self, unit: Unit, tree: ast.ClassDef) -> None:
+        self.unit = unit
+        self.tree = tree
+        self.name = tree.name
+        self.reader = Reader(unit, self)
+        self.definitions: dict[str, tuple[ast.FunctionDef, str, dict[str, Any]]] = {}
+        self.order: list[str] = []
+        self.functions = _Functions(self)
+        self.readers: dict[str, GraphReader] = {}
+        self.reading: set[str] = set()
+        self.attrs: FrozenMap = EMPTY
+        self.infos: FrozenMap = EMPTY
+        self.adopted: dict[int, str] = {}
+
+    @property
+    def function_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every function of the module."""
+        return tuple(self.order)
+
+    def read(self) -> IRModule:
+        """The module."""
+        for statement in self.tree.body:
+            self._statement(statement)
+        for name, (_, kind, _) in self.definitions.items():
+            if kind == "T.prim_func":
+                self._prim_func(name)
+        for name, (_, kind, _) in self.definitions.items():
+            if kind == "R.function":
+                self._graph_function(name)
+        functions = {name: dict.__getitem__(self.functions, name) for name in self.order}
+        return IRModule(FrozenMap(functions), self.attrs, self.infos, self.tree.name, self.unit.name_span(self.tree))
+
+    def _statement(self, tree: ast.stmt) -> None:
+        if isinstance(tree, ast.FunctionDef):
+            self._define(tree)
+        elif isinstance(tree, ast.Assign) and len(tree.targets) == 1 and isinstance(tree.targets[0], ast.Name):
+            self._assign(tree.targets[0], tree.value, tree)
+        elif isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call):
+            self._directive(tree.value)
+        elif not _is_harmless(tree):
+            raise self.reader.fail("W104", "a module holds functions, extern functions and I.module_attrs", tree)
+
+    def _define(self, tree: ast.FunctionDef) -> None:
+        kind, options = definition_options(self.reader, tree)
+        name = options["name"] or tree.name
+        if name in self.order:
+            raise fail("W118", f"the module has two functions named '{name}'", self.unit.name_span(tree))
+        if kind == "I.ir_module":
+            raise fail("W104", "@I.ir_module on a function", self.unit.name_span(tree))
+        self.definitions[name] = (tree, kind, options)
+        self.order.append(name)
+
+    def _assign(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> None:
+        if _declaration(self.reader, statement, strict=False):
+            return
+        if isinstance(tree, ast.Call) and self.reader.dotted(tree.func) == "R.ExternFunc":
+            graph = GraphReader(self.unit, self, self.functions)
+            value: Any = graph.value(tree)
+        else:
+            value = self.reader.value(tree)
+        if not isinstance(value, (Function, PrimFunc, ExternFunc)):
+            raise self.reader.fail("W114", f"a module holds functions; '{target.id}' is {describe(value)}", statement)
+        if target.id in self.order:
+            raise self.reader.fail("W118", f"the module has two functions named '{target.id}'", target)
+        self.order.append(target.id)
+        self.functions[target.id] = value
+
+    def _directive(self, tree: ast.Call) -> None:
+        name = self.reader.dotted(tree.func)
+        if name == "I.module_attrs":
+            attrs = _ModuleReader(self.unit, self).bind(ALL_FORMS[name], tree)["attrs"]
+            if not isinstance(attrs, FrozenMap):
+                raise self.reader.fail("W114", "I.module_attrs takes a dictionary", tree)
+            self.attrs = FrozenMap({**self.attrs, **attrs})
+        elif name == "I.module_global_infos":
+            infos = _ModuleReader(self.unit, self).bind(ALL_FORMS[name], tree)["infos"]
+            if not isinstance(infos, FrozenMap):
+                raise self.reader.fail("W114", "I.module_global_infos takes a dictionary", tree)
+            self.infos = FrozenMap({**self.infos, **infos})
+        else:
+            hint = did_you_mean(name or "", ("I.module_attrs", "I.module_global_infos"))
+            raise self.reader.fail("W104", "only I.module_attrs and I.module_global_infos can be called in a module", tree, hint)
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def _prim_func(self, name: str) -> None:
+        tree, _, options = self.definitions[name]
+        made = TensorReader(self.unit, self).function(tree, private=options["private"], name=name)
+        self.functions[name] = made
+
+    def _graph_reader(self, name: str) -> GraphReader:
+        """The reader of a graph function, its signature read."""
+        found = self.readers.get(name)
+        if found is None:
+            tree, _, options = self.definitions[name]
+            found = GraphReader(self.unit, self, self.functions)
+            found.signature(tree)
+            found.pure = options["pure"]
+            self.readers[name] = found
+        return found
+
+    def _graph_function(self, name: str) -> BaseFunc:
+        found = dict.get(self.functions, name)
+        if found is None:
+            tree, _, options = self.definitions[name]
+            self.reading.add(name)
+            reader = self._graph_reader(name)
+            found = reader.function(tree, pure=options["pure"], private=options["private"], name=name)
+            self.reading.discard(name)
+            self.functions[name] = found
+        return found
+
+    def signature_of(self, name: str, default: Any) -> Any:
+        """The signature of a function that is not read yet; W122 where it depends on itself."""
+        if name not in self.definitions:
+            return default
+        tree, kind, _ = self.definitions[name]
+        if kind == "T.prim_func":
+            self._prim_func(name)
+            return dict.__getitem__(self.functions, name)
+        reader = self._graph_reader(name)
+        if reader.ret_type is not None:
+            return reader.func_type()
+        if name in self.reading:
+            raise fail(
+                "W122", f"'{name}' calls itself, so its result type must be written", self.unit.name_span(tree),
+                hint=f"def {tree.name}(...) -> R.Tensor(...):",
+            )  # fmt: skip
+        return self._graph_function(name)
+
+    def return_dtype(self, name: str) -> str:
+        """The dtype that a tensor-level function returns, from its signature alone."""
+        if name not in self.definitions or self.definitions[name][1] != "T.prim_func":
+            found = dict.get(self.functions, name)
+            ty = found.ret_type if isinstance(found, PrimFunc) else None
+        else:
+            returns = self.definitions[name][0].returns
+            ty = TensorReader(self.unit, self).read_type(returns) if returns is not None else None
+        return ty.dtype if isinstance(ty, PrimType) else "void"
+
+    def adopt(self, function: Any, span: Span) -> str:
+        """A captured function joins the module under its name, or a fresh one."""
+        known = self.adopted.get(id(function))
+        if known is not None:
+            return known
+        for name in self.order:
+            if dict.get(self.functions, name) is function:
+                return name
+        base = function.name or "captured"
+        name = base
+        count = 1
+        while name in self.order:
+            name = f"{base}_{count}"
+            count += 1
+        self.order.append(name)
+        self.functions[name] = function
+        self.adopted[id(function)] = name
+        return name
+
+
+class _ModuleReader(Reader):
+    """Reads attributes and global infos, where types, devices and literals may stand."""
+
+    def call_named(self, name: str, tree: ast.Call) -> Any:
+        """Global infos, beside what every reader knows."""
+        if name == "I.dummy_global_info":
+            return DummyGlobalInfo(span=self.span(tree))
+        if name.startswith(("R.", "T.")) and name not in ALL_FORMS or name in ("R.const", "R.prim_value", "R.shape", "R.str"):
+            return GraphReader(self.unit, self.module, {}).value(tree)
+        return super().call_named(name, tree)
+
+
+_ = VDevice
