@@ -17,6 +17,7 @@ from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeE
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.declare import Arguments, Example
+from weft.ir.prim import unary
 from weft.ir.relations import dims_of, type_text
 from weft.ir.tensor import (
     AssertStmt,
@@ -336,6 +337,7 @@ class Kernel:
         self._inputs: dict[str, list[Operand]] = {}
         self._parameters: list[te.Tensor | PrimVar] = []
         self._index_checks: list[tuple[te.Tensor, te.Tensor, int, bool]] = []
+        self._bounds_messages: set[str] = set()
         self.known = all(_is_known(ty) for ty in (self.result, *(context.type_of(arg) for arg in args.call.args)))
 
     def input(self, name: str, shape: Dims | None = None) -> Operand:
@@ -379,12 +381,18 @@ class Kernel:
         if prove_equal(a, b, self.context.facts) is not True:
             self.require(te.equal(te.size(a), te.size(b)), message)
 
-    def check_indices(self, indices: te.Tensor, source: te.Tensor, axis: int, *, any_value: bool = False) -> None:
+    def check_indices(self, indices: Operand, source: te.Tensor, axis: int, *, any_value: bool = False) -> None:
         """Have the kernel stop with a BoundsError where an index of an axis of `source` is out of range.
 
         Negative indices count from the end. With `any_value` the index is made to fit, and only an empty axis is an error.
         """
-        self._index_checks.append((indices, source, axis, any_value))
+        if isinstance(indices, te.Tensor):
+            self._index_checks.append((indices, source, axis, any_value))
+            return
+        size = te.size(source.shape[axis])
+        message = f"{self.args.name}: index out of range"
+        self.checks.append((_inside(te.cast(te.INDEX, indices.value), size, any_value), message))
+        self._bounds_messages.add(message)
 
     @property
     def dims(self) -> Dims:
@@ -400,14 +408,20 @@ class Kernel:
     def finish(self, *outputs: te.Tensor) -> PrimFunc:
         """The kernel."""
         function = te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
-        if not self._index_checks:
+        if not self._index_checks and not self._bounds_messages:
             return function
         buffers = dict(zip(map(id, self._parameters), function.params, strict=False))
         checks = [
             _index_check(self.args.name, buffers[id(indices)], buffers[id(source)].shape[axis], any_value)
             for indices, source, axis, any_value in self._index_checks
         ]
-        return replace(function, body=SeqStmt((*checks, *_statements(function.body))))
+        statements = [self._bounds_assert(statement) for statement in _statements(function.body)]
+        return replace(function, body=SeqStmt((*checks, *statements)))
+
+    def _bounds_assert(self, statement: Stmt) -> Stmt:
+        if isinstance(statement, AssertStmt) and statement.message in self._bounds_messages:
+            return replace(statement, kind="BoundsError")
+        return statement
 
     def compute(self, formula: Callable[..., Any], name: str = "out") -> PrimFunc:
         """The kernel of one output with the result's shape, given by a formula over its indices; cast to the result's dtype."""
@@ -419,16 +433,17 @@ def _statements(body: Stmt) -> tuple[Stmt, ...]:
     return body.stmts if isinstance(body, SeqStmt) else (body,)
 
 
+def _inside(value: PrimExpr, size: PrimExpr, any_value: bool) -> PrimExpr:
+    """Whether an index is in range; when any value is made to fit: whether there is anything to index."""
+    return size > 0 if any_value else te.all(value >= unary("neg", size), value < size)
+
+
 def _index_check(operator: str, indices: Buffer, size: Extent, any_value: bool) -> Stmt:
     """Loops over the indices that assert each in range."""
     variables = [PrimVar(f"v{axis}", te.INDEX) for axis in range(indices.ndim)]
     loops = [PrimVar(f"i{axis}", te.INDEX) for axis in range(indices.ndim)]
-    extent = prim.as_expr(size, te.INDEX)
-    if any_value:
-        inside = extent > 0
-    else:
-        value = prim.cast(te.INDEX, BufferLoad(indices, tuple(variables)))
-        inside = te.all(value >= 0 - extent, value < extent)
+    value = prim.cast(te.INDEX, BufferLoad(indices, tuple(variables)))
+    inside = _inside(value, prim.as_expr(size, te.INDEX), any_value)
     statement: Stmt = Block(
         "check_indices",
         AssertStmt(inside, f"{operator}: index out of range", "BoundsError"),

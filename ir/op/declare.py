@@ -62,8 +62,8 @@ REQUIRED = _Required()
 class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
-    `of` is one of int, bool, float, str, dim, ints, dims, any; ints and dims take a single value as well; a `?` after it
-    allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
+    `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions), any; ints and dims
+    take a single value as well; a `?` after it allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
     numbers beside it do not take its dtype, and it does not take theirs.
     """
 
@@ -90,11 +90,13 @@ class Example:
 
     `ranges` gives, by parameter name, the interval that random values come from (integers: ends included; an end may be a
     dimension); without one: [-2, 2] for floats, [-4, 4] for signed and [0, 4] for unsigned integers.
+    `least` is the least value of its symbols (1 where an empty input is an error).
     """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    least: int = 0
 
 
 class Arguments:
@@ -134,7 +136,7 @@ Rule = Callable[[Arguments, TypeContext], Type]
 Lower = Callable[[Arguments, TypeContext, str], PrimFunc | None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OpDef:
     """An operator, declared once.
 
@@ -172,6 +174,9 @@ class OpDef:
             missing.append("distinct parameter names")
         if missing:
             raise TypeError(f"operator {self.name}: the declaration lacks {', '.join(missing)}")
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
 
     # -- using a declaration ------------------------------------------------------------------------------------------
 
@@ -375,6 +380,14 @@ def _sequence(item: Callable[[Any], Any], what: str) -> Callable[[Any], tuple[An
     return convert
 
 
+def _sections(value: Any) -> int | tuple[Dim, ...]:
+    return _sequence(_dim, "a number of parts or a list of positions")(value) if _is_listed(value) else _int(value)
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, (list, tuple, Tuple, ShapeExpr))
+
+
 def _any(value: Any) -> Any:
     value = _plain(value)
     if isinstance(value, Tuple):
@@ -398,6 +411,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "dim": _dim,
     "ints": _sequence(_int, "an integer or a list of integers"),
     "dims": _sequence(_dim, "a dimension or a list of dimensions"),
+    "sections": _sections,
     "any": _any,
 }
 

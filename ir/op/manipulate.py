@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from weft.ir import te
-from weft.ir.dim import Dim, floordiv, floormod, product, prove_equal
+from weft.ir.dim import (
+    Dim,
+    ceildiv,
+    floordiv,
+    floormod,
+    maximum,
+    minimum,
+    product,
+    prove_equal,
+    prove_le,
+    prove_nonnegative,
+    same,
+    symbol,
+)
 from weft.ir.infer import TypeContext
-from weft.ir.op.common import Dims, Kernel, example, f32, shape_error, shape_of_arg, tensor
+from weft.ir.op.common import (
+    Dims,
+    Immediate,
+    Kernel,
+    axes_of,
+    axis_of,
+    broadcast_load,
+    broadcast_shape,
+    example,
+    f32,
+    same_dtype,
+    shape_error,
+    shape_of_arg,
+    tensor,
+    tensors,
+)
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.relations import dims_of
+from weft.ir.relations import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import TensorType
+from weft.ir.types import TensorType, TupleType
+
+__all__ = ["inside", "regroup"]
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reshaping
@@ -111,3 +142,554 @@ def reshape(args: Arguments, context: TypeContext) -> TensorType:
     if dims is None:
         return TensorType(None, x.dtype, ndim, x.vdevice)
     return TensorType(_reshaped(args, x, dims, context), x.dtype, len(dims), x.vdevice)
+
+
+def _moved(x: TensorType, dims: Dims | None, ndim: int = -1) -> TensorType:
+    """The type of a rearranged x."""
+    return TensorType(dims, x.dtype, ndim if dims is None else len(dims), x.vdevice)
+
+
+def _lower_regrouped(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    return kernel.compute(lambda *i: x(*regroup(x.shape, kernel.dims, i, context)))
+
+
+@register_op(
+    "flatten",
+    [Param("x")],
+    lowering=_lower_regrouped,
+    numpy=np.ravel,
+    pure=True,
+    examples=(example(f32(2, 3, 4)), example(f32("n", 4)), example(f32(3)), example(f32())),
+)
+def flatten(args: Arguments, context: TypeContext) -> TensorType:
+    """All elements in row-major order, in one dimension: (n, 4) becomes (4 * n,)."""
+    x = tensor(args, "x", context)
+    dims = dims_of(x)
+    return _moved(x, None if dims is None else (product(dims),), 1)
+
+
+def _lower_permute(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    axes = _permutation(args, x.ndim)
+    return kernel.compute(lambda *i: x(*(i[axes.index(axis)] for axis in range(x.ndim))))
+
+
+def _permutation(args: Arguments, ndim: int) -> tuple[int, ...]:
+    if args.axes is None:
+        return tuple(reversed(range(ndim)))
+    axes = axes_of(args, args.axes, ndim)
+    if len(axes) != ndim:
+        raise shape_error(args, f"{len(axes)} axes for {ndim} dimensions", "W204")
+    return axes
+
+
+@register_op(
+    "permute_dims",
+    [Param("x"), Param("axes", "attr", None, "ints?")],
+    lowering=_lower_permute,
+    numpy=lambda x, axes: np.transpose(x, axes),
+    pure=True,
+    examples=(example(f32(2, 3)), example(f32("n", 3, "m"), [2, 0, 1]), example(f32("n", 4), axes=[-1, 0])),
+)
+def permute_dims(args: Arguments, context: TypeContext) -> TensorType:
+    """The dimensions in another order; reversed when no axes are given.
+
+    Errors: ShapeError W203 an axis out of range, W204 axes that are no permutation.
+    """
+    x = tensor(args, "x", context)
+    if x.ndim < 0:
+        return _moved(x, None, -1 if args.axes is None else len(args.axes))
+    axes = _permutation(args, x.ndim)
+    dims = dims_of(x)
+    return _moved(x, None if dims is None else tuple(dims[axis] for axis in axes), x.ndim)
+
+
+def _lower_expand(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    new = axes_of(args, args.axis, len(kernel.dims))
+    return kernel.compute(lambda *i: x(*(index for axis, index in enumerate(i) if axis not in new)))
+
+
+@register_op(
+    "expand_dims",
+    [Param("x"), Param("axis", "attr", of="ints")],
+    lowering=_lower_expand,
+    numpy=lambda x, axis: np.expand_dims(x, axis),
+    pure=True,
+    examples=(example(f32(2, 3), 1), example(f32("n", 4), [0, -1]), example(f32(), 0)),
+)
+def expand_dims(args: Arguments, context: TypeContext) -> TensorType:
+    """New dimensions of size 1 at the given positions of the result.
+
+    Errors: ShapeError W203, W204 for the axes.
+    """
+    x = tensor(args, "x", context)
+    if x.ndim < 0:
+        return _moved(x, None)
+    count = x.ndim + len(args.axis)
+    new = axes_of(args, args.axis, count)
+    dims = dims_of(x)
+    if dims is None:
+        return _moved(x, None, count)
+    rest = iter(dims)
+    return _moved(x, tuple(1 if axis in new else next(rest) for axis in range(count)))
+
+
+def _squeezed(args: Arguments, x: TensorType, context: TypeContext) -> tuple[int, ...]:
+    """The axes that a squeeze removes."""
+    if args.axis is not None:
+        return axes_of(args, args.axis, x.ndim)
+    dims = dims_of(x) or ()
+    return tuple(axis for axis, dim in enumerate(dims) if prove_equal(dim, 1, context.facts) is True)
+
+
+def _lower_squeeze(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    ty = tensor(args, "x", context)
+    gone = _squeezed(args, ty, context)
+    x = kernel.input("x", tuple(1 if axis in gone else dim for axis, dim in enumerate(dims_of(ty) or ())))
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        kept = iter(i)
+        return x(*(0 if axis in gone else next(kept) for axis in range(x.ndim)))
+
+    return kernel.compute(element)
+
+
+@register_op(
+    "squeeze",
+    [Param("x"), Param("axis", "attr", None, "ints?")],
+    lowering=_lower_squeeze,
+    numpy=lambda x, axis: np.squeeze(x, axis),
+    pure=True,
+    examples=(
+        example(f32(2, 1, 3, 1)),
+        example(f32("n", 1, 4), 1),
+        example(f32(1, "n"), [0]),
+        example(f32("n", 4), [0]),
+    ),
+)
+def squeeze(args: Arguments, context: TypeContext) -> TensorType:
+    """Dimensions of size 1 removed: those named, which must be 1 (a run-time check where that is not known), else all that
+    are known to be 1. A symbolic size that is 1 by chance stays.
+
+    Errors: ShapeError W201 a named size that is not 1, W203, W204 for the axes.
+    """
+    x = tensor(args, "x", context)
+    dims = dims_of(x)
+    if dims is None:
+        return _moved(x, None, -1 if args.axis is None or x.ndim < 0 else x.ndim - len(_squeezed(args, x, context)))
+    gone = _squeezed(args, x, context)
+    for axis in gone:
+        context.require_equal(dims[axis], 1, f"{args.name}: size of axis {axis}", args.span)
+    return _moved(x, tuple(dim for axis, dim in enumerate(dims) if axis not in gone))
+
+
+def _lower_broadcast_to(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x", broadcast_shape(tensor(args, "x", context), kernel.dims))
+    return kernel.compute(lambda *i: broadcast_load(x, i))
+
+
+@register_op(
+    "broadcast_to",
+    [Param("x"), Param("shape", "shape")],
+    lowering=_lower_broadcast_to,
+    numpy=np.broadcast_to,
+    pure=True,
+    examples=(
+        example(f32(3), (2, 3)),
+        example(f32(1, 4), (symbol("n"), 4)),
+        example(f32("n", 4), (2, symbol("m"), 4)),
+        example(f32(), (symbol("n"), 2)),
+    ),
+)
+def broadcast_to(args: Arguments, context: TypeContext) -> TensorType:
+    """The elements repeated along axes of size 1 and along new leading axes.
+
+    Sizes other than 1 must be those of the result: proved, refuted (ShapeError W201), or checked at run time.
+    """
+    x = tensor(args, "x", context)
+    wanted, ndim = shape_of_arg(args, "shape", context)
+    dims = dims_of(x)
+    if x.ndim > ndim >= 0:
+        raise shape_error(args, f"cannot broadcast {type_text(x)} to {ndim} dimensions")
+    if wanted is None or dims is None:
+        return _moved(x, wanted, ndim)
+    for size, target in zip(dims, wanted[len(wanted) - len(dims) :], strict=True):
+        if size != 1:
+            context.require_equal(size, target, f"{args.name}: sizes", args.span)
+    return _moved(x, wanted)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Joining and splitting
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _lower_concat(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    types = tensors(args, "tensors", context)
+    if args.axis is None:
+        operands = kernel.inputs("tensors")
+        sizes = [product(operand.shape) for operand in operands]
+        return kernel.compute(
+            lambda i: _choose(i, sizes, [lambda p, x=x: x(*_split_index(p, x.shape)) for x in operands])
+        )
+    axis = axis_of(args, args.axis, len(kernel.dims))
+    sizes = [(dims_of(ty) or ())[axis] for ty in types]
+    shapes = [(*kernel.dims[:axis], size, *kernel.dims[axis + 1 :]) for size in sizes]
+    operands = kernel.inputs("tensors", shapes)
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        loads = [lambda p, x=x: x(*i[:axis], p, *i[axis + 1 :]) for x in operands]
+        return _choose(i[axis], sizes, loads)
+
+    return kernel.compute(element)
+
+
+def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[PrimExpr], PrimExpr]]) -> PrimExpr:
+    """The element at a position of parts that stand one after the other."""
+    starts = [product([1]) * 0]
+    for size in sizes:
+        starts.append(starts[-1] + size)
+    result = loads[-1](position - te.size(starts[-2]) if len(sizes) > 1 else position)
+    for index in reversed(range(len(sizes) - 1)):
+        inner = loads[index](position - te.size(starts[index]) if index else position)
+        result = te.if_then_else(position < te.size(starts[index + 1]), inner, result)
+    return result
+
+
+@register_op(
+    "concat",
+    [Param("tensors", "exprs"), Param("axis", "attr", 0, "int?")],
+    lowering=_lower_concat,
+    numpy=lambda tensors, axis: np.concatenate(tensors, axis),
+    pure=True,
+    examples=(
+        example((f32(2, 3), f32(4, 3))),
+        example((f32("n", 4), f32("m", 4), f32(2, 4))),
+        example((f32("n", 4), f32("n", 2)), axis=-1),
+        example((f32("n", 4), f32("m", 4)), axis=1),
+        example((f32(2, "n"), f32(3)), axis=None),
+    ),
+)
+def concat(args: Arguments, context: TypeContext) -> TensorType:
+    """Tensors one after the other along an axis; flattened first when the axis is None.
+
+    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that differ, W203
+    the axis, W205 no tensors; DTypeError W320.
+    """
+    types = tensors(args, "tensors", context)
+    if not types:
+        raise shape_error(args, "nothing to concatenate", "W205")
+    dtype = same_dtype(args, *types)
+    if args.axis is None:
+        sizes = [None if dims_of(ty) is None else product(dims_of(ty) or ()) for ty in types]
+        total = None if None in sizes else (sum((size for size in sizes if size is not None), 0),)
+        return TensorType(total, dtype, 1)
+    ndim = _common_rank(args, types)
+    if ndim < 0:
+        return TensorType(None, dtype)
+    axis = axis_of(args, args.axis, ndim)
+    if any(dims_of(ty) is None for ty in types):
+        return TensorType(None, dtype, ndim)
+    shapes = [dims_of(ty) or () for ty in types]
+    rest = [
+        _agreed(args, [shape[d] for shape in shapes], f"size of axis {d}", context) if d != axis else 0
+        for d in range(ndim)
+    ]
+    total = sum((shape[axis] for shape in shapes), 0)
+    return TensorType((*rest[:axis], total, *rest[axis + 1 :]), dtype)
+
+
+def _common_rank(args: Arguments, types: Sequence[TensorType]) -> int:
+    ranks = {ty.ndim for ty in types if ty.ndim >= 0}
+    if len(ranks) > 1:
+        raise shape_error(args, f"the tensors have {' and '.join(map(str, sorted(ranks)))} dimensions")
+    return ranks.pop() if ranks else -1
+
+
+def _agreed(args: Arguments, dims: Sequence[Dim], what: str, context: TypeContext) -> Dim:
+    """The one size that all must be: a number where one is."""
+    chosen = next((dim for dim in dims if isinstance(dim, int)), dims[0])
+    for dim in dims:
+        context.require_equal(chosen, dim, f"{args.name}: {what}", args.span)
+    return chosen
+
+
+def _lower_stack(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    axis = axis_of(args, args.axis, len(kernel.dims))
+    rest = (*kernel.dims[:axis], *kernel.dims[axis + 1 :])
+    operands = kernel.inputs("tensors", [rest] * len(tensors(args, "tensors", context)))
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        loads = [lambda p, x=x: x(*i[:axis], *i[axis + 1 :]) for x in operands]
+        return _choose(i[axis], [1] * len(operands), loads)
+
+    return kernel.compute(element)
+
+
+@register_op(
+    "stack",
+    [Param("tensors", "exprs"), Param("axis", "attr", 0, "int")],
+    lowering=_lower_stack,
+    numpy=lambda tensors, axis: np.stack(tensors, axis),
+    pure=True,
+    examples=(example((f32(2, 3), f32(2, 3))), example((f32("n", 4), f32("m", 4), f32("n", 4)), axis=-1)),
+)
+def stack(args: Arguments, context: TypeContext) -> TensorType:
+    """Tensors of one shape along a new axis.
+
+    Errors: ShapeError W201 sizes that differ, W202 ranks, W203 the axis, W205 no tensors; DTypeError W320.
+    """
+    types = tensors(args, "tensors", context)
+    if not types:
+        raise shape_error(args, "nothing to stack", "W205")
+    dtype = same_dtype(args, *types)
+    ndim = _common_rank(args, types)
+    if ndim < 0 or any(dims_of(ty) is None for ty in types):
+        return TensorType(None, dtype, ndim + 1 if ndim >= 0 else -1)
+    axis = axis_of(args, args.axis, ndim + 1)
+    shapes = [dims_of(ty) or () for ty in types]
+    rest = [_agreed(args, [shape[d] for shape in shapes], f"size of axis {d}", context) for d in range(ndim)]
+    return TensorType((*rest[:axis], len(types), *rest[axis:]), dtype)
+
+
+def _sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
+    """(start, size) of every part of a split axis."""
+    wanted = args.indices_or_sections
+    if not isinstance(wanted, tuple):
+        part = ceildiv(size, wanted)
+        starts = [minimum(part * index, size) for index in range(wanted + 1)]
+    else:
+        starts = [0, *(inside(index, size) for index in wanted), size]
+    return [(start, _distance(start, stop)) for start, stop in itertools.pairwise(starts)]
+
+
+def _distance(start: Dim, stop: Dim) -> Dim:
+    """stop - start, or 0 where that is negative."""
+    return stop - start if prove_le(start, stop) is True else maximum(stop - start, 0)
+
+
+def inside(index: Dim, size: Dim) -> Dim:
+    """A slice boundary as Python reads it: negative ones count from the end, all are clamped to [0, size]."""
+    if isinstance(index, int):
+        if index >= UNLIMITED:
+            return size
+        from_start = index if index >= 0 else size + index
+    elif prove_nonnegative(index) is True:
+        from_start = index
+    else:
+        # 1 where the index is negative, else 0.
+        negative = 1 - minimum(maximum(index + 1, 0), 1)
+        from_start = index + size * negative
+    if isinstance(from_start, int) and isinstance(size, int):
+        return max(0, min(from_start, size))
+    low = from_start if prove_nonnegative(from_start) is True else maximum(from_start, 0)
+    return low if prove_le(low, size) is True else minimum(low, size)
+
+
+UNLIMITED = 1 << 62
+"""Boundaries from here on mean "to the end": exporters write the greatest int64."""
+
+
+def _lower_split(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    assert not isinstance(x, Immediate)
+    axis = axis_of(args, args.axis, x.ndim)
+
+    def part(start: Dim, size: Dim) -> te.Tensor:
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return te.compute(shape, lambda *i: x(*i[:axis], i[axis] + te.size(start), *i[axis + 1 :]), "out")
+
+    return kernel.finish(*(part(start, size) for start, size in _sections(args, x.shape[axis])))
+
+
+def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis: int) -> tuple[np.ndarray, ...]:
+    if isinstance(indices_or_sections, int):
+        part = -(-x.shape[axis] // indices_or_sections)
+        indices_or_sections = tuple(part * index for index in range(1, indices_or_sections))
+    return tuple(np.split(x, indices_or_sections, axis))
+
+
+@register_op(
+    "split",
+    [Param("x"), Param("indices_or_sections", "attr", of="sections"), Param("axis", "attr", 0, "int")],
+    lowering=_lower_split,
+    numpy=_numpy_split,
+    pure=True,
+    examples=(
+        example(f32(6, 2), 3),
+        example(f32("n", 2), 2),
+        example(f32(2, "n"), 3, axis=1),
+        example(f32("n", 4), [1, 3], axis=-1),
+        example(f32("n"), [2, symbol("n") - 1], least=3),
+        example(f32("n"), [2, 5]),
+    ),
+)
+def split(args: Arguments, context: TypeContext) -> TupleType:
+    """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty), or cut
+    at the given positions, which are read as in Python slices.
+
+    Errors: ShapeError W203 the axis, W205 fewer than one section.
+    """
+    x = tensor(args, "x", context)
+    wanted = args.indices_or_sections
+    if isinstance(wanted, int) and wanted < 1:
+        raise shape_error(args, f"cannot split into {wanted} parts", "W205")
+    count = wanted if isinstance(wanted, int) else len(wanted) + 1
+    axis = axis_of(args, args.axis, x.ndim) if x.ndim >= 0 else 0
+    dims = dims_of(x)
+    if dims is None:
+        return TupleType((_moved(x, None, x.ndim),) * count)
+    parts = _sections(args, dims[axis])
+    return TupleType(tuple(_moved(x, (*dims[:axis], size, *dims[axis + 1 :])) for _, size in parts))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Repeating and reversing
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _tile_factors(args: Arguments, ndim: int) -> tuple[Dim, ...]:
+    return (1,) * (ndim - len(args.repeats)) + args.repeats
+
+
+def _require_counts(args: Arguments, counts: Sequence[Dim]) -> None:
+    for count in counts:
+        if isinstance(count, int) and count < 0:
+            raise shape_error(args, f"cannot repeat {count} times", "W205")
+
+
+def _lower_tile(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("data")
+    return kernel.compute(
+        lambda *i: (
+            x(
+                *(
+                    0 if size == 1 else index if same(size, out) else index % te.size(size)
+                    for size, out, index in zip(x.shape, kernel.dims[-x.ndim :], i[len(i) - x.ndim :], strict=True)
+                )
+            )
+            if x.ndim
+            else x()
+        )
+    )
+
+
+@register_op(
+    "tile",
+    [Param("data"), Param("repeats", "attr", of="dims")],
+    lowering=_lower_tile,
+    numpy=lambda data, repeats: np.tile(data, repeats),
+    pure=True,
+    examples=(
+        example(f32(2, 3), [2, 2]),
+        example(f32("n", 4), 3),
+        example(f32("n"), [2, symbol("m")]),
+        example(f32(2, 1, 3), [2, 1]),
+    ),
+)
+def tile(args: Arguments, context: TypeContext) -> TensorType:
+    """The tensor repeated as a whole along each axis (the last ones, when fewer counts are given), as in NumPy."""
+    x = tensor(args, "data", context)
+    _require_counts(args, args.repeats)
+    ndim = max(x.ndim, len(args.repeats)) if x.ndim >= 0 else -1
+    dims = dims_of(x)
+    if dims is None:
+        return _moved(x, None, ndim)
+    padded = (1,) * (ndim - len(dims)) + dims
+    return _moved(x, tuple(dim * factor for dim, factor in zip(padded, _tile_factors(args, ndim), strict=True)))
+
+
+def _lower_repeat(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("data")
+    count = te.size(args.repeats if args.repeats != 0 else 1)
+    if args.axis is None:
+        return kernel.compute(lambda i: x(*_split_index(i // count, x.shape)))
+    axis = axis_of(args, args.axis, x.ndim)
+    return kernel.compute(lambda *i: x(*i[:axis], i[axis] // count, *i[axis + 1 :]))
+
+
+@register_op(
+    "repeat",
+    [Param("data"), Param("repeats", "attr", of="dim"), Param("axis", "attr", None, "int?")],
+    lowering=_lower_repeat,
+    numpy=lambda data, repeats, axis: np.repeat(data, repeats, axis),
+    pure=True,
+    examples=(
+        example(f32(2, 3), 2),
+        example(f32("n", 4), 3, axis=0),
+        example(f32("n", 4), symbol("m"), axis=-1),
+        example(f32(2), 0),
+    ),
+)
+def repeat(args: Arguments, context: TypeContext) -> TensorType:
+    """Every element repeated along an axis (of the flattened tensor when the axis is None), as in NumPy."""
+    x = tensor(args, "data", context)
+    _require_counts(args, (args.repeats,))
+    dims = dims_of(x)
+    if args.axis is None:
+        return _moved(x, None if dims is None else (product(dims) * args.repeats,), 1)
+    if x.ndim < 0:
+        return _moved(x, None)
+    axis = axis_of(args, args.axis, x.ndim)
+    if dims is None:
+        return _moved(x, None, x.ndim)
+    return _moved(x, (*dims[:axis], dims[axis] * args.repeats, *dims[axis + 1 :]))
+
+
+def _lower_flip(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("data")
+    axes = axes_of(args, args.axis, x.ndim)
+    return kernel.compute(
+        lambda *i: x(*(te.size(x.shape[d]) - 1 - index if d in axes else index for d, index in enumerate(i)))
+    )
+
+
+@register_op(
+    "flip",
+    [Param("data"), Param("axis", "attr", of="ints")],
+    lowering=_lower_flip,
+    numpy=lambda data, axis: np.flip(data, axis),
+    pure=True,
+    examples=(example(f32(2, 3), 1), example(f32("n", 4), 0), example(f32("n", 4), [0, -1])),
+)
+def flip(args: Arguments, context: TypeContext) -> TensorType:
+    """The elements along the axes in reverse order. Errors: ShapeError W203, W204."""
+    x = tensor(args, "data", context)
+    if x.ndim >= 0:
+        axes_of(args, args.axis, x.ndim)
+    return x
