@@ -15,11 +15,16 @@ each.
 from __future__ import annotations
 
 from weft.transform.base import FunctionPass, Pass, function_pass, map_functions, module_pass
+from weft.transform.bind_params import BindParams
+from weft.transform.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.context import PassContext
 from weft.transform.dead_code import DeadCodeElimination
+from weft.transform.fold_constant import FoldConstant
+from weft.transform.inline_functions import InlinePrivateFunctions
 from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
+from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.normalize import Normalize
@@ -32,8 +37,9 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr", "FunctionPass", "Instrument",
-    "LegalizeOps", "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter",
-    "PrintBefore", "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass",
-    "map_functions", "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
+    "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr",
+    "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift", "LegalizeOps",
+    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore", "Timing",
+    "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass",
+    "parse_pipeline", "pass_names", "phase", "phases",
 ]  # fmt: skip

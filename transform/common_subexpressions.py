@@ -20,7 +20,6 @@ from weft.ir import (
     Expr,
     Function,
     IRModule,
-    Op,
     SeqExpr,
     Tuple,
     TupleGetItem,
@@ -31,13 +30,10 @@ from weft.ir import (
 from weft.ir.infer import is_base_of
 from weft.transform.base import FunctionPass
 from weft.transform.keys import expr_key
-from weft.transform.purity import is_pure
+from weft.transform.purity import gives_fresh_memory, is_pure
 from weft.transform.rewriting import FunctionRewriter
 
 __all__ = ["EliminateCommonSubexpr"]
-
-# Each of these gives memory of its own, so two equal calls are not one value.
-_FRESH = {"builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage", "vm.alloc_tensor"}
 
 
 @dataclass(frozen=True)
@@ -114,6 +110,6 @@ class _Merge(FunctionRewriter):
     def _mergeable(self, value: Expr) -> bool:
         if not isinstance(value, self.kinds):
             return False
-        if isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in _FRESH:
+        if isinstance(value, Call) and gives_fresh_memory(value):
             return False
         return is_pure(value, self.module)

@@ -24,7 +24,15 @@ from weft.ir import (
 from weft.ir.op import OPS
 from weft.transform.rewriting import bindings_of
 
-__all__ = ["is_pure"]
+__all__ = ["gives_fresh_memory", "is_pure"]
+
+# Each of these gives memory of its own, so two equal calls are not one value.
+_FRESH = {"builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage", "vm.alloc_tensor"}
+
+
+def gives_fresh_memory(call: Call) -> bool:
+    """Whether each call gives memory of its own: droppable when unused, but never merged or known beforehand."""
+    return isinstance(call.op, Op) and call.op.name in _FRESH
 
 
 def is_pure(value: Expr, module: IRModule) -> bool:

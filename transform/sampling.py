@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from weft import ir
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.ir.dim import Dim, evaluate, free_symbols, operation
 from weft.ir.dtype import is_bool, is_float, is_integer, is_numpy
+from weft.ir.interpret import interpret
 
 __all__ = ["comparable_functions", "first_difference", "random_arguments", "results_differ"]
 
@@ -67,7 +67,7 @@ def first_difference(old: IRModule, new: IRModule, name: str, trials: int = TRIA
 def _run(module: IRModule, name: str, arguments: list[Any]) -> Any:
     copies = [np.array(value) if isinstance(value, np.ndarray) else value for value in arguments]
     with np.errstate(all="ignore"):
-        return ir.interpret(module)[name](*copies)
+        return interpret(module)[name](*copies)
 
 
 def random_arguments(function: Function, generator: np.random.Generator) -> list[Any]:

@@ -10,7 +10,7 @@ from weft.ir import Binding, BindingBlock, DataflowBlock, DataflowVar, Function,
 from weft.transform.base import FunctionPass
 from weft.transform.rewriting import FunctionRewriter
 
-__all__ = ["ToNonDataflow"]
+__all__ = ["PlainBlocks", "ToNonDataflow"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class PlainBlocks(FunctionRewriter):
     """A rewriter whose blocks and variables are all plain."""
 
     changes_blocks = True
+
+    def plain(self, block: BindingBlock) -> BindingBlock:
+        """One block alone: nothing outside uses its dataflow variables."""
+        return self._block(block)
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         """The binding with a plain variable."""

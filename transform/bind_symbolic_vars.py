@@ -1,0 +1,79 @@
+"""BindSymbolicVars: symbols of graph functions get numbers.
+
+    def main(x: R.Tensor(("n", 4)))      BindSymbolicVars({"n": 7})      def main(x: R.Tensor((7, 4)))
+
+Kernels stay as general as they are; types that depend on the symbol are deduced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from weft.errors import PassError
+from weft.ir import Function, IRModule, Node, rewrite, substitute_symbols
+from weft.ir.dim import Dim, DimExpr, free_symbols
+from weft.transform.base import Pass
+from weft.transform.registry import nearest
+from weft.transform.retype import retype_module
+
+__all__ = ["BindSymbolicVars", "symbols_of"]
+
+
+@dataclass(frozen=True)
+class BindSymbolicVars(Pass):
+    """Give symbols fixed values, in one function or in all that have them.
+
+    Raises: PassError W541 for a symbol that no function in question has, W542 for a value that is no size, W510 for an
+    unknown function; ShapeError where a value contradicts a constraint.
+    """
+
+    keeps_meaning: ClassVar[bool] = False  # signatures become narrower on purpose
+    binding_map: Mapping[str, int]
+    func_name: str | None = None
+
+    def run(self, module: IRModule) -> IRModule:
+        """Substitute, then deduce types again."""
+        values = {str(name): _checked(str(name), value) for name, value in self.binding_map.items()}
+        functions = self._functions(module)
+        known = {name: symbols_of(function) for name, function in functions.items()}
+        for name in values:
+            if not any(name in symbols for symbols in known.values()):
+                everything = sorted({symbol for symbols in known.values() for symbol in symbols})
+                where = f"function {self.func_name!r} has" if self.func_name else "no function has"
+                raise PassError(
+                    f"{where} {'no' if self.func_name else 'a'} symbol {name!r}",
+                    code="W541",
+                    hint=nearest(name, everything) or f"symbols: {', '.join(everything) or 'none'}",
+                )
+        new = module
+        for name, function in functions.items():
+            new = new.with_function(name, substitute_symbols(function, values))
+        return module if new is module else retype_module(new)
+
+    def _functions(self, module: IRModule) -> dict[str, Function]:
+        if self.func_name is None:
+            return {name: function for name, function in module.items() if isinstance(function, Function)}
+        function = module[self.func_name]
+        if not isinstance(function, Function):
+            raise PassError(f"{self.func_name!r} is no graph function", code="W510")
+        return {self.func_name: function}
+
+
+def _checked(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 0:
+        raise PassError(f"the symbol {name!r} cannot be {value!r}", code="W542", hint="a size is an integer >= 0")
+    return int(value)
+
+
+def symbols_of(function: Node) -> set[str]:
+    """The names of all symbols that occur in a graph function."""
+    found: set[str] = set()
+
+    def see(dim: DimExpr) -> Dim:
+        found.update(free_symbols(dim))
+        return dim
+
+    rewrite(function, dim=see)
+    return found
