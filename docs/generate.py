@@ -47,9 +47,9 @@ def errors_page() -> str:
     parts = [
         _NOTE,
         "# Error codes",
-        "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file, line\n"
-        "and column), `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` give the same\n"
-        "as data. In the messages `…` stands for what differs from case to case.",
+        "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file,\n"
+        "line and column), `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` are\n"
+        "the same as data. In the messages `…` stands for what differs from case to case.",
     ]
     for cls, first, last in _classes():
         codes = [code for code in sorted(found) if first <= int(code[1:]) <= last]

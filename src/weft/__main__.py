@@ -127,7 +127,7 @@ def _pass_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _phases_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", metavar="TARGET", help="with what this target adds")
+    """Phases are the same for everyone so far: nothing to choose."""
 
 
 def _ops_options(parser: argparse.ArgumentParser) -> None:

@@ -18,25 +18,18 @@ from typing import IO, Any
 
 import numpy as np
 
+from weft.command.callee import Parameter
 from weft.command.files import InputError, write_file
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims
 from weft.ir.dtype import is_bool, is_float, is_numpy, max_value, storage
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 
-__all__ = ["Inputs", "Parameter", "arguments", "describe", "flatten", "read_inputs", "save_results", "summarise"]
+__all__ = ["Inputs", "arguments", "describe", "flatten", "read_inputs", "save_results", "summarise"]
 
 _RANDOM_SIZES = (2, 9)
 _RANDOM_INTEGERS = (0, 10)
 _PREVIEW = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the called function."""
-
-    name: str
-    ty: Type
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import weft
@@ -14,6 +14,7 @@ from weft.ir.graph import Var
 from weft.ir.infer import TypeContext, type_text
 from weft.ir.op import OPS, Example, OpDef, get_op
 from weft.ir.types import Type
+from weft.transform.phases import phase, phases
 
 __all__ = ["describe_operator", "example_text", "families", "ops_command", "phases_command"]
 
@@ -107,14 +108,10 @@ def _page(facts: Mapping[str, Any]) -> str:
 
 def phases_command(options: argparse.Namespace) -> int:
     """List the phases in order with the passes of each."""
-    rows = [{"phase": name, "passes": passes} for name, passes in _phases(options.target)]
+    rows = [{"phase": name, "passes": [str(item) for item in phase(name).passes]} for name in phases()]
     if options.json:
         print_json(rows)
         return 0
     for row in rows:
         print(f"{row['phase']:<10} {', '.join(row['passes']) or '-'}")
     return 0
-
-
-def _phases(target: str | None) -> Iterable[tuple[str, list[str]]]:
-    raise NotImplementedError
