@@ -90,9 +90,11 @@ class Pass:
         except _WrongResult:
             raise
         except Exception as error:
+            if self.checks_itself:  # a part of a pipeline reports itself; the rest comes from an instrument
+                raise
             raise self._failure(error, module) from error
         if not isinstance(new, IRModule):
-            raise TypeError(f"pass {self.name} must return an IRModule, it returned {_kind(new)}")
+            raise _WrongResult(f"pass {self.name} must return an IRModule, it returned {_kind(new)}")
         checks.check_pass(module, new, self)
         return new
 

@@ -17,6 +17,7 @@ PROVIDERS: dict[str, str] = {
     "show": "weft.script:show",
     "html": "weft.script:to_html",
     "call": "weft.codegen:call",
+    "parse": "weft.script:parse",
 }
 
 _loaded: dict[str, Callable[..., Any]] = {}

@@ -1,0 +1,47 @@
+"""What the tests of passes share: modules written as script text, and the three things that each pass promises."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+from weft.ir import Function, IRModule, assert_structural_equal
+from weft.script import parse
+from weft.transform.sampling import comparable_functions, first_difference
+
+__all__ = ["assert_same_meaning", "check", "left_alone", "module"]
+
+
+def module(body: str) -> IRModule:
+    """The module whose functions are the given script text."""
+    found = parse("@I.ir_module\nclass Module:\n" + textwrap.indent(textwrap.dedent(body), "    "))
+    assert isinstance(found, IRModule)
+    return found
+
+
+def check(run: Callable[[IRModule], IRModule], before: str, expected: str, *, idempotent: bool = True) -> IRModule:
+    """Run a pass on a module: it gives the expected one, a second run changes nothing, and results stay the same."""
+    old = module(before)
+    new = run(old)
+    assert_structural_equal(new, module(expected))
+    assert_structural_equal(old, module(before))
+    if idempotent:
+        assert run(new) is new
+    assert_same_meaning(old, new)
+    return new
+
+
+def assert_same_meaning(old: IRModule, new: IRModule) -> None:
+    """The interpreter gives the same results before and after, on random inputs, for every function that it can compare."""
+    for name in comparable_functions(old, new):
+        before, after = old[name], new[name]
+        assert isinstance(before, Function)
+        assert isinstance(after, Function)
+        if len(before.params) == len(after.params):
+            assert first_difference(old, new, name) is None
+
+
+def left_alone(run: Callable[[IRModule], IRModule], text: str) -> None:
+    """The pass returns the very same module."""
+    old = module(text)
+    assert run(old) is old
