@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 from weft.script.diagnostics import Limits
-from weft.script.read_module import parse, read_units
+from weft.script.read_module import parse
+from weft.script.units import FileUnit, read_units
 
-__all__ = ["Limits", "parse", "read_units"]
+__all__ = ["FileUnit", "Limits", "parse", "read_units"]
 
 if __name__ != "weft.script":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.script, not script")

@@ -24,7 +24,7 @@ from weft.script.reader import ModuleScope, Reader, definition_options, describe
 from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
 from weft.script.syntax import ALL_FORMS
 
-__all__ = ["parse", "read_unit", "read_units"]
+__all__ = ["Definition", "declare", "import_names", "is_unit", "parse", "read_unit"]
 
 Definition = ast.ClassDef | ast.FunctionDef
 _FUTURE_VERSIONS = "weft-script"
@@ -51,29 +51,10 @@ def parse(
     with deep_stack():
         tree = parse_python(unit.source, unit.limits)
         _check_version(unit)
-        definitions = list(_top_level(unit, tree, strict=True))
+        definitions = list(_top_level(unit, tree))
         if len(definitions) != 1:
             raise _not_one(unit, definitions)
         return read_unit(unit, definitions[0])
-
-
-def read_units(
-    text: str, *, filename: str = "<text>", limits: Limits | None = None
-) -> list[tuple[str, IRModule | Function | PrimFunc | WeftError]]:
-    """Every decorated unit of a Python file by name, each read alone, or the error that stopped it.
-
-    Statements that are not units are skipped; constants (`N = 4`) and symbols (`n = T.int64()`) are taken over.
-    """
-    unit = Unit(make_source(filename, text), limits or Limits())
-    found: list[tuple[str, IRModule | Function | PrimFunc | WeftError]] = []
-    with deep_stack():
-        tree = parse_python(unit.source, unit.limits)
-        for definition in _top_level(unit, tree, strict=False):
-            try:
-                found.append((definition.name, read_unit(unit, definition)))
-            except WeftError as error:
-                found.append((definition.name, error))
-    return found
 
 
 def _check_version(unit: Unit) -> None:
@@ -94,20 +75,20 @@ def _not_one(unit: Unit, definitions: list[Definition]) -> WeftError:
     return fail("W104", f"the text defines several units: {names}", unit.name_span(definitions[1]), hint="put them in one @I.ir_module class")
 
 
-def _top_level(unit: Unit, tree: ast.Module, *, strict: bool) -> Iterator[Definition]:
+def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
     """The definitions of a text; imports become aliases, declarations of symbols are noted."""
     reader = Reader(unit, ModuleScope())
     for statement in tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            _import(unit, statement, strict)
+            import_names(unit, statement)
         elif isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
-            if strict or _is_unit(reader, statement):
-                yield statement
-        elif not _is_harmless(statement) and not _declaration(reader, statement, strict) and strict:
+            yield statement
+        elif not _is_harmless(statement) and not declare(reader, statement):
             raise reader.fail("W104", "only imports, symbols, constants and decorated definitions can stand here", statement)
 
 
-def _is_unit(reader: Reader, tree: Definition) -> bool:
+def is_unit(reader: Reader, tree: Definition) -> bool:
+    """Whether a definition has a decorator of the script."""
     try:
         definition_options(reader, tree)
     except WeftError as error:
@@ -119,7 +100,7 @@ def _is_harmless(tree: ast.stmt) -> bool:
     return isinstance(tree, ast.Pass) or (isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Constant))
 
 
-def _import(unit: Unit, tree: ast.Import | ast.ImportFrom, strict: bool) -> None:
+def import_names(unit: Unit, tree: ast.Import | ast.ImportFrom, *, strict: bool = True) -> None:
     """Take a prelude import as aliases; any other import is refused in a text that must be a script."""
     for alias in tree.names:
         if isinstance(tree, ast.ImportFrom):
@@ -136,7 +117,7 @@ def _import(unit: Unit, tree: ast.Import | ast.ImportFrom, strict: bool) -> None
             raise fail("W104", f"`import {path}` has no meaning in a text: nothing is imported", unit.span(tree))
 
 
-def _declaration(reader: Reader, tree: ast.stmt, strict: bool) -> bool:
+def declare(reader: Reader, tree: ast.stmt, *, strict: bool = True) -> bool:
     """`n = T.int64()`, `n = TypeVar("n")` and `N = 4` outside functions."""
     if not (isinstance(tree, ast.Assign) and len(tree.targets) == 1 and isinstance(tree.targets[0], ast.Name)):
         return False
@@ -268,7 +249,7 @@ class _Module(ModuleScope):
         self.order.append(name)
 
     def _assign(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> None:
-        if _declaration(self.reader, statement, strict=False):
+        if declare(self.reader, statement, strict=False):
             return
         if isinstance(tree, ast.Call) and self.reader.dotted(tree.func) == "R.ExternFunc":
             graph = GraphReader(self.unit, self, self.functions)
