@@ -35,6 +35,7 @@ from weft.ir.tensor import (
     BufferStore,
     Extent,
     For,
+    IfThenElse,
     IntImm,
     IterVar,
     PrimCall,
@@ -48,6 +49,7 @@ from weft.ir.tensor import (
 from weft.ir.visit import substitute, walk
 
 __all__ = [
+    "Check",
     "ReduceAxis",
     "Reduction",
     "Tensor",
@@ -55,6 +57,7 @@ __all__ = [
     "all",
     "any",
     "cast",
+    "check",
     "comm_reducer",
     "compute",
     "const",
@@ -234,6 +237,7 @@ class Reduction:
     identity: tuple[PrimExpr, ...]
     values: tuple[PrimExpr, ...]
     axes: tuple[ReduceAxis, ...]
+    may_be_empty: bool = True  # False: the result for empty axes is never read, so nothing need be stored for it
 
     def _no_arithmetic(self, *_: Any) -> Any:
         raise VerifyError(
@@ -513,7 +517,29 @@ def scan(
 
 
 Argument: TypeAlias = Tensor | PrimVar | DimExpr
-Check: TypeAlias = tuple[PrimExpr, str]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Check:
+    """A condition that a function asserts before it computes, for every index of a shape (once, for none)."""
+
+    condition: PrimExpr
+    message: str
+    kind: str = "ShapeError"
+    shape: tuple[Size, ...] = ()
+    variables: tuple[PrimVar, ...] = ()
+
+
+def check(shape: Iterable[Size], condition: Callable[..., PrimExpr], message: str, kind: str = "ShapeError") -> Check:
+    """A condition over indices that must hold for all of them.
+
+    >>> A = placeholder((4,), "int64", name="A")
+    >>> create_prim_func([A], checks=[check((4,), lambda i: A[i] >= 0, "an index is negative", "BoundsError")]).params[0].name
+    'A'
+    """
+    dims = _shape(shape)
+    variables = tuple(PrimVar(text, INDEX) for text in _index_names(condition, len(dims)))
+    return Check(condition(*variables), message, kind, dims, variables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,7 +553,7 @@ class Traced:
 def create_prim_func(args: Sequence[Argument] | Tensor, name: str = "main", checks: Sequence[Check] = ()) -> PrimFunc:
     """The function with the given parameters, in that order, that computes those of them that are computed.
 
-    `checks` are (condition, message) pairs that the function asserts first, as shape errors.
+    `checks` are what the function asserts first.
     Errors: W481 when a formula uses a placeholder that is not among the arguments.
 
     >>> A = placeholder((4,), name="A")
@@ -557,11 +583,10 @@ class _Builder:
         params = [self._parameter(arg) for arg in self.args]
         stages = self._stages()
         own = {id(arg) for arg in self.args}
-        asserts = [AssertStmt(self._own(condition), message, "ShapeError") for condition, message in checks]
-        body: list[Stmt] = [*asserts]
+        body: list[Stmt] = [self._assertion(check) for check in checks]
         for stage in stages:
             body.extend(AllocBuffer(self._buffer(tensor)) for tensor in stage.outputs if id(tensor) not in own)
-            body.append(self._nest(stage))
+            body.extend(self._nests(stage))
         bound = {id(dim) for param in params if isinstance(param, Buffer) for dim in param.shape}
         bound |= {id(param) for param in params}
         scalars = [text for text, variable in self.symbols.items() if id(variable) not in bound]
@@ -627,17 +652,60 @@ class _Builder:
                     stack.append((tensor.stage, False))
         return order
 
-    def _nest(self, stage: _Stage) -> Stmt:
+    def _assertion(self, check: Check) -> Stmt:
+        """A check as an assert, in loops where it has indices."""
+        extents = [self._own(_extent(size)) for size in check.shape]
+        loops = [PrimVar(variable.name, INDEX) for variable in check.variables]
+        values = [PrimVar(f"v{variable.name}", INDEX) for variable in check.variables]
+        self.mapping.update(zip(check.variables, values, strict=True))
+        statement: Stmt = AssertStmt(self._own(check.condition), check.message, check.kind)
+        if not loops:
+            return statement
+        iters = (
+            IterVar(*parts)
+            for parts in zip(values, [0] * len(loops), extents, ["spatial"] * len(loops), loops, strict=True)
+        )
+        statement = Block(_unique("check", self.block_names), statement, tuple(iters))
+        for loop, extent in reversed(list(zip(loops, extents, strict=True))):
+            statement = For(loop, 0, extent, statement)
+        return statement
+
+    def _nests(self, stage: _Stage) -> Iterator[Stmt]:
+        """The loop nest of a stage, after one for the case that a reduction has nothing to join.
+
+        A block's init runs before its first iteration, so never where there is none.
+        """
+        starts, extents = self._domain(stage)
+        count = stage.outputs[0].ndim
+        unsure = [extent for extent in extents[count:] if not isinstance(extent, int) or extent == 0]
+        if stage.reduction is not None and stage.reduction.may_be_empty and unsure:
+            stores = lambda: (None, self._identity(stage))  # noqa: E731
+            fill = self._nest(f"{stage.name}_empty", stage, starts[:count], extents[:count], stores)
+            if 0 in unsure:
+                yield fill
+                return
+            yield IfThenElse(any(*(equal(extent, const(0, INDEX)) for extent in unsure)), fill)
+        yield self._nest(stage.name, stage, starts, extents, lambda: self._statements(stage))
+
+    def _nest(
+        self,
+        name: str,
+        stage: _Stage,
+        starts: Sequence[Extent],
+        extents: Sequence[Extent],
+        statements: Callable[[], tuple[Stmt | None, Stmt]],
+    ) -> Stmt:
+        """Loops around a block over the first variables of a stage, as many as there are extents."""
         iters: list[IterVar] = []
         loops: list[tuple[PrimVar, Extent, Extent]] = []
-        for variable, kind, start, extent in zip(stage.variables, stage.kinds, *self._domain(stage), strict=True):
+        for variable, kind, start, extent in zip(stage.variables, stage.kinds, starts, extents, strict=False):
             loop = PrimVar(variable.name, INDEX)
             own = PrimVar(f"v{variable.name}", INDEX)
             self.mapping[variable] = own
             iters.append(IterVar(own, start, extent, kind, loop))
             loops.append((loop, start, extent))
-        init, body = self._statements(stage)
-        statement: Stmt = Block(_unique(stage.name, self.block_names), body, tuple(iters), init=init)
+        init, body = statements()
+        statement: Stmt = Block(_unique(name, self.block_names), body, tuple(iters), init=init)
         for loop, start, extent in reversed(loops):
             statement = For(loop, start, extent, statement)
         return statement
@@ -654,15 +722,12 @@ class _Builder:
 
     def _statements(self, stage: _Stage) -> tuple[Stmt | None, Stmt]:
         """The block's init and body."""
-        indices = stage.variables[: stage.outputs[0].ndim]
-        buffers = [tensor.buffer for tensor in stage.outputs]
-        for tensor in stage.outputs:
-            self._buffer(tensor)
+        indices, buffers = self._targets(stage)
         if stage.reduction is None:
             return None, self._stores(buffers, stage.values, indices)
         loads = tuple(BufferLoad(buffer, indices) for buffer in buffers)
         combined = stage.reduction.combine(loads, stage.values)
-        init = self._stores(buffers, stage.reduction.identity, indices)
+        init = self._identity(stage)
         if len(buffers) == 1:
             return init, self._stores(buffers, combined, indices)
         # All new values are taken before the first is stored: each may read every old one.
@@ -673,6 +738,18 @@ class _Builder:
         )
         stores = self._stores(buffers, kept, indices)
         return init, SeqStmt((*binds, *stores.stmts)) if isinstance(stores, SeqStmt) else stores
+
+    def _targets(self, stage: _Stage) -> tuple[tuple[PrimVar, ...], list[Buffer]]:
+        """The indices and buffers that a stage stores to."""
+        for tensor in stage.outputs:
+            self._buffer(tensor)
+        return stage.variables[: stage.outputs[0].ndim], [tensor.buffer for tensor in stage.outputs]
+
+    def _identity(self, stage: _Stage) -> Stmt:
+        """The stores of a reduction's neutral values."""
+        assert stage.reduction is not None
+        indices, buffers = self._targets(stage)
+        return self._stores(buffers, stage.reduction.identity, indices)
 
     def _stores(self, buffers: Sequence[Buffer], values: Sequence[PrimExpr], indices: Sequence[PrimExpr]) -> Stmt:
         stores = tuple(

@@ -15,24 +15,10 @@ from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
 from weft.ir.dtype import is_bool, is_float, is_integer
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.infer import TypeContext
-from weft.ir.node import replace
 from weft.ir.op.declare import Arguments, Example
 from weft.ir.prim import unary
 from weft.ir.relations import dims_of, type_text
-from weft.ir.tensor import (
-    AssertStmt,
-    Block,
-    Buffer,
-    BufferLoad,
-    Extent,
-    For,
-    IterVar,
-    PrimExpr,
-    PrimFunc,
-    PrimVar,
-    SeqStmt,
-    Stmt,
-)
+from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
@@ -333,11 +319,9 @@ class Kernel:
         self.context = context
         self.name = name
         self.result = context.type_of(args.call)
-        self.checks: list[tuple[PrimExpr, str]] = []
+        self.checks: list[te.Check] = []
         self._inputs: dict[str, list[Operand]] = {}
         self._parameters: list[te.Tensor | PrimVar] = []
-        self._index_checks: list[tuple[te.Tensor, te.Tensor, int, bool]] = []
-        self._bounds_messages: set[str] = set()
         self.known = all(_is_known(ty) for ty in (self.result, *(context.type_of(arg) for arg in args.call.args)))
 
     def input(self, name: str, shape: Dims | None = None) -> Operand:
@@ -374,25 +358,34 @@ class Kernel:
 
     def require(self, condition: PrimExpr, message: str) -> None:
         """A condition that the kernel asserts, as a shape error."""
-        self.checks.append((condition, f"{self.args.name}: {message}"))
+        self.checks.append(te.Check(condition, f"{self.args.name}: {message}"))
 
     def require_equal(self, a: Dim, b: Dim, message: str) -> None:
         """Assert that two dimensions are equal, unless that is proved."""
         if prove_equal(a, b, self.context.facts) is not True:
             self.require(te.equal(te.size(a), te.size(b)), message)
 
-    def check_indices(self, indices: Operand, source: te.Tensor, axis: int, *, any_value: bool = False) -> None:
-        """Have the kernel stop with a BoundsError where an index of an axis of `source` is out of range.
+    def check_indices(self, indices: Operand, size: Dim, *, any_value: bool = False, last: int | None = None) -> None:
+        """Have the kernel stop with a BoundsError where an index of an axis of that size is out of range.
 
         Negative indices count from the end. With `any_value` the index is made to fit, and only an empty axis is an error.
+        `last` restricts the check to that position of the last axis of the indices.
         """
-        if isinstance(indices, te.Tensor):
-            self._index_checks.append((indices, source, axis, any_value))
+        extent, message = te.size(size), "index out of range"
+        if isinstance(indices, Immediate):
+            self.require_inside(_in_range(te.cast(te.INDEX, indices.value), extent, any_value), message)
             return
-        size = te.size(source.shape[axis])
-        message = f"{self.args.name}: index out of range"
-        self.checks.append((_inside(te.cast(te.INDEX, indices.value), size, any_value), message))
-        self._bounds_messages.add(message)
+        shape = indices.shape if last is None else indices.shape[:-1]
+        fixed = () if last is None else (last,)
+
+        def inside(*i: PrimExpr) -> PrimExpr:
+            return _in_range(te.cast(te.INDEX, indices(*i, *fixed)), extent, any_value)
+
+        self.checks.append(te.check(shape, inside, f"{self.args.name}: {message}", "BoundsError"))
+
+    def require_inside(self, condition: PrimExpr, message: str) -> None:
+        """A condition that the kernel asserts, as a bounds error."""
+        self.checks.append(te.Check(condition, f"{self.args.name}: {message}", "BoundsError"))
 
     @property
     def dims(self) -> Dims:
@@ -407,21 +400,7 @@ class Kernel:
 
     def finish(self, *outputs: te.Tensor) -> PrimFunc:
         """The kernel."""
-        function = te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
-        if not self._index_checks and not self._bounds_messages:
-            return function
-        buffers = dict(zip(map(id, self._parameters), function.params, strict=False))
-        checks = [
-            _index_check(self.args.name, buffers[id(indices)], buffers[id(source)].shape[axis], any_value)
-            for indices, source, axis, any_value in self._index_checks
-        ]
-        statements = [self._bounds_assert(statement) for statement in _statements(function.body)]
-        return replace(function, body=SeqStmt((*checks, *statements)))
-
-    def _bounds_assert(self, statement: Stmt) -> Stmt:
-        if isinstance(statement, AssertStmt) and statement.message in self._bounds_messages:
-            return replace(statement, kind="BoundsError")
-        return statement
+        return te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
 
     def compute(self, formula: Callable[..., Any], name: str = "out") -> PrimFunc:
         """The kernel of one output with the result's shape, given by a formula over its indices; cast to the result's dtype."""
@@ -429,32 +408,9 @@ class Kernel:
         return self.finish(out)
 
 
-def _statements(body: Stmt) -> tuple[Stmt, ...]:
-    return body.stmts if isinstance(body, SeqStmt) else (body,)
-
-
-def _inside(value: PrimExpr, size: PrimExpr, any_value: bool) -> PrimExpr:
+def _in_range(value: PrimExpr, size: PrimExpr, any_value: bool) -> PrimExpr:
     """Whether an index is in range; when any value is made to fit: whether there is anything to index."""
     return size > 0 if any_value else te.all(value >= unary("neg", size), value < size)
-
-
-def _index_check(operator: str, indices: Buffer, size: Extent, any_value: bool) -> Stmt:
-    """Loops over the indices that assert each in range."""
-    variables = [PrimVar(f"v{axis}", te.INDEX) for axis in range(indices.ndim)]
-    loops = [PrimVar(f"i{axis}", te.INDEX) for axis in range(indices.ndim)]
-    value = prim.cast(te.INDEX, BufferLoad(indices, tuple(variables)))
-    inside = _inside(value, prim.as_expr(size, te.INDEX), any_value)
-    statement: Stmt = Block(
-        "check_indices",
-        AssertStmt(inside, f"{operator}: index out of range", "BoundsError"),
-        tuple(
-            IterVar(variable, 0, extent, "spatial", loop)
-            for variable, extent, loop in zip(variables, indices.shape, loops, strict=True)
-        ),
-    )
-    for loop, extent in reversed(list(zip(loops, indices.shape, strict=True))):
-        statement = For(loop, 0, extent, statement)
-    return statement
 
 
 def wrapped_index(value: PrimExpr, size: Dim) -> PrimExpr:

@@ -42,7 +42,7 @@ from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimV
 from weft.ir.infer import TypeContext, quick_type, type_text
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 
 __all__ = ["REQUIRED", "RUN_TIME", "Arguments", "Example", "OpDef", "Param", "constant_like"]
 
@@ -62,8 +62,8 @@ REQUIRED = _Required()
 class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
-    `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions), any; ints and dims
-    take a single value as well; a `?` after it allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
+    `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions),
+    device, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
     numbers beside it do not take its dtype, and it does not take theirs.
     """
 
@@ -388,6 +388,12 @@ def _is_listed(value: Any) -> bool:
     return isinstance(value, (list, tuple, Tuple, ShapeExpr))
 
 
+def _device(value: Any) -> Any:
+    if not isinstance(value, (str, VDevice)):
+        raise _Unfit("a device")
+    return value
+
+
 def _any(value: Any) -> Any:
     value = _plain(value)
     if isinstance(value, Tuple):
@@ -412,6 +418,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "ints": _sequence(_int, "an integer or a list of integers"),
     "dims": _sequence(_dim, "a dimension or a list of dimensions"),
     "sections": _sections,
+    "device": _device,
     "any": _any,
 }
 

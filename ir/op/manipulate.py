@@ -45,7 +45,7 @@ from weft.ir.relations import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
-__all__ = ["inside", "regroup"]
+__all__ = ["UNLIMITED", "inside", "regroup", "split_index"]
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reshaping
@@ -71,11 +71,11 @@ def regroup(source: Dims, target: Dims, indices: Sequence[PrimExpr], context: Ty
     flat: PrimExpr | None = None
     for size, index in zip(inner_target, indices[front : len(target) - back], strict=True):
         flat = index if flat is None or (size == 1 and flat is None) else flat * te.size(size) + index
-    middle = _split_index(te.size(0) if flat is None else flat, inner_source)
+    middle = split_index(te.size(0) if flat is None else flat, inner_source)
     return [*indices[:front], *middle, *indices[len(target) - back :]]
 
 
-def _split_index(flat: PrimExpr, dims: Dims) -> list[PrimExpr]:
+def split_index(flat: PrimExpr, dims: Dims) -> list[PrimExpr]:
     """The indices of a row-major position."""
     found: list[PrimExpr] = []
     for position, size in enumerate(reversed(dims)):
@@ -350,7 +350,7 @@ def _lower_concat(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
         operands = kernel.inputs("tensors")
         sizes = [product(operand.shape) for operand in operands]
         return kernel.compute(
-            lambda i: _choose(i, sizes, [lambda p, x=x: x(*_split_index(p, x.shape)) for x in operands])
+            lambda i: _choose(i, sizes, [lambda p, x=x: x(*split_index(p, x.shape)) for x in operands])
         )
     axis = axis_of(args, args.axis, len(kernel.dims))
     sizes = [(dims_of(ty) or ())[axis] for ty in types]
@@ -635,7 +635,7 @@ def _lower_repeat(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
     x = kernel.input("data")
     count = te.size(args.repeats if args.repeats != 0 else 1)
     if args.axis is None:
-        return kernel.compute(lambda i: x(*_split_index(i // count, x.shape)))
+        return kernel.compute(lambda i: x(*split_index(i // count, x.shape)))
     axis = axis_of(args, args.axis, x.ndim)
     return kernel.compute(lambda *i: x(*i[:axis], i[axis] // count, *i[axis + 1 :]))
 

@@ -1,0 +1,335 @@
+"""Operators that make tensors from sizes and numbers, and triangular parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.ir import te
+from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
+from weft.ir.dtype import is_float
+from weft.ir.graph import Constant, PrimValue
+from weft.ir.infer import TypeContext
+from weft.ir.op.common import (
+    Kernel,
+    example,
+    f32,
+    i64,
+    require_scalar,
+    scalar_of,
+    shape_error,
+    shape_of_arg,
+    tensor,
+    typed,
+)
+from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.registry import add_op, register_op
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import TensorType, Type
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One value everywhere
+# ---------------------------------------------------------------------------------------------------------------------
+
+_DTYPE_OR_NONE = Param("dtype", "dtype", None)
+_N = symbol("n")
+
+
+def _shaped(args: Arguments, context: TypeContext, dtype: str | None) -> TensorType:
+    """The type of a new tensor of the shape argument."""
+    dims, ndim = shape_of_arg(args, "shape", context)
+    for dim in dims or ():
+        if isinstance(dim, int) and dim < 0:
+            raise shape_error(args, f"a size is negative in {dims}", "W205")
+    return TensorType(dims, dtype, ndim)
+
+
+def _lower_full(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    value = kernel.input("fill_value")
+    return kernel.compute(lambda *i: scalar_of(value))
+
+
+def _as_dtype(value: Any, dtype: str | None) -> Any:
+    return np.asarray(value).astype(dtype) if dtype else np.asarray(value)
+
+
+@register_op(
+    "full",
+    [Param("shape", "shape"), Param("fill_value", "prim"), _DTYPE_OR_NONE],
+    lowering=_lower_full,
+    numpy=lambda shape, fill_value, dtype: np.full(shape, _as_dtype(fill_value, dtype)),
+    pure=True,
+    examples=(
+        example((2, 3), 1.5),
+        example((_N, 4), 7, dtype="int32"),
+        example((_N,), f32(), dtype="float64"),
+        example((_N + 1, 2), True),
+    ),
+)
+def full(args: Arguments, context: TypeContext) -> TensorType:
+    """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given."""
+    ty = require_scalar(args, "fill_value", context, None)
+    return _shaped(args, context, args.dtype or getattr(ty, "dtype", None))
+
+
+def _lower_full_like(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    kernel.input("x")
+    value = kernel.input("fill_value")
+    return kernel.compute(lambda *i: scalar_of(value))
+
+
+@register_op(
+    "full_like",
+    [Param("x"), Param("fill_value", "prim"), _DTYPE_OR_NONE],
+    lowering=_lower_full_like,
+    numpy=lambda x, fill_value, dtype: np.full_like(x, _as_dtype(fill_value, dtype or str(x.dtype)), dtype or x.dtype),
+    pure=True,
+    examples=(example(f32(2, 3), 4), example(f32("n", 4), 0.5), example(f32("n"), 2, dtype="int64")),
+)
+def full_like(args: Arguments, context: TypeContext) -> TensorType:
+    """One value everywhere, in the shape (and the dtype, unless given) of x."""
+    x = tensor(args, "x", context)
+    require_scalar(args, "fill_value", context, args.dtype or x.dtype)
+    return TensorType(x.shape, args.dtype or x.dtype, x.ndim, x.vdevice)
+
+
+def _constant(name: str, value: int, numpy: Callable[..., Any], numpy_like: Callable[..., Any]) -> None:
+    """Declare `name` and `name_like`."""
+
+    def rule(args: Arguments, context: TypeContext) -> Type:
+        return _shaped(args, context, args.dtype)
+
+    def rule_like(args: Arguments, context: TypeContext) -> Type:
+        x = tensor(args, "x", context)
+        return TensorType(x.shape, args.dtype or x.dtype, x.ndim, x.vdevice)
+
+    def lower(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        if args.call.op.name.endswith("_like"):  # type: ignore[attr-defined]
+            kernel.input("x")
+        return kernel.compute(lambda *i: te.const(value, kernel.dtype))
+
+    def add(
+        name: str, rule: Any, params: tuple[Param, ...], numpy: Any, doc: str, examples: tuple[Example, ...]
+    ) -> None:
+        add_op(OpDef(name, params, rule, doc, lower, numpy=numpy, pure=True, examples=examples, family="create"))
+
+    add(
+        name,
+        rule,
+        (Param("shape", "shape"), Param("dtype", "dtype", "float32")),
+        numpy,
+        f"A tensor of {name}.",
+        (example((2, 3), "float32"), example((_N, 4), "int64"), example((2 * _N, symbol("m")), "bool")),
+    )
+    add(
+        f"{name}_like",
+        rule_like,
+        (Param("x"), _DTYPE_OR_NONE),
+        numpy_like,
+        f"A tensor of {name} in the shape (and the dtype, unless given) of x.",
+        (example(f32(2, 3)), example(f32("n", 4), dtype="int32")),
+    )
+
+
+_constant("zeros", 0, np.zeros, np.zeros_like)
+_constant("ones", 1, np.ones, np.ones_like)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ranges and diagonals
+# ---------------------------------------------------------------------------------------------------------------------
+
+Number = Dim | float
+
+
+def _number(args: Arguments, name: str) -> Number | None:
+    """A scalar argument that is known when compiling."""
+    value = args[name]
+    if isinstance(value, PrimValue) and not isinstance(value.value, bool):
+        return value.value
+    if isinstance(value, Constant) and value.data.ndim == 0 and value.is_numpy:
+        return value.data.item()
+    return None
+
+
+def _range(args: Arguments) -> tuple[Number | None, Number | None, Number | None]:
+    """(start, end, step) of an arange: a single value is the end."""
+    start, end, step = (_number(args, name) if args[name] is not None else None for name in ("start", "end", "step"))
+    return (0, start, step) if args.end is None else (start, end, step)
+
+
+def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
+    if step == 0:
+        raise shape_error(args, "the step is 0", "W205")
+    if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
+        if any(isinstance(value, DimExpr) for value in (start, end, step)):
+            raise shape_error(
+                args, "a range of floats needs constant bounds", "W205", "use a range of integers and R.astype"
+            )
+        return max(0, math.ceil((end - start) / step))
+    if isinstance(step, DimExpr):
+        raise shape_error(args, f"the step {step} is symbolic", "W205", "use a constant step and R.multiply")
+    count = ceildiv(end - start, step) if step > 0 else ceildiv(start - end, -step)
+    return count if prove_nonnegative(count) is True else maximum(count, 0)
+
+
+def _lower_arange(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    start, _, step = _range(args)
+    if not kernel.known or start is None or step is None:
+        return None
+    work = kernel.dtype if is_float(kernel.dtype) else te.INDEX
+
+    def value(number: Number) -> PrimExpr:
+        return te.cast(work, te.size(number)) if isinstance(number, DimExpr) else te.const(number, work)
+
+    return kernel.compute(lambda i: value(start) + te.cast(work, i) * value(step))
+
+
+def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndarray:
+    if end is None:
+        start, end = 0, start
+    floating = any(isinstance(value, (float, np.floating)) for value in (start, end, step))
+    return np.arange(
+        *(np.asarray(value).item() for value in (start, end, step)), dtype=dtype or ("float32" if floating else "int64")
+    )
+
+
+@register_op(
+    "arange",
+    [Param("start", "prim"), Param("end", "prim", None), Param("step", "prim", 1), _DTYPE_OR_NONE],
+    lowering=_lower_arange,
+    numpy=_numpy_arange,
+    pure=True,
+    examples=(
+        example(5),
+        example(_N),
+        example(2, _N, 3),
+        example(_N, 0, -1, dtype="int32"),
+        example(0, 1, 0.25),
+        example(1, 2 * _N + 1, dtype="float32"),
+        example(0, _N, 2),
+    ),
+)
+def arange(args: Arguments, context: TypeContext) -> TensorType:
+    """start, start + step, ... up to end, which is left out. A single value is the end.
+
+    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic.
+    """
+    start, end, step = _range(args)
+    scalars = [require_scalar(args, name, context, None) for name in ("start", "end", "step") if args[name] is not None]
+    floating = any(is_float(getattr(ty, "dtype", None) or "int64") for ty in scalars)
+    dtype = args.dtype or ("float32" if floating else "int64")
+    if start is None or end is None or step is None:
+        return TensorType(None, dtype, 1)
+    return TensorType((_count(args, start, end, step),), dtype)
+
+
+def _offset(args: Arguments) -> int:
+    value = _number(args, "k")
+    if not isinstance(value, int):
+        raise shape_error(args, "the diagonal k must be a constant integer", "W205")
+    return value
+
+
+def _lower_eye(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    if args.call.op.name == "eye_like":  # type: ignore[attr-defined]
+        kernel.input("x")
+    k = _offset(args)
+    one, zero = te.const(1, kernel.dtype), te.const(0, kernel.dtype)
+    return kernel.compute(lambda i, j: te.select(te.equal(j - i, k), one, zero))
+
+
+def _size(args: Arguments, name: str) -> Dim:
+    value = _number(args, name)
+    if isinstance(value, float) or value is None or (isinstance(value, int) and value < 0):
+        raise shape_error(args, f"{name} must be a size", "W205")
+    return value
+
+
+@register_op(
+    "eye",
+    [Param("n", "prim"), Param("m", "prim", None), Param("k", "prim", 0), Param("dtype", "dtype", "float32")],
+    lowering=_lower_eye,
+    numpy=lambda n, m, k, dtype: np.eye(int(n), None if m is None else int(m), int(k), dtype),
+    pure=True,
+    examples=(example(3), example(_N, 4, 1), example(2, _N, -1, dtype="int32")),
+)
+def eye(args: Arguments, context: TypeContext) -> TensorType:
+    """Ones on the k-th diagonal of an n by m matrix (square when m is not given), zeros elsewhere."""
+    _offset(args)
+    rows = _size(args, "n")
+    return TensorType((rows, rows if args.m is None else _size(args, "m")), args.dtype)
+
+
+@register_op(
+    "eye_like",
+    [Param("x"), Param("k", "prim", 0), _DTYPE_OR_NONE],
+    lowering=_lower_eye,
+    numpy=lambda x, k, dtype: np.eye(*x.shape, int(k), dtype or x.dtype),
+    pure=True,
+    examples=(example(f32(2, 3)), example(f32("n", 4), 1, "int32")),
+)
+def eye_like(args: Arguments, context: TypeContext) -> TensorType:
+    """Ones on the k-th diagonal, zeros elsewhere, in the shape (and the dtype, unless given) of the matrix x."""
+    x = tensor(args, "x", context)
+    _offset(args)
+    if x.ndim not in (-1, 2):
+        raise shape_error(args, f"x must be a matrix, it has {x.ndim} dimensions")
+    return TensorType(x.shape, args.dtype or x.dtype, 2, x.vdevice)
+
+
+def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: Callable[..., Any], doc: str) -> None:
+    """Declare triu or tril."""
+
+    def rule(args: Arguments, context: TypeContext) -> Type:
+        x = tensor(args, "x", context)
+        if 0 <= x.ndim < 2:
+            raise shape_error(args, f"x must have 2 or more dimensions, it has {x.ndim}")
+        return x
+
+    def lower(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        x, k = kernel.input("x"), kernel.input("k")
+        offset = te.cast(te.INDEX, scalar_of(k))
+        return kernel.compute(lambda *i: te.select(keep(i[-1] - i[-2], offset), x(*i), te.const(0, x.dtype)))
+
+    params = (Param("x"), Param("k", "prim", 0))
+    examples = (
+        example(f32(3, 4)),
+        example(f32("n", 4), 1),
+        example(i64(2, "n", 3), -1),
+        example(f32("n", 2), typed("int64"), ranges={"k": (-2, 2)}),
+    )
+    add_op(OpDef(name, params, rule, doc, lower, numpy=numpy, pure=True, examples=examples, family="create"))
+
+
+_triangle(
+    "triu",
+    lambda distance, k: distance >= k,
+    lambda x, k: np.triu(x, int(k)),
+    "The elements on and above the k-th diagonal of the last two dimensions, zeros below.",
+)
+_triangle(
+    "tril",
+    lambda distance, k: distance <= k,
+    lambda x, k: np.tril(x, int(k)),
+    "The elements on and below the k-th diagonal of the last two dimensions, zeros above.",
+)
