@@ -534,7 +534,8 @@ def check(shape: Iterable[Size], condition: Callable[..., PrimExpr], message: st
     """A condition over indices that must hold for all of them.
 
     >>> A = placeholder((4,), "int64", name="A")
-    >>> create_prim_func([A], checks=[check((4,), lambda i: A[i] >= 0, "an index is negative", "BoundsError")]).params[0].name
+    >>> valid = check((4,), lambda i: A[i] >= 0, "an index is negative", "BoundsError")
+    >>> create_prim_func([A], checks=[valid]).params[0].name
     'A'
     """
     dims = _shape(shape)

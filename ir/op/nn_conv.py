@@ -220,7 +220,7 @@ _convolution(
     "The convolution over one axis: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(2, 3, 9), f32(4, 3, 3)),
-        example(f32("n", 4, "w"), f32(2, 2, 1), groups=2),
+        example(f32("n", 4, "w"), f32(2, 2, 1), groups=2, least=1),
         example(f32("n", 8, 3), f32(3, 3, 2), strides=2, padding=1, data_layout="NWC", kernel_layout="WIO"),
         example(f32(1, 2, 9), f32(2, 2, 3), dilation=2, padding=[1, 2], out_layout="NWC"),
     ),
@@ -230,7 +230,7 @@ _convolution(
     "The convolution over two axes: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(1, 3, 6, 7), f32(4, 3, 3, 2)),
-        example(f32("n", 2, "h", 5), f32(3, 2, 1, 3), padding=[1, 1]),
+        example(f32("n", 2, "h", 5), f32(3, 2, 1, 3), padding=[1, 1], least=1),
         example(f32(1, 7, 6, 3), f32(2, 2, 3, 4), strides=[2, 1], padding=[1, 0, 2, 1], data_layout="NHWC",
                 kernel_layout="HWIO"),
         example(f32(2, 4, 7, 7), f32(6, 2, 3, 3), groups=2, dilation=2, out_layout="NHWC"),
@@ -381,7 +381,7 @@ _transposed(
     "The transposed convolution over one axis: every element of data adds its multiple of the kernel to the result.",
     (
         example(f32(2, 3, 5), f32(3, 4, 3)),
-        example(f32("n", 2, "w"), f32(2, 2, 3), strides=2, padding=1, output_padding=1),
+        example(f32("n", 2, "w"), f32(2, 2, 3), strides=2, padding=1, output_padding=1, least=1),
         example(f32(1, 5, 4), f32(4, 2, 3), groups=2, dilation=2, data_layout="NWC"),
     ),
 )
@@ -396,5 +396,5 @@ _transposed(
 _transposed(
     3,
     "The transposed convolution over three axes: every element of data adds its multiple of the kernel to the result.",
-    (example(f32(1, 2, 2, 3, 2), f32(2, 1, 2, 2, 3), strides=[1, 2, 1], padding=[0, 1, 1]),),
+    (example(f32("n", 2, 2, 3, 2), f32(2, 1, 2, 2, 3), strides=[1, 2, 1], padding=[0, 1, 1]),),
 )

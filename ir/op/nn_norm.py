@@ -73,17 +73,20 @@ def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
         def value(*i: PrimExpr) -> PrimExpr:
             return te.cast(wide, data(*i))
 
-        greatest = reduce_stage(data.shape, axes, te.max, value, "greatest")
+        greatest = reduce_stage(data.shape, axes, te.max, value, "greatest", may_be_empty=False)
 
         def shifted(*i: PrimExpr) -> PrimExpr:
             # Without the shift by the greatest value, exp would overflow.
             return value(*i) - greatest(*kept(i, axes))
 
+        def joined(formula: Callable[..., PrimExpr]) -> te.Tensor:
+            return reduce_stage(data.shape, axes, te.sum, formula, "total", may_be_empty=False)
+
         if logarithm:
-            total = reduce_stage(data.shape, axes, te.sum, lambda *i: te.exp(shifted(*i)), "total")
+            total = joined(lambda *i: te.exp(shifted(*i)))
             return kernel.compute(lambda *i: shifted(*i) - te.log(total(*kept(i, axes))), "log_softmax")
         powers = te.compute(data.shape, lambda *i: te.exp(shifted(*i)), "powers")
-        total = reduce_stage(data.shape, axes, te.sum, lambda *i: powers(*i), "total")
+        total = joined(powers)
         return kernel.compute(lambda *i: powers(*i) / total(*kept(i, axes)), "softmax")
 
     def reference(data: Any, *, axis: int) -> Any:
@@ -170,8 +173,8 @@ def _normalised(
 ) -> PrimFunc:
     """data normalised over the axes; `place` gives the indices of the scale and offset."""
     wide = accumulator(kernel.dtype)
-    mean = mean_stage(data, axes, wide)
-    variance = squared_deviation_stage(data, mean, axes, wide)
+    mean = mean_stage(data, axes, wide, may_be_empty=False)
+    variance = squared_deviation_stage(data, mean, axes, wide, may_be_empty=False)
 
     def formula(*i: PrimExpr) -> PrimExpr:
         at = kept(i, axes)
@@ -227,9 +230,11 @@ def _lower_rms_norm(args: Arguments, context: TypeContext, name: str) -> PrimFun
     axes = axes_of(args, args.axes, data.ndim)
     weight = kernel.input("weight", tuple(data.shape[axis] for axis in axes))
     wide = accumulator(kernel.dtype)
-    square = reduce_stage(
-        data.shape, axes, te.sum, lambda *i: te.cast(wide, data(*i)) * te.cast(wide, data(*i)), "square_sum"
-    )
+
+    def squared(*i: PrimExpr) -> PrimExpr:
+        return te.cast(wide, data(*i)) * te.cast(wide, data(*i))
+
+    square = reduce_stage(data.shape, axes, te.sum, squared, "square_sum", may_be_empty=False)
     count = element_count(data.shape, axes, wide)
 
     def formula(*i: PrimExpr) -> PrimExpr:
@@ -347,14 +352,14 @@ def _lower_group_norm(args: Arguments, context: TypeContext, name: str) -> PrimF
         return te.cast(wide, data(*i[:channel], joined, *i[channel + 2 :]))
 
     count = element_count(shape, over, wide)
-    total = reduce_stage(shape, over, te.sum, grouped, "mean_sum")
+    total = reduce_stage(shape, over, te.sum, grouped, "mean_sum", may_be_empty=False)
     mean = te.compute(total.shape, lambda *i: total(*i) / count, "mean")
 
     def deviation(*i: PrimExpr) -> PrimExpr:
         difference = grouped(*i) - mean(*kept(i, over))
         return difference * difference
 
-    squares = reduce_stage(shape, over, te.sum, deviation, "variance_sum")
+    squares = reduce_stage(shape, over, te.sum, deviation, "variance_sum", may_be_empty=False)
     variance = te.compute(squares.shape, lambda *i: squares(*i) / count, "variance")
 
     def formula(*i: PrimExpr) -> PrimExpr:

@@ -89,8 +89,8 @@ class Window:
     def _output(self, args: Arguments, axis: int, size: Dim) -> Dim:
         room = self.padded(axis, size) - self.reach(axis)
         if isinstance(room, int) and room < 0:
-            message = f"a window of {self.reach(axis)} does not fit {self.padded(axis, size)} elements along {self.letters[axis]}"
-            raise shape_error(args, message, "W207")
+            along = f"{self.padded(axis, size)} elements along {self.letters[axis]}"
+            raise shape_error(args, f"a window of {self.reach(axis)} does not fit {along}", "W207")
         step = self.strides[axis]
         return (room + step - 1) // step + 1 if self.ceil else room // step + 1
 

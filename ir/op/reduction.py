@@ -6,6 +6,7 @@ A floating reduction narrower than float32 accumulates in float32 and is rounded
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.ir import te
@@ -100,8 +101,12 @@ def reduce_stage(
     formula: Callable[..., Any],
     name: str,
     keepdims: bool = False,
+    may_be_empty: bool = True,
 ) -> Any:
-    """The reduction of `formula(*indices)`, given over `shape`, along the axes: a tensor (or one for each value)."""
+    """The reduction of `formula(*indices)`, given over `shape`, along the axes: a tensor (or one for each value).
+
+    Without `may_be_empty` nothing is stored where an axis is empty: the kernel refuses it, or never reads the result.
+    """
     loops = {axis: te.reduce_axis((0, shape[axis]), name=f"k{axis}") for axis in axes}
     result: list[Dim] = [1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes]
 
@@ -109,20 +114,29 @@ def reduce_stage(
         remaining = iter(indices if not keepdims else kept(indices, axes))
         full = [loops[axis] if axis in loops else next(remaining) for axis in range(len(shape))]
         value = formula(*full)
-        return reducer(value, axis=list(loops.values())) if loops else value
+        return replace(reducer(value, axis=list(loops.values())), may_be_empty=may_be_empty) if loops else value
 
     return te.compute(result, body, name)
 
 
-def mean_stage(x: Operand, axes: Sequence[int], dtype: str, name: str = "mean", keepdims: bool = False) -> te.Tensor:
+def mean_stage(
+    x: Operand, axes: Sequence[int], dtype: str, name: str = "mean", keepdims: bool = False, may_be_empty: bool = True
+) -> te.Tensor:
     """The mean of x along the axes in the given dtype."""
-    total = reduce_stage(x.shape, axes, te.sum, lambda *i: te.cast(dtype, x(*i)), f"{name}_sum", keepdims)
+    value = lambda *i: te.cast(dtype, x(*i))  # noqa: E731
+    total = reduce_stage(x.shape, axes, te.sum, value, f"{name}_sum", keepdims, may_be_empty)
     count = element_count(x.shape, axes, dtype)
     return te.compute(total.shape, lambda *i: total(*i) / count, name)
 
 
 def squared_deviation_stage(
-    x: Operand, mean: te.Tensor, axes: Sequence[int], dtype: str, name: str = "variance", keepdims: bool = False
+    x: Operand,
+    mean: te.Tensor,
+    axes: Sequence[int],
+    dtype: str,
+    name: str = "variance",
+    keepdims: bool = False,
+    may_be_empty: bool = True,
 ) -> te.Tensor:
     """The mean of (x - mean)**2 along the axes: the second pass of the two-pass variance; `mean` has kept axes only."""
 
@@ -130,6 +144,6 @@ def squared_deviation_stage(
         difference = te.cast(dtype, x(*indices)) - mean(*kept(indices, axes))
         return difference * difference
 
-    total = reduce_stage(x.shape, axes, te.sum, deviation, f"{name}_sum", keepdims)
+    total = reduce_stage(x.shape, axes, te.sum, deviation, f"{name}_sum", keepdims, may_be_empty)
     count = element_count(x.shape, axes, dtype)
     return te.compute(total.shape, lambda *i: total(*i) / count, name)

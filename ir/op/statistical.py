@@ -9,6 +9,7 @@ Errors: ShapeError W203 axis out of range, W204 an axis twice, W205 an empty max
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,13 @@ _PARAMS = (Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "
 Stages = Callable[[Any, tuple[int, ...], str, bool], te.Tensor]
 
 
-def _examples(integer: bool) -> tuple[Example, ...]:
+def _examples(integer: bool, least: int) -> tuple[Example, ...]:
     floats = (
         example(f32(2, 3, 4), axis=1),
         example(f32("n", 4), axis=[-1], keepdims=True),
         example(f32(3, 5)),
-        example(f32("n", 4, "m"), axis=[0, 1]),
+        example(f32("n", 4, "m"), axis=[0, 1], least=1),
+        example(f32("n", "m"), axis=1, least=least),
         example(typed("float16", 2, 70), axis=1),
         example(typed("float64", "n", 3), axis=-1),
     )
@@ -84,17 +86,17 @@ def _reduction(
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
         return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
 
+    examples = _examples(domain == "number", 0 if empty else 1)
     return add_op(
         OpDef(
-            name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=_examples(domain == "number"),
-            family="statistical",
+            name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical"
         )
     )  # fmt: skip
 
 
-def _plain(reducer: Callable[..., te.Reduction], name: str) -> Stages:
+def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool = True) -> Stages:
     def stages(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
-        return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims)
+        return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims, may_be_empty)
 
     return stages
 
@@ -128,11 +130,13 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 _reduction("sum", "The sum along the axes.", "number", _plain(te.sum, "sum"), _same_dtype(np.sum))
 _reduction("prod", "The product along the axes.", "number", _plain(te.prod, "prod"), _same_dtype(np.prod))
 _reduction(
-    "max", "The greatest value along the axes; nan if there is one.", "number", _plain(te.max, "max"), np.max, False
-)
+    "max", "The greatest value along the axes; nan if there is one.", "number",
+    _plain(te.max, "max", False), np.max, False,
+)  # fmt: skip
 _reduction(
-    "min", "The least value along the axes; nan if there is one.", "number", _plain(te.min, "min"), np.min, False
-)
+    "min", "The least value along the axes; nan if there is one.", "number",
+    _plain(te.min, "min", False), np.min, False,
+)  # fmt: skip
 _reduction(
     "mean", "The arithmetic mean along the axes.", "float",
     lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims), _quiet(np.mean),
@@ -152,11 +156,12 @@ def _median_stage(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> t
             flat = flat * x.shape[axis] + indices[axis]
         return flat
 
-    def before(*indices: PrimExpr) -> te.Reduction:
+    def before(*indices: PrimExpr) -> Any:
         other = [others.get(axis, index) for axis, index in enumerate(indices)]
         a, b = x(*other), x(*indices)
         earlier = te.all(te.equal(a, b), position(other) < position(indices))
-        return te.sum(te.cast("int64", te.any(a < b, earlier)), axis=list(others.values()))
+        found = te.cast("int64", te.any(a < b, earlier))
+        return replace(te.sum(found, axis=list(others.values())), may_be_empty=False) if others else found
 
     rank = te.compute(x.shape, before, "rank")
 
@@ -166,9 +171,9 @@ def _median_stage(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> t
         half = te.const(0.5, wide)
         return te.select(low, value * half, te.const(0, wide)) + te.select(high, value * half, te.const(0, wide))
 
-    total = reduce_stage(x.shape, axes, te.sum, middle, "median", keepdims)
+    total = reduce_stage(x.shape, axes, te.sum, middle, "median", keepdims, False)
     nans = reduce_stage(
-        x.shape, axes, te.sum, lambda *i: te.cast("int64", te.not_equal(x(*i), x(*i))), "nan_count", keepdims
+        x.shape, axes, te.sum, lambda *i: te.cast("int64", te.not_equal(x(*i), x(*i))), "nan_count", keepdims, False
     )
     return te.compute(
         total.shape, lambda *i: te.select(nans(*i) > 0, te.const(float("nan"), wide), total(*i)), "middle"
