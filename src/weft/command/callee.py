@@ -13,7 +13,7 @@ from typing import Any
 
 import weft
 from weft.codegen.llvm.kernel import written_buffers
-from weft.command.files import InputError, file_name, load_one
+from weft.command.files import InputError, as_module, file_name, load_one
 from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.prim_dim import kernel_signature
@@ -44,7 +44,7 @@ def find_callee(options: argparse.Namespace) -> Callee:
     """What the options name: a function of a saved executable, or one of a script, compiled or interpreted."""
     if options.file != "-" and zipfile.is_zipfile(options.file):
         return _of_executable(options)
-    module = load_one(options.file, options.unit).as_module()
+    module = as_module(load_one(options.file, options.unit))
     callables = {name: f for name, f in module.items() if isinstance(f, Function | PrimFunc)}
     graphs = [name for name, function in callables.items() if isinstance(function, Function)]
     name = _choose(options, callables, graphs)

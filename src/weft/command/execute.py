@@ -10,7 +10,7 @@ from typing import Any
 import weft
 from weft.command import arrays
 from weft.command.callee import Callee, find_callee
-from weft.command.files import load_one, write_file
+from weft.command.files import as_module, load_one, write_file
 from weft.command.report import print_json
 
 __all__ = ["compile_command", "run_command"]
@@ -72,7 +72,7 @@ def compile_command(options: argparse.Namespace) -> int:
     """Compile one unit, and save the executable or print its code."""
     unit = load_one(options.file, options.unit)
     start = time.perf_counter()
-    executable = weft.compile(unit.value, options.target, opt=options.opt)
+    executable = weft.compile(as_module(unit), options.target, opt=options.opt)
     seconds = time.perf_counter() - start
     if options.emit and options.output is None:
         source = executable.source(options.emit)

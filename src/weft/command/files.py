@@ -12,15 +12,13 @@ import sys
 import tempfile
 import tokenize
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from weft.errors import WeftError
-from weft.ir.module import BaseFunc, IRModule
-from weft.script import parse
-from weft.script.units import DecoratedUnit, find_units
+from weft.ir.module import IRModule
+from weft.script import FileUnit, read_units
 
-__all__ = ["InputError", "Loaded", "load_one", "load_units", "read_text", "write_file"]
+__all__ = ["InputError", "as_module", "file_name", "load_one", "load_units", "read_text", "write_file"]
 
 
 class InputError(WeftError):
@@ -33,23 +31,11 @@ class InputError(WeftError):
         self.file = file
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """One unit of a file, read."""
-
-    file: str
-    name: str
-    line: int
-    value: IRModule | BaseFunc
-
-    @staticmethod
-    def read(file: str, unit: DecoratedUnit) -> Loaded:
-        """Read a unit; raises what reading a script raises."""
-        return Loaded(file, unit.name, unit.line, parse(unit.text, filename=file_name(file)))
-
-    def as_module(self) -> IRModule:
-        """The unit as a module: itself, or a module that holds the one function."""
-        return self.value if isinstance(self.value, IRModule) else IRModule({self.name: self.value})
+def as_module(unit: FileUnit) -> IRModule:
+    """A unit as a module: itself, or a module that holds the one function. Raises the error that reading it raised."""
+    if isinstance(unit.value, WeftError):
+        raise unit.value
+    return unit.value if isinstance(unit.value, IRModule) else IRModule({unit.name: unit.value})
 
 
 def read_text(file: str) -> str:
@@ -70,48 +56,42 @@ def file_name(file: str) -> str:
     return "<stdin>" if file == "-" else file
 
 
-def load_units(file: str) -> list[Loaded]:
-    """Every unit of a file, read; the first error that reading finds is raised.
+def load_units(file: str) -> list[FileUnit]:
+    """Every unit of a file; a unit that cannot be read holds its error.
 
-    Raises: InputError W010, W011; what reading a script raises.
+    Raises: InputError W010 for a file that is not there or not text, W011 for one without units; ScriptError for what
+    is not Python.
     """
-    text = read_text(file)
-    units = find_units(text, file_name(file))
+    units = read_units(read_text(file), filename=file_name(file))
     if not units:
-        raise no_units(file)
-    return [Loaded.read(file, unit) for unit in units]
+        raise InputError(
+            f"{file_name(file)} defines no unit",
+            file=file,
+            code="W011",
+            hint="a unit is a class under @I.ir_module, or a function under @R.function or @T.prim_func",
+        )
+    return units
 
 
-def no_units(file: str) -> InputError:
-    """The error for a file that defines nothing."""
-    return InputError(
-        f"{file_name(file)} defines no unit",
-        file=file,
-        code="W011",
-        hint="a unit is a class under @I.ir_module, or a function under @R.function or @T.prim_func",
-    )
-
-
-def load_one(file: str, unit: str | None) -> Loaded:
+def load_one(file: str, name: str | None) -> FileUnit:
     """The unit with a name, or the only one of a file; when there are several, the only module among them.
 
-    Raises: InputError W010-W013; what reading a script raises.
+    Raises: InputError W010-W013; what reading the unit raised.
     """
-    units = find_units(read_text(file), file_name(file))
-    if not units:
-        raise no_units(file)
-    names = ", ".join(found.name for found in units)
-    if unit is not None:
-        chosen = [found for found in units if found.name == unit]
+    units = load_units(file)
+    names = ", ".join(unit.name for unit in units)
+    if name is not None:
+        chosen = [unit for unit in units if unit.name == name]
         if not chosen:
-            raise InputError(f"{file_name(file)} has no unit {unit!r}", file=file, code="W012", hint=f"it has: {names}")
+            raise InputError(f"{file_name(file)} has no unit {name!r}", file=file, code="W012", hint=f"it has: {names}")
     else:
-        modules = [found for found in units if found.kind == "module"]
+        modules = [unit for unit in units if isinstance(unit.value, IRModule)]
         chosen = modules if len(modules) == 1 else units
         if len(chosen) > 1:
             message = f"{file_name(file)} defines {len(units)} units"
             raise InputError(message, file=file, code="W013", hint=f"choose one with --unit: {names}")
-    return Loaded.read(file, chosen[-1])  # a later definition replaces an earlier one, as in Python
+    as_module(chosen[-1])
+    return chosen[-1]  # a later definition replaces an earlier one, as in Python
 
 
 def write_file(path: str, write: Callable[[Path], object]) -> None:

@@ -7,45 +7,46 @@ import sys
 from collections.abc import Sequence
 
 import weft
-from weft.command.files import InputError, Loaded, file_name, load_one, load_units, no_units, read_text
+from weft.command.files import InputError, as_module, file_name, load_one, load_units
 from weft.command.report import finding, print_json
 from weft.errors import WeftError
 from weft.ir import GlobalVar, IRModule, walk
 from weft.ir.module import BaseFunc
-from weft.script.units import DecoratedUnit, find_units
+from weft.script import FileUnit
 
 __all__ = ["check_command", "pass_command", "show_command"]
 
 
 def show_command(options: argparse.Namespace) -> int:
     """Print every unit of the files; on a pipe the text is one that `weft check` accepts."""
-    units = [unit for file in options.files for unit in load_units(file)]
-    chosen = [(unit, value) for unit in units if (value := _chosen(unit, options.function)) is not None]
+    units = [(file_name(file), unit) for file in options.files for unit in load_units(file)]
+    chosen = [(file, unit, value) for file, unit in units if (value := _chosen(unit, options.function)) is not None]
     if not chosen:
-        raise _no_function(units, options.files, options.function)
+        raise _no_function(options.function, [unit for _, unit in units], options.files)
     how = {"types": options.types, "line_numbers": options.line_numbers}
     if options.json:
-        keys = ("file", "name", "line", "text")
-        print_json([dict(zip(keys, (*_place(unit), value.script(**how)), strict=True)) for unit, value in chosen])
+        print_json(
+            [
+                {"file": file, "name": unit.name, "line": unit.line, "text": value.script(**how)}
+                for file, unit, value in chosen
+            ]
+        )
         return 0
-    for position, (_, value) in enumerate(chosen):
+    for position, (_, _, value) in enumerate(chosen):
         if position:
             print()
         value.show(**how)
     return 0
 
 
-def _place(unit: Loaded) -> tuple[str, str, int]:
-    return file_name(unit.file), unit.name, unit.line
-
-
-def _chosen(unit: Loaded, function: str | None) -> IRModule | BaseFunc | None:
-    """What to print of a unit when only one function is asked for; None when it is not there."""
-    if function is None or (unit.name == function and not isinstance(unit.value, IRModule)):
-        return unit.value
-    if isinstance(unit.value, IRModule) and function in unit.value:
-        return _with_callees(unit.value, function)
-    return None
+def _chosen(unit: FileUnit, function: str | None) -> IRModule | BaseFunc | None:
+    """What to print of a unit, or None when the function that is asked for is not there; raises what reading raised."""
+    value = unit.value
+    if isinstance(value, WeftError):
+        raise value
+    if function is None or (function == unit.name and not isinstance(value, IRModule)):
+        return value
+    return _with_callees(value, function) if isinstance(value, IRModule) and function in value else None
 
 
 def _with_callees(module: IRModule, function: str) -> IRModule:
@@ -59,10 +60,10 @@ def _with_callees(module: IRModule, function: str) -> IRModule:
     return module.with_functions({name: value for name, value in module.items() if name in reached})
 
 
-def _no_function(units: Sequence[Loaded], files: Sequence[str], function: str) -> InputError:
-    names = [name for unit in units for name in (unit.value if isinstance(unit.value, IRModule) else [unit.name])]
+def _no_function(function: str, units: Sequence[FileUnit], files: Sequence[str]) -> InputError:
+    names = ", ".join(name for unit in units for name in as_module(unit))
     where = ", ".join(map(file_name, files))
-    return InputError(f"{where} has no function {function!r}", code="W012", hint=f"it has: {', '.join(names)}")
+    return InputError(f"{where} has no function {function!r}", code="W012", hint=f"it has: {names}")
 
 
 def check_command(options: argparse.Namespace) -> int:
@@ -78,9 +79,9 @@ def _check_file(file: str, quiet: bool) -> list[WeftError]:
     count = 0
     errors: list[WeftError] = []
     try:
-        units = find_units(read_text(file), file_name(file))
+        units = load_units(file)
         count = len(units)
-        errors += [error for unit in units for error in _check_unit(file, unit)] if units else [no_units(file)]
+        errors += [error for unit in units for error in _check_unit(unit)]
     except WeftError as error:
         errors = [error]
     if not quiet:
@@ -90,12 +91,9 @@ def _check_file(file: str, quiet: bool) -> list[WeftError]:
     return errors
 
 
-def _check_unit(file: str, unit: DecoratedUnit) -> list[WeftError]:
-    """What reading finds, or else what the verifier finds."""
-    try:
-        return list(weft.verify(Loaded.read(file, unit).as_module()))
-    except WeftError as error:
-        return [error]
+def _check_unit(unit: FileUnit) -> list[WeftError]:
+    """What reading found, or else what the verifier finds."""
+    return [unit.value] if isinstance(unit.value, WeftError) else list(weft.verify(as_module(unit)))
 
 
 def _verdict(units: int, errors: int) -> str:
@@ -107,7 +105,7 @@ def _verdict(units: int, errors: int) -> str:
 def pass_command(options: argparse.Namespace) -> int:
     """Apply a pipeline to a module and print it."""
     pipeline = weft.transform.parse_pipeline(options.pipeline)
-    module = pipeline(load_one(options.file, options.unit).as_module())
+    module = pipeline(as_module(load_one(options.file, options.unit)))
     if options.json:
         print_json({"passes": str(pipeline), "text": module.script()})
     else:
