@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from weft.codegen.llvm.graph import emit_function, emit_runtime
 from weft.codegen.llvm.kernel import emit_kernel
 from weft.codegen.llvm.machine import Machine, assembly, compile_module
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
-from weft.codegen.llvm.wrapper import emit_release, emit_wrapper
+from weft.codegen.llvm.wrapper import emit_wrapper
 from weft.codegen.signature import graph_signature, kernel_data
 from weft.codegen.target import HostTarget, host_target
 from weft.errors import PassError, TargetError
@@ -93,11 +94,9 @@ def generate(module: IRModule, target: HostTarget) -> Program:
             emit_wrapper(graphs, emission, name, function)
             signatures.append(kernel_data(name, function))
         if isinstance(function, Function):
-            from weft.codegen.llvm.graph import emit_function
-
             emit_function(graphs, emission, name, function)
             signatures.append(graph_signature(name, function))
-    emit_release(graphs)
+    emit_runtime(graphs)
     machine = Machine(target.cpu, target.features, target.opt)
     objects, texts = [], []
     for writer, quick in ((kernels, False), (graphs, True)):

@@ -201,21 +201,40 @@ def _show(site: dict[str, Any]) -> Callable[..., None]:
     return show
 
 
+def _formatted(template: str, values: Sequence[Any]) -> str:
+    """The template with each `{}` replaced in order; values left over follow."""
+    if not template:
+        return " ".join(map(str, values))
+    pieces = template.split("{}")
+    text = pieces[0]
+    for index, piece in enumerate(pieces[1:]):
+        text += (str(values[index]) if index < len(values) else "{}") + piece
+    return " ".join([text, *map(str, values[len(pieces) - 1 :])])
+
+
 def _show_format(site: dict[str, Any]) -> Callable[..., None]:
-    def show(*values: Any) -> None:
-        print(site["format"].format(*values) if site.get("format") else " ".join(map(str, values)))
-
-    return show
+    return lambda *values: print(_formatted(site.get("format", ""), values))
 
 
-def _cast_object(site: dict[str, Any]) -> Callable[[Any], Any]:
+def _assert(site: dict[str, Any]) -> Callable[..., None]:
+    def stop(*values: Any) -> None:
+        raise AssertionError(_formatted(site.get("format", ""), values) or "R.assert_op failed")
+
+    return stop
+
+
+def _as_it_is(site: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda value: value
 
 
 _ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
     "weft.print": _show,
     "weft.print_format": _show_format,
-    "weft.cast": _cast_object,
+    "weft.assert": _assert,
+    "weft.cast": _as_it_is,
+    "weft.null": lambda site: lambda: None,
+    "weft.tensor_to_shape": lambda site: lambda value: tuple(int(size) for size in value),
+    "weft.shape_to_tensor": lambda site: lambda value: np.array(value, np.int64),
 }
 _TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _entry = _TYPE(_dispatch)

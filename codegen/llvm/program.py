@@ -7,7 +7,7 @@ A site is a place in the program that may stop it. Its text travels in the execu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,8 @@ class Program:
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _constant_ids: dict[int, int] = field(default_factory=dict)
+    _written: dict[str, set[int]] = field(default_factory=dict)
+    _kernel_types: dict[str, Any] = field(default_factory=dict)
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The tensor-level function of that name, when the module has one."""
@@ -62,6 +64,18 @@ class Program:
     def kernel_symbol(self, name: str) -> str:
         """The linker's name of the code of a tensor-level function, which equal functions share."""
         return kernel_symbol(self.aliases.get(name, name))
+
+    def written(self, name: str, kernel: PrimFunc, find: Callable[[PrimFunc], set[int]]) -> set[int]:
+        """The parameters that a kernel writes, found once."""
+        if name not in self._written:
+            self._written[name] = find(kernel)
+        return self._written[name]
+
+    def kernel_types(self, name: str, kernel: PrimFunc, find: Callable[[PrimFunc], Any]) -> Any:
+        """The names of a kernel's symbols and the types of its parameters, found once."""
+        if name not in self._kernel_types:
+            self._kernel_types[name] = find(kernel)
+        return self._kernel_types[name]
 
     def constant(self, array: np.ndarray, dtype: str) -> int:
         """The number of a constant in the executable's table; one entry per array object."""

@@ -10,7 +10,7 @@ from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 
-__all__ = ["emit_release", "emit_wrapper"]
+__all__ = ["emit_wrapper"]
 
 ENTRY_PARAMS = [("ptr", "frame"), ("ptr", "arguments"), ("ptr", "results")]
 
@@ -66,23 +66,3 @@ def _solve_buffer(w: FunctionWriter, param: Buffer, index: int, solved: dict[Pri
     if isinstance(param.elem_offset, PrimVar):
         solved.setdefault(param.elem_offset, 0)
     return index
-
-
-def emit_release(module: ModuleWriter) -> None:
-    """Emit `weft.release(block)`: drop a reference to memory that compiled code allocated, and free it with the last."""
-    module.declare("free", "void", ("ptr",))
-    w = FunctionWriter(module, "weft.release", "void", [("ptr", "block")], "nounwind")
-    none, some, last, done = (w.label(name) for name in ("none", "some", "last", "done"))
-    w.branch(w.emit("icmp eq ptr %block, null"), none, some)
-    w.open(none)
-    w.ret("void")
-    w.open(some)
-    before = w.emit("atomicrmw sub ptr %block, i64 1 acq_rel")
-    w.branch(w.emit(f"icmp eq i64 {before}, 1"), last, done)
-    w.open(last)
-    w.do("call void @free(ptr %block)")
-    w.open(done)
-    w.ret("void")
-    w.finish()
-
-
