@@ -1,7 +1,7 @@
 """Operators that select elements: slices and gathers.
 
-Slices are Python's: negative boundaries count from the end, and boundaries are clamped. Indices that are data count from the
-end when negative and are checked: one out of range stops the kernel with a BoundsError.
+Slices are Python's: negative boundaries count from the end, and boundaries are clamped. Indices that are data count
+from the end when negative and are checked: one out of range stops the kernel with a BoundsError.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def _numpy_slice(x: np.ndarray, axes: Sequence[int], begin: Any, end: Any, strid
     ),
 )
 def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
-    """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all are
-    clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
+    """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
+    are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
 
     Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0.
     """
@@ -193,7 +193,7 @@ def _fitted(args: Arguments, kernel: Kernel, value: PrimExpr, size: Dim) -> Prim
     if args.mode == "clip":
         return te.maximum(te.minimum(te.cast(te.INDEX, value), te.size(size) - 1), 0)
     if args.mode == "wrap":
-        # The kernel has checked that an axis that is indexed is not empty; the maximum guards the division all the same.
+        # The kernel has checked that an indexed axis is not empty; the maximum guards the division all the same.
         return te.cast(te.INDEX, value) % te.maximum(te.size(size), 1)
     return wrapped_index(value, size)
 
@@ -224,7 +224,8 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
     size = x.size if axis is None else x.shape[axis]
     if mode == "fast" and indices.size and (indices.min() < -size or indices.max() >= size):
         raise BoundsError("R.take: index out of range")
-    return np.asarray(np.take(x, indices, axis, mode="raise" if mode == "fast" else mode))
+    modes: dict[str, Any] = {"fast": "raise", "clip": "clip", "wrap": "wrap"}
+    return np.asarray(np.take(x, indices, axis, mode=modes[mode]))
 
 
 @register_op(
@@ -246,8 +247,9 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
 def take(args: Arguments, context: TypeContext) -> TensorType:
     """The elements of an axis (of the flattened tensor when the axis is None) at integer indices.
 
-    Shape: the indices' shape stands where the axis was. Mode "fast" checks indices (BoundsError W901; negative ones count from
-    the end), "clip" limits them, "wrap" takes them modulo the size. Errors: DTypeError W321, ShapeError W203, W205 another mode.
+    Shape: the indices' shape stands where the axis was. Mode "fast" checks indices (BoundsError W901; negative ones
+    count from the end), "clip" limits them, "wrap" takes them modulo the size. Errors: DTypeError W321, ShapeError
+    W203, W205 another mode.
     """
     x, indices = tensor(args, "x", context), _indices(args, context)
     if args.mode not in _MODES:
@@ -291,7 +293,7 @@ def _lower_gather_elements(args: Arguments, context: TypeContext, name: str) -> 
     ),
 )
 def gather_elements(args: Arguments, context: TypeContext) -> TensorType:
-    """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element of the result, which has the indices' shape.
+    """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element; the result has the indices' shape.
 
     The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. An index out of range is a
     BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
@@ -357,7 +359,8 @@ def _numpy_gather_nd(data: np.ndarray, indices: np.ndarray, batch_dims: int) -> 
 def gather_nd(args: Arguments, context: TypeContext) -> TensorType:
     """Slices of data at index tuples: the last axis of indices holds positions along data's axes after the batch axes.
 
-    An index out of range is a BoundsError. Errors: ShapeError W201 batch sizes that differ, W202 ranks, W205; DTypeError W321.
+    An index out of range is a BoundsError. Errors: ShapeError W201 batch sizes that differ, W202 ranks, W205;
+    DTypeError W321.
     """
     x, indices = tensor(args, "data", context), _indices(args, context)
     batch = args.batch_dims
@@ -419,9 +422,11 @@ def _numpy_one_hot(indices: np.ndarray, on_value: Any, off_value: Any, depth: in
     ),
 )
 def one_hot(args: Arguments, context: TypeContext) -> TensorType:
-    """A new axis of size depth that holds on_value at the index and off_value elsewhere (everywhere, for other indices).
+    """A new axis of size depth that holds on_value at the index and off_value elsewhere (everywhere, for other
+    indices).
 
-    Dtype: that of on_value. Errors: ShapeError W203 the axis; DTypeError W320 two dtypes, W321 indices that are no integers.
+    Dtype: that of on_value. Errors: ShapeError W203 the axis; DTypeError W320 two dtypes, W321 indices that are no
+    integers.
     """
     indices = _indices(args, context)
     on, off = tensor(args, "on_value", context), tensor(args, "off_value", context)

@@ -212,6 +212,27 @@ class Target:
             vector_bits=facts.vector_bits if facts else 0,
         )
 
+    def gcc_flags(self) -> list[str]:
+        """The options that make GCC compile for this processor; TargetError W725 for one it is not told by -mcpu.
+
+        >>> Target("c -mcpu=cortex-m4f").gcc_flags()
+        ['-mthumb', '-mcpu=cortex-m4', '-mfloat-abi=softfp', '-mfpu=fpv4-sp-d16']
+        """
+        cpu = self.cpu
+        if cpu is None:
+            return []
+        if cpu.arch.startswith("thumb"):
+            convention = self.options.get("mfloat_abi") or ("softfp" if cpu.fpu else "soft")
+            # Where the unit always is there, -mcpu says which; naming it again is refused by GCC.
+            unit = [f"-mfpu={cpu.fpu}"] if cpu.fpu and cpu.facts.fpu_optional else []
+            extra = "" if cpu.fpu or cpu.facts.fpu_optional or not cpu.facts.fpu else "+nofp"
+            return ["-mthumb", f"-mcpu={cpu}{extra}", f"-mfloat-abi={convention}", *unit]
+        if cpu.arch in ("x86_64", "i386"):
+            return [f"-march={cpu}"]
+        if cpu.arch in ("aarch64", "armv7a"):
+            return [] if str(cpu).startswith("generic") else [f"-mcpu={cpu}"]
+        raise TargetError(f"no GCC options are known for {cpu}", code="W725")
+
     def explain(self) -> str:
         """One line per field: its value and whether it was given, came from a tag, is a default, or is derived."""
         lines = [f"kind = {self.kind.name}"]
