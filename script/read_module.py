@@ -24,7 +24,7 @@ from weft.script.reader import ModuleScope, Reader, definition_options, describe
 from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
 from weft.script.syntax import ALL_FORMS
 
-__all__ = ["Definition", "declare", "import_names", "is_unit", "parse", "read_unit"]
+__all__ = ["Definition", "declare", "import_names", "parse", "read_unit"]
 
 Definition = ast.ClassDef | ast.FunctionDef
 _FUTURE_VERSIONS = "weft-script"
@@ -85,15 +85,6 @@ def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
             yield statement
         elif not _is_harmless(statement) and not declare(reader, statement):
             raise reader.fail("W104", "only imports, symbols, constants and decorated definitions can stand here", statement)
-
-
-def is_unit(reader: Reader, tree: Definition) -> bool:
-    """Whether a definition has a decorator of the script."""
-    try:
-        definition_options(reader, tree)
-    except WeftError as error:
-        return error.code != "W104"
-    return True
 
 
 def _is_harmless(tree: ast.stmt) -> bool:

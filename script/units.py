@@ -19,7 +19,7 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits
-from weft.script.read_module import Definition, declare, import_names, is_unit, read_unit
+from weft.script.read_module import Definition, declare, import_names, read_unit
 from weft.script.reader import ModuleScope, Reader
 from weft.script.source import Unit, deep_stack, make_source, parse_python
 
@@ -70,7 +70,7 @@ def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
 
 def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
     """The statement if it is a unit, else the units inside it."""
-    if isinstance(statement, ast.ClassDef | ast.FunctionDef) and is_unit(reader, statement):
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef) and _is_unit(reader, statement):
         yield statement
         return
     for part in ("body", "orelse", "handlers", "finalbody", "cases"):
@@ -79,3 +79,9 @@ def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
             if isinstance(child, ast.ImportFrom):
                 import_names(reader.unit, child, strict=False)
             yield from _units_in(reader, child)
+
+
+def _is_unit(reader: Reader, tree: Definition) -> bool:
+    """Whether a decorator is of the script's namespaces; a misspelt one is an error when the unit is read."""
+    called = [item.func if isinstance(item, ast.Call) else item for item in tree.decorator_list]
+    return any(reader.dotted(item) is not None for item in called)

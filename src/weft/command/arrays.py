@@ -194,7 +194,7 @@ def describe(ty: Type) -> str:
 
 def _shape_text(ty: TensorType) -> str:
     if ty.dims is not None:
-        return f"({', '.join(map(format_dim, ty.dims))})"
+        return f"({', '.join(map(format_dim, ty.dims))}{',' if len(ty.dims) == 1 else ''})"
     return f"of rank {ty.ndim}" if ty.ndim >= 0 else "of any shape"
 
 
