@@ -7,6 +7,7 @@ from weft.ir.node import EMPTY, FrozenMap, Node, fields_of, replace
 from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
 from weft.ir.tensor import *
 from weft.ir.types import *
+from weft.ir.verify import Finding, assert_well_formed, verify
 from weft.ir.visit import children, post_order, rewrite, substitute, substitute_symbols, walk
 
 import weft.ir.sugar  # installs the operators on expressions

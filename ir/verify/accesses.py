@@ -1,0 +1,90 @@
+"""Checks of buffer accesses: rank, index dtypes, lanes, stored dtypes, indices that are out of range whatever
+happens.
+"""
+
+from __future__ import annotations
+
+from weft.ir import dtype as dtypes
+from weft.ir.dim import Dim, prove_le, prove_lt
+from weft.ir.regions import Access, Bounds, accesses
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, PrimExpr, PrimFunc
+from weft.ir.verify.findings import Report
+
+__all__ = ["check_load", "check_ranges", "check_store"]
+
+
+def check_load(node: BufferLoad, report: Report) -> None:
+    """W455, W457, W458 of a load."""
+    _check_indices(node, report)
+    if node.predicate is not None:
+        _check_predicate(node.predicate, dtypes.lanes(node.dtype), report)
+
+
+def check_store(node: BufferStore, report: Report) -> None:
+    """W455, W457, W458, W459 of a store."""
+    _check_indices(node, report)
+    lanes = max((dtypes.lanes(index.dtype) for index in node.indices), default=1)
+    value = node.value.dtype
+    if dtypes.lanes(value) != lanes:
+        report.add(
+            "W458", f"{dtypes.lanes(value)} lanes are stored to {lanes} elements of {node.buffer.name!r}", node.span
+        )
+    elif dtypes.element(value) != node.buffer.dtype:
+        message = f"a {dtypes.element(value)} is stored in {node.buffer.name!r}, a buffer of {node.buffer.dtype}"
+        report.add("W459", message, node.span, hint="cast the value")
+    if node.predicate is not None:
+        _check_predicate(node.predicate, lanes, report)
+
+
+def _check_indices(node: BufferLoad | BufferStore, report: Report) -> None:
+    buffer = node.buffer
+    if len(node.indices) != buffer.ndim:
+        report.add(
+            "W455", f"{len(node.indices)} indices for {buffer.name!r}, which has {buffer.ndim} dimensions", node.span
+        )
+    for index in node.indices:
+        if not dtypes.is_integer(dtypes.element(index.dtype)):
+            report.add("W457", f"an index of {buffer.name!r} is {index.dtype}, not an integer", index.span or node.span)
+    counts = {dtypes.lanes(index.dtype) for index in node.indices} - {1}
+    if len(counts) > 1:
+        report.add("W458", f"the indices of {buffer.name!r} have several numbers of lanes", node.span)
+
+
+def _check_predicate(predicate: PrimExpr, lanes: int, report: Report) -> None:
+    if not dtypes.is_bool(dtypes.element(predicate.dtype)):
+        report.add("W461", f"a predicate is {predicate.dtype}, not bool", predicate.span)
+    elif dtypes.lanes(predicate.dtype) != lanes:
+        report.add("W458", f"a predicate of {dtypes.lanes(predicate.dtype)} lanes for {lanes} elements", predicate.span)
+
+
+def check_ranges(function: PrimFunc, report: Report) -> None:
+    """W456: an index that is outside its dimension for all sizes at which the code runs."""
+    for access in accesses(function.body, Bounds()):
+        if len(access.intervals) == access.buffer.ndim:
+            for position in range(access.buffer.ndim):
+                _check_range(access, position, report)
+
+
+def _check_range(access: Access, position: int, report: Report) -> None:
+    interval, buffer = access.intervals[position], access.buffer
+    size = access.bounds.of(buffer.shape[position])
+    if interval is None or size is None:
+        return
+    constant = isinstance(interval.low, int) and interval.low == interval.high
+    # A fixed index is wrong wherever it stands; a varying one must be known to reach its bound.
+    if not constant and not (access.certain and interval.exact):
+        return
+    wrong: Dim | None = None
+    if prove_lt(interval.low, 0):
+        wrong = interval.low
+    elif prove_le(size.high, interval.high) and (constant or not isinstance(size.low, int) or size.low > 0):
+        wrong = interval.high
+    if wrong is not None:
+        report.add("W456", _message(buffer, position, wrong), access.node.span, key=access.node)
+
+
+def _message(buffer: Buffer, position: int, index: Dim) -> str:
+    shape = ", ".join(
+        str(extent) if isinstance(extent, int) else getattr(extent, "name", "...") for extent in buffer.shape
+    )
+    return f"index {index} in dimension {position} is out of range for {buffer.name!r} of shape ({shape})"

@@ -1,0 +1,94 @@
+"""The entry to the verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+from weft.ir.graph import ExternFunc, Function, GlobalVar
+from weft.ir.module import BaseFunc, IRModule
+from weft.ir.tensor import PrimCall, PrimFunc
+from weft.ir.verify.findings import Finding, Report
+from weft.ir.verify.form import check_form
+from weft.ir.verify.names import check_names, check_shared_parameters
+from weft.ir.verify.purity import check_purity
+from weft.ir.verify.tensor import check_tensor
+from weft.ir.verify.values import Deduction, check_values
+from weft.ir.visit import walk
+
+__all__ = ["assert_well_formed", "verify"]
+
+
+def verify(value: IRModule | BaseFunc) -> list[Finding]:
+    """Everything that is wrong with a module or a single function; the empty list when it is well formed.
+
+    >>> verify(IRModule({}))
+    []
+    """
+    module = value if isinstance(value, IRModule) else None
+    functions: Mapping[str, BaseFunc] = module.functions if module is not None else _alone(value)  # type: ignore[arg-type]
+    findings: list[Finding] = []
+    shared = Report("")
+    check_shared_parameters(functions, shared)
+    findings.extend(shared.findings)
+    deduction = Deduction(functions)
+    for name, function in functions.items():
+        findings.extend(_check(name, function, deduction))
+    return findings
+
+
+def _alone(function: BaseFunc) -> dict[str, BaseFunc]:
+    return {getattr(function, "name", "") or "main": function}
+
+
+def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]:
+    report = Report(name)
+    functions = deduction.context.functions
+    if isinstance(function, Function):
+        _check_symbol_name(name, function, report)
+        check_names(function, deduction, report)
+        check_form(function, report)
+        check_purity(function, functions, report)  # type: ignore[arg-type]
+        check_values(function, deduction, report)
+        return report.findings
+    if isinstance(function, PrimFunc):
+        _check_symbol_name(name, function, report)
+        return [*report.findings, *_check_tensor(name, function, functions)]  # type: ignore[arg-type]
+    if not isinstance(function, ExternFunc):
+        report.add("W413", f"{name} is a {type(function).__name__}, not a function")
+    return report.findings
+
+
+# A PrimFunc never changes, so unless it calls others its findings are those of the last time.
+_known: WeakKeyDictionary[PrimFunc, list[Finding]] = WeakKeyDictionary()
+
+
+def _check_tensor(name: str, function: PrimFunc, functions: Mapping[str, BaseFunc]) -> list[Finding]:
+    found = _known.get(function)
+    if found is not None and all(finding.function == name for finding in found):
+        return found
+    report = Report(name)
+    check_tensor(function, functions, report)
+    calls = any(isinstance(node, PrimCall) and isinstance(node.op, GlobalVar) for node in walk(function.body))
+    if not calls:
+        _known[function] = report.findings
+    return report.findings
+
+
+def _check_symbol_name(name: str, function: Function | PrimFunc, report: Report) -> None:
+    stated = function.attrs.get("global_symbol")
+    if stated is not None and stated != name:
+        report.add("W434", f"function {name} has the global_symbol {stated!r}", function.span)
+
+
+def assert_well_formed(value: IRModule | BaseFunc) -> None:
+    """Raise the first finding as a VerifyError (its own code, span and reason); the others are in its notes."""
+    findings = verify(value)
+    if not findings:
+        return
+    error = findings[0].error()
+    others = [f"also {finding.code} in {finding.function}: {finding.message}" for finding in findings[1:10]]
+    if len(findings) > 10:
+        others.append(f"and {len(findings) - 10} more")
+    error.notes = (*error.notes, *others)
+    raise error

@@ -1,0 +1,350 @@
+"""Checks of tensor-level functions: one walk that keeps what is visible, and hands every node to the checks of its
+kind.
+
+scope ::= variables and buffers visible here; what a statement of a sequence introduces stays visible in its rest
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.errors import Span
+from weft.ir.graph import GlobalVar
+from weft.ir.module import BaseFunc
+from weft.ir.node import Node
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Bind,
+    Block,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    Evaluate,
+    Extent,
+    For,
+    IfThenElse,
+    IterVar,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Return,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.ir.types import PrimType
+from weft.ir.verify import accesses, blocks, expressions
+from weft.ir.verify.findings import Report
+from weft.ir.visit import children
+
+__all__ = ["check_tensor"]
+
+_LOOPS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
+
+
+def check_tensor(function: PrimFunc, functions: Mapping[str, BaseFunc], report: Report) -> None:
+    """W450-W476 for a tensor-level function."""
+    walk = _Walk(function, functions, report)
+    old = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(old, 100_000))  # statements nest as deep as the program does
+    try:
+        walk.run()
+    finally:
+        sys.setrecursionlimit(old)
+    accesses.check_ranges(function, report)
+    blocks.check_locals(function, report)
+
+
+class _Walk:
+    def __init__(self, function: PrimFunc, functions: Mapping[str, BaseFunc], report: Report) -> None:
+        self.function = function
+        self.functions = functions
+        self.report = report
+        self.visible: set[Node] = set()
+        self.defined: set[Node] = set()
+        self.loops = 0
+        self.opened: list[list[Node]] = []
+
+    def run(self) -> None:
+        self.opened.append([])
+        self._parameters()
+        self.statement(self.function.body)
+
+    # Names
+
+    def define(self, node: PrimVar | Buffer, span: Span | None = None) -> None:
+        """Make a variable or buffer visible until the scope ends (W452)."""
+        if node in self.defined:
+            kind = "variable" if isinstance(node, PrimVar) else "buffer"
+            self.report.add("W452", f"{kind} {node.name!r} is defined twice", node.span or span, key=node)
+        self.defined.add(node)
+        if node not in self.visible:
+            self.visible.add(node)
+            self.opened[-1].append(node)
+
+    def scoped(self, run: Callable[[], None]) -> None:
+        """Run with a scope of its own."""
+        self.opened.append([])
+        run()
+        self.visible.difference_update(self.opened.pop())
+
+    def _parameters(self) -> None:
+        layouts: list[Extent] = []
+        for param in self.function.params:
+            self.define(param)
+            if isinstance(param, Buffer):
+                layouts.extend(
+                    (*param.shape, *(param.strides or ()), *(() if param.elem_offset is None else (param.elem_offset,)))
+                )
+        for extent in layouts:
+            if isinstance(extent, PrimVar) and extent not in self.visible:
+                self.define(extent)
+        for param in self.function.params:
+            if isinstance(param, Buffer):
+                self._layout(param, "W453")
+
+    def _layout(self, buffer: Buffer, code: str = "W450") -> None:
+        """The sizes, strides and offset of a buffer that becomes visible."""
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            if isinstance(extent, int) and extent < 0:
+                self.report.add("W462", f"buffer {buffer.name!r} has the size {extent}", buffer.span)
+        for extent in (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset, buffer.data):
+            if isinstance(extent, PrimExpr):
+                self.expression(extent, code)
+
+    # Statements
+
+    def statement(self, node: Stmt) -> None:
+        """Check a statement and what is in it."""
+        check = _STATEMENTS.get(type(node))
+        if check is not None:
+            check(self, node)
+
+    def _sequence(self, node: SeqStmt) -> None:
+        def steps() -> None:
+            for step in node.stmts:
+                self.statement(step)
+
+        self.scoped(steps)
+
+    def _store(self, node: BufferStore) -> None:
+        self._buffer(node.buffer, node.span)
+        for index in node.indices:
+            self.expression(index)
+        self.expression(node.value)
+        if node.predicate is not None:
+            self.expression(node.predicate)
+        accesses.check_store(node, self.report)
+
+    def _for(self, node: For) -> None:
+        for part in (node.start, node.extent, node.step):
+            if isinstance(part, PrimExpr):
+                self.expression(part)
+                expressions.check_integer(part, "a loop bound", self.report, node.span)
+        if node.kind not in _LOOPS:
+            self.report.add("W466", f"unknown loop kind {node.kind!r}", node.span, hint=f"one of {', '.join(_LOOPS)}")
+        if node.kind == "thread_binding" and not node.thread:
+            self.report.add("W466", "a thread-bound loop does not name its thread", node.span)
+        if isinstance(node.step, int) and node.step <= 0:
+            self.report.add("W466", f"the step of a loop is {node.step}", node.span)
+        if isinstance(node.extent, int) and node.extent < 0:
+            self.report.add("W462", f"loop {node.loop_var.name!r} has the extent {node.extent}", node.span)
+
+        def body() -> None:
+            self.define(node.loop_var, node.span)
+            self.statement(node.body)
+
+        self.loops += 1
+        self.scoped(body)
+        self.loops -= 1
+
+    def _while(self, node: While) -> None:
+        self.expression(node.condition)
+        expressions.check_condition(node.condition, self.report, node.span)
+        self.loops += 1
+        self.scoped(lambda: self.statement(node.body))
+        self.loops -= 1
+
+    def _if(self, node: IfThenElse) -> None:
+        self.expression(node.condition)
+        expressions.check_condition(node.condition, self.report, node.span)
+        for branch in (node.then_body, node.else_body):
+            if branch is not None:
+                self.scoped(lambda branch=branch: self.statement(branch))
+
+    def _bind(self, node: Bind) -> None:
+        self.expression(node.value)
+        expressions.check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", self.report, node.span)
+        self.define(node.var, node.span)
+
+    def _allocate(self, node: AllocBuffer | DeclBuffer) -> None:
+        self._layout(node.buffer)
+        self.define(node.buffer, node.span)
+
+    def _assert(self, node: AssertStmt) -> None:
+        self.expression(node.condition)
+        expressions.check_condition(node.condition, self.report, node.span)
+
+    def _attribute(self, node: AttrStmt) -> None:
+        def inside() -> None:
+            if isinstance(node.node, IterVar) and node.node.var not in self.visible:
+                self.define(node.node.var, node.span)
+            self.statement(node.body)
+
+        if isinstance(node.value, PrimExpr):
+            self.expression(node.value)
+        self.scoped(inside)
+
+    def _evaluate(self, node: Evaluate) -> None:
+        self.expression(node.value)
+
+    def _jump(self, node: Break | Continue) -> None:
+        if not self.loops:
+            self.report.add("W464", f"{type(node).__name__.lower()} outside a loop", node.span)
+
+    def _return(self, node: Return) -> None:
+        declared = self.function.ret_type
+        wanted = declared.dtype if isinstance(declared, PrimType) else None
+        if node.value is not None:
+            self.expression(node.value)
+            if wanted is not None:
+                expressions.check_same(wanted, node.value, "the result", self.report, node.span, code="W465")
+        elif wanted is not None:
+            self.report.add("W465", f"the function returns {wanted}, and this return has no value", node.span)
+
+    def _block(self, node: Block) -> None:
+        self.report.path, outer = f"block {node.name}", self.report.path
+        self.scoped(lambda: self._inside_block(node))
+        blocks.check_block(node, self.report)
+        self.report.path = outer
+
+    def _inside_block(self, node: Block) -> None:
+        for variable in node.iter_vars:
+            for part in (variable.start, variable.extent, variable.value):
+                if isinstance(part, PrimExpr):
+                    self.expression(part)
+                    expressions.check_integer(part, f"the binding of {variable.var.name!r}", self.report, node.span)
+        for variable in node.iter_vars:
+            self.define(variable.var, node.span)
+        if node.predicate is not None:
+            self.expression(node.predicate)
+            expressions.check_condition(node.predicate, self.report, node.span)
+        for buffer in node.alloc_buffers:
+            self._layout(buffer)
+            self.define(buffer, node.span)
+        for match in node.match_buffers:
+            self._region(match.source.buffer, match.source.region, node.span)
+            for extent in (*match.buffer.shape, *(match.buffer.strides or ()), match.buffer.elem_offset):
+                if isinstance(extent, PrimVar) and extent not in self.visible:
+                    self.define(extent)
+            self._layout(match.buffer)
+            self.define(match.buffer, node.span)
+        for region in (*(node.reads or ()), *(node.writes or ())):
+            self._region(region.buffer, region.region, region.span or node.span)
+        # A loop around the block is not one that its break could leave from within init.
+        if node.init is not None:
+            self.scoped(lambda: self.statement(node.init))  # type: ignore[arg-type]
+        self.statement(node.body)
+
+    def _region(self, buffer: Buffer, region: tuple[Any, ...], span: Span | None) -> None:
+        self._buffer(buffer, span)
+        if len(region) != buffer.ndim:
+            self.report.add(
+                "W455", f"a region of {buffer.name!r} has {len(region)} ranges for {buffer.ndim} dimensions", span
+            )
+        for part in region:
+            for extent in (part.start, part.extent):
+                if isinstance(extent, PrimExpr):
+                    self.expression(extent)
+
+    # Expressions
+
+    def _buffer(self, buffer: Buffer, span: Span | None) -> None:
+        if buffer not in self.visible:
+            known = "is not visible here" if buffer in self.defined else "is not defined"
+            self.report.add("W451", f"buffer {buffer.name!r} {known}", span, key=buffer)
+
+    def expression(self, root: Node, code: str = "W450") -> None:
+        """Check an expression and all in it, without recursion on depth."""
+        stack: list[Node | Callable[[], None]] = [root]
+        while stack:
+            current = stack.pop()
+            if not isinstance(current, Node):
+                current()
+            elif isinstance(current, PrimVar):
+                self._variable(current, code)
+            elif isinstance(current, Buffer):
+                self._buffer(current, root.span)
+            elif isinstance(current, Let):
+                stack.extend((self._leave_let(current.var), current.body, self._enter_let(current), current.value))
+            else:
+                if isinstance(current, BufferLoad):
+                    accesses.check_load(current, self.report)
+                elif isinstance(current, PrimCall):
+                    self._call(current)
+                expressions.check_expression(current, self.report)
+                stack.extend(reversed(list(children(current, types=False))))
+
+    def _enter_let(self, node: Let) -> Callable[[], None]:
+        return lambda: self.define(node.var, node.span)
+
+    def _leave_let(self, variable: PrimVar) -> Callable[[], None]:
+        def leave() -> None:
+            # The same Let may occur again where an expression is shared.
+            self.visible.discard(variable)
+            self.defined.discard(variable)
+
+        return leave
+
+    def _variable(self, variable: PrimVar, code: str) -> None:
+        if variable in self.visible:
+            return
+        if code == "W453":
+            hint = "give the symbol a dimension of its own"
+            self.report.add(
+                "W453",
+                f"the sizes of the parameters do not determine {variable.name!r}",
+                variable.span,
+                hint=hint,
+                key=variable,
+            )
+            return
+        known = "is not visible here" if variable in self.defined else "is not defined"
+        self.report.add("W450", f"variable {variable.name!r} {known}", variable.span, key=variable)
+
+    def _call(self, node: PrimCall) -> None:
+        if isinstance(node.op, GlobalVar):
+            callee = self.functions.get(node.op.name)
+            if callee is None and self.functions:
+                self.report.add("W408", f"the module has no function {node.op.name!r}", node.span)
+            elif isinstance(callee, PrimFunc) and len(callee.params) != len(node.args):
+                takes = f"{node.op.name} takes {len(callee.params)} arguments, got {len(node.args)}"
+                self.report.add("W463", takes, node.span)
+
+
+_STATEMENTS: dict[type, Callable[[_Walk, Any], None]] = {
+    SeqStmt: _Walk._sequence,
+    BufferStore: _Walk._store,
+    For: _Walk._for,
+    While: _Walk._while,
+    IfThenElse: _Walk._if,
+    Bind: _Walk._bind,
+    AllocBuffer: _Walk._allocate,
+    DeclBuffer: _Walk._allocate,
+    AssertStmt: _Walk._assert,
+    AttrStmt: _Walk._attribute,
+    Evaluate: _Walk._evaluate,
+    Break: _Walk._jump,
+    Continue: _Walk._jump,
+    Return: _Walk._return,
+    Block: _Walk._block,
+}

@@ -1,0 +1,135 @@
+"""Checks of types in graph functions: present, and consistent with what deduction finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weft.errors import Span, WeftError
+from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, Tuple
+from weft.ir.infer import TypeContext, check_claim, infer_type, is_base_of, type_text
+from weft.ir.module import BaseFunc
+from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimFunc
+from weft.ir.types import TupleType, Type
+from weft.ir.verify.findings import Report
+from weft.ir.verify.sites import Site, sites_of
+from weft.ir.visit import walk
+
+__all__ = ["Deduction", "check_values", "may_write"]
+
+
+class Deduction:
+    """The types of values, each deduced once; a failure is kept as its error."""
+
+    def __init__(self, functions: Mapping[str, BaseFunc]) -> None:
+        self.context = TypeContext(functions)
+        self._found: dict[int, tuple[Expr, Type | WeftError]] = {}
+
+    def of(self, value: Expr) -> Type | WeftError:
+        """The type of a value, or why it has none."""
+        found = self._found.get(id(value))
+        if found is None:
+            try:
+                result: Type | WeftError = infer_type(value, self.context)
+            except WeftError as error:
+                result = error
+            found = self._found[id(value)] = (value, result)
+        return found[1]
+
+
+def check_values(function: Function, deduction: Deduction, report: Report) -> None:
+    """W430-W433 and the errors of deduction for a function and those nested in it."""
+    for site in sites_of(function):
+        if site.event == "enter" and site.region.is_body:
+            _check_signature(site.region.function, report)
+        elif site.event == "value":
+            report.path = site.binding.var.name if site.binding is not None else "the result"
+            _check_site(site, deduction, report)
+            report.path = ""
+
+
+def _check_signature(function: Function, report: Report) -> None:
+    for param in function.params:
+        if param.ty is None:
+            report.add("W430", f"parameter {param.name!r} has no type", param.span)
+    if function.ret_type is None:
+        report.add("W431", f"function {function.name} does not state the type of its result", function.span)
+
+
+def _check_site(site: Site, deduction: Deduction, report: Report) -> None:
+    binding = site.binding
+    found = deduction.of(site.value)
+    if isinstance(found, WeftError):
+        if found.code == "W132":  # an unknown function is reported by the check of names
+            return
+        report.add_error(found, site.value.span or (binding.span if binding is not None else None))
+        return
+    if binding is None:
+        _check_result(site, found, deduction, report)
+        return
+    if isinstance(site.value, Call):
+        _check_outputs(site.value, deduction.context.functions, report)
+    if binding.var.ty is None:
+        report.add("W430", f"variable {binding.var.name!r} has no type", binding.var.span or binding.span)
+        return
+    if isinstance(binding, MatchCast):
+        if is_base_of(binding.ty, found) is False:
+            report.add(
+                "W432", f"a {type_text(found)} is never a {type_text(binding.ty)}", binding.span or site.value.span
+            )
+        found = binding.ty
+    _check_claim(
+        binding.var.ty, found, deduction, report, f"the type of {binding.var.name}", site.value.span or binding.span
+    )
+
+
+def _check_result(site: Site, found: Type, deduction: Deduction, report: Report) -> None:
+    declared = site.region.function.ret_type
+    if site.region.is_body and declared is not None:
+        span = site.value.span or site.region.function.span
+        _check_claim(declared, found, deduction, report, "the declared result", span, at_run_time=True)
+
+
+def _check_claim(
+    declared: Type,
+    found: Type,
+    deduction: Deduction,
+    report: Report,
+    what: str,
+    span: Span | None,
+    *,
+    at_run_time: bool = False,
+) -> None:
+    try:
+        check_claim(declared, found, deduction.context, what, span, at_run_time=at_run_time)
+    except WeftError as error:
+        report.add_error(error, span)
+
+
+def _check_outputs(call: Call, functions: Mapping[str, object], report: Report) -> None:
+    """W433: what `call_tir` takes from a kernel, the kernel writes."""
+    if not isinstance(call.op, Op) or call.op.name not in ("call_tir", "call_tir_with_grad"):
+        return
+    callee, inputs = call.args[0], call.args[1]
+    kernel = functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+    if not isinstance(kernel, PrimFunc) or not isinstance(inputs, Tuple) or not call.ty_args:
+        return
+    written = may_write(kernel)
+    outputs = len(call.ty_args[0].fields) if isinstance(call.ty_args[0], TupleType) else 1
+    for param in kernel.params[len(inputs.fields) : len(inputs.fields) + outputs]:
+        if isinstance(param, Buffer) and param not in written:
+            report.add("W433", f"kernel {callee.name} does not write its output {param.name!r}", call.span)  # type: ignore[union-attr]
+
+
+def may_write(kernel: PrimFunc) -> set[Buffer]:
+    """The buffers that a kernel stores to, or may, because their address is passed on or they stand for others."""
+    found: set[Buffer] = set()
+    for node in walk(kernel.body):
+        if isinstance(node, BufferStore):
+            found.add(node.buffer)
+        elif isinstance(node, Block):
+            found.update(match.source.buffer for match in node.match_buffers)
+        elif isinstance(node, PrimCall):
+            found.update(arg for arg in node.args if isinstance(arg, Buffer))
+            if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
+                found.add(node.args[0].buffer)
+    return found
