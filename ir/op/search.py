@@ -1,4 +1,4 @@
-"""Positions of extremes, and search in sorted boundaries.
+"""Positions of extremes, choice by a condition, and search in sorted boundaries.
 
 Positions are int64. Of equal values the first counts; a nan counts as the extreme, as in NumPy.
 Errors: ShapeError W203 axis out of range, W205 an empty axis; DTypeError W321.
@@ -14,8 +14,12 @@ import numpy as np
 from weft.ir import te
 from weft.ir.dtype import is_float, max_value, min_value
 from weft.ir.infer import TypeContext
+from weft.ir.node import replace
 from weft.ir.op.common import (
     Kernel,
+    broadcast,
+    broadcast_load,
+    broadcast_shape,
     example,
     f32,
     require_dtype,
@@ -112,6 +116,46 @@ _extreme(
     "argmax", f"The position of the greatest value {_PLACE}", _extreme_reducer(lambda a, b: a > b, _worst), np.argmax
 )
 _extreme("argmin", f"The position of the least value {_PLACE}", _extreme_reducer(lambda a, b: a < b, _best), np.argmin)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# where, bucketize
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _lower_where(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    names = ("condition", "x1", "x2")
+    shapes = [broadcast_shape(tensor(args, operand, context), kernel.dims) for operand in names]
+    operands = [kernel.input(operand, shape) for operand, shape in zip(names, shapes, strict=True)]
+
+    def formula(*i: PrimExpr) -> PrimExpr:
+        condition, x1, x2 = (broadcast_load(operand, i) for operand in operands)
+        return te.select(condition, x1, x2)
+
+    return kernel.compute(formula, "where")
+
+
+@register_op(
+    "where",
+    [Param("condition"), Param("x1"), Param("x2")],
+    lowering=_lower_where,
+    numpy=lambda condition, x1, x2: np.where(condition, x1, x2).astype(np.result_type(x1)),
+    pure=True,
+    examples=(
+        example(typed("bool", 2, 3), f32(2, 3), f32(2, 3)),
+        example(typed("bool", "n", 1), f32(4), f32("n", 4)),
+        example(typed("bool", "n"), f32("m"), typed("float32")),
+        example(typed("bool", 3), typed("int64", 3), typed("int64", 2, 1)),
+    ),
+)
+def where(args: Arguments, context: TypeContext) -> TensorType:
+    """x1 where the condition holds, x2 elsewhere; the three broadcast. Dtype: that of x1 and x2; the condition is bool."""
+    condition, x1, x2 = (tensor(args, name, context) for name in ("condition", "x1", "x2"))
+    require_dtype(args, "condition", condition, "bool")
+    return replace(broadcast(args, context, condition, x1, x2), dtype=same_dtype(args, x1, x2))
 
 
 def _bucketize_lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
