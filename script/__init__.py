@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from weft.script.diagnostics import Limits
+from weft.script.printer import script_of
 from weft.script.read_module import parse
 from weft.script.units import FileUnit, read_units
 
-__all__ = ["FileUnit", "Limits", "parse", "read_units"]
+__all__ = ["FileUnit", "Limits", "parse", "read_units", "script_of"]
 
 if __name__ != "weft.script":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.script, not script")

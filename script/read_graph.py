@@ -362,7 +362,7 @@ class GraphReader(Reader):
     def make_var(self, name: str, ty: Type, tree: ast.AST) -> Var:
         """A variable of the right class for the place: outputs of a dataflow block are visible outside."""
         names = self.dataflow_names
-        if names is None or names.get(name) == self.position:
+        if names is None or (names.get(name) == self.position and self.place is None):
             return Var(name, ty, span=self.span(tree))
         return DataflowVar(name, ty, span=self.span(tree))
 
@@ -501,9 +501,8 @@ class GraphReader(Reader):
             self._emit(VarBinding(var, value, span=self.span(tree)))
         else:
             var = self.bind_value(target, value, None, tree)
-        if then_name != "_":
-            self.scope.names[then_name] = var
-            self.hidden.pop(then_name, None)
+        self.scope.names[then_name] = var
+        self.hidden.pop(then_name, None)
 
     def _check_condition(self, condition: Expr, tree: ast.AST) -> None:
         ty = self.infer(condition, tree)

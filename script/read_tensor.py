@@ -16,6 +16,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, FrozenMap, Node
+from weft.ir.structural import structural_equal
 from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
 from weft.ir.tensor import (
     AllocBuffer,
@@ -746,12 +747,8 @@ class TensorReader(Reader):
     def _length(self, start: Any, stop: Any, tree: ast.AST) -> Any:
         if isinstance(start, int) and start == 0:
             return self._side(stop, tree)
-        if isinstance(stop, Binary) and stop.kind == "add" and stop.a is start:
-            return stop.b
-        if isinstance(stop, Binary) and stop.kind == "add" and isinstance(start, PrimExpr):
-            offset = _constant_offset(start, stop)
-            if offset is not None:
-                return offset
+        if isinstance(stop, Binary) and stop.kind == "add" and _same_expr(start, stop.a):
+            return stop.b.value if isinstance(stop.b, IntImm) else stop.b
         return self.binary("sub", stop, start, tree)
 
     def _vector_load(self, region: BufferRegion, tree: ast.AST) -> PrimExpr:
@@ -1546,23 +1543,11 @@ def _extent_of(value: Any) -> Extent:
     return value.value if isinstance(value, IntImm) and value.dtype == "int32" else value
 
 
-def _constant_offset(start: PrimExpr, stop: PrimExpr) -> int | None:
-    """c for start and start + c where both are built of the same variables in the same way."""
-    if isinstance(stop, Binary) and stop.kind == "add" and isinstance(stop.b, IntImm) and _same_expr(start, stop.a):
-        return stop.b.value
-    return None
-
-
-def _same_expr(a: PrimExpr, b: PrimExpr) -> bool:
-    if a is b:
-        return True
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return a.value == b.value and a.dtype == b.dtype
-    if isinstance(a, Binary) and isinstance(b, Binary):
-        return a.kind == b.kind and _same_expr(a.a, b.a) and _same_expr(a.b, b.b)
-    if isinstance(a, Cast) and isinstance(b, Cast):
-        return a.dtype == b.dtype and _same_expr(a.value, b.value)
-    return False
+def _same_expr(a: Any, b: PrimExpr) -> bool:
+    """Whether two expressions are built alike of the same variables."""
+    if isinstance(a, int):
+        return isinstance(b, IntImm) and a == b.value
+    return a is b or (isinstance(a, PrimExpr) and structural_equal(a, b))
 
 
 def _as_one(stmts: list[Stmt]) -> Stmt:
