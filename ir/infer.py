@@ -1,17 +1,18 @@
 """Type deduction: the type of an expression from the types of its variables.
 
     infer_type(expr, context)          the type; raises where a claim or constraint is refuted
-    TypeContext                        the functions in scope, what is known about symbols, and the checks left for run time
+    TypeContext                        functions in scope, what is known about symbols, checks left for run time
     func_type(function)                the signature of a function of any level
     check_claim(declared, computed)    a type that the user wrote against the deduced one
 
-Deduction is forward and never loses a fact in silence: an equality of dimensions is proved, refuted (ShapeError), or recorded
-in `context.checks`, which the compiled program performs (in the kernel's buffer shapes, its asserts, or at a function
-boundary). A claim (an annotation, a declared result) must hold for all symbol values: a counter-example refutes it.
+Deduction is forward and never loses a fact in silence: an equality of dimensions is proved, refuted (ShapeError), or
+recorded in `context.checks`, which the compiled program performs (in the kernel's buffer shapes, its asserts, or at a
+function boundary). A claim (an annotation, a declared result) must hold for all symbol values: a counter-example
+refutes it.
 
-Errors: ShapeError W201 refuted constraint, W202 wrong rank, W210 refuted claim, W211 claim that cannot be deduced, W212 call
-that contradicts a kernel's signature; DTypeError W320 wrong dtype; ScriptError W130 wrong number of arguments, W131 not a
-function, W132 unknown function, W133 tuple index, W134 wrong kind of value.
+Errors: ShapeError W201 refuted constraint, W202 wrong rank, W210 refuted claim, W211 claim that cannot be deduced,
+W212 call that contradicts a kernel's signature; DTypeError W320 wrong dtype; ScriptError W130 wrong number of
+arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wrong kind of value.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class TypeContext:
     """
 
     functions: Mapping[str, BaseFunc | FuncType] = field(default_factory=dict)
-    facts: Facts = Facts()
+    facts: Facts = field(default_factory=Facts)
     checks: list[ShapeCheck] = field(default_factory=list)
     _nested: dict[int, tuple[Expr, Type]] = field(default_factory=dict, repr=False)
 
@@ -336,8 +337,8 @@ def _extern_call(expr: Call, callee: ExternFunc, context: TypeContext) -> Type:
 def match_call(name: str, signature: FuncType, call: Call, context: TypeContext) -> Type:
     """The result type of calling a function with a signature: its symbols are bound by the arguments.
 
-    Errors: W130 number of arguments; W201, W202, W320 arguments that do not match. A result that mentions a symbol which no
-    argument binds is known by rank only.
+    Errors: W130 number of arguments; W201, W202, W320 arguments that do not match. A result that mentions a symbol
+    which no argument binds is known by rank only.
     """
     if signature.params is None:
         return call.ty_args[0] if call.ty_args else signature.ret
@@ -404,9 +405,9 @@ def check_claim(
 ) -> None:
     """Check that a declared type holds for all symbol values.
 
-    ShapeError W210 with a counter-example when it does not; W211 when less is known than is declared, unless the boundary
-    checks it `at_run_time` (a function's result); DTypeError W320 for another dtype; an equality that is neither proved nor
-    refuted becomes a run-time check.
+    ShapeError W210 with a counter-example when it does not; W211 when less is known than is declared, unless the
+    boundary checks it `at_run_time` (a function's result); DTypeError W320 for another dtype; an equality that is
+    neither proved nor refuted becomes a run-time check.
     """
     if declared is computed:
         return

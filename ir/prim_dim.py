@@ -49,7 +49,7 @@ def dim_to_prim(dim: Dim, env: Mapping[str, PrimVar]) -> Extent:
 
 
 def _sum(left: Extent, right: Extent) -> Extent:
-    """left + right, with a subtraction where the right side is a negative constant or multiple: `n - 1`, not `n + -1`."""
+    """left + right; a subtraction where the right side is a negative constant or multiple."""
     if isinstance(right, int) and right < 0:
         return binary("sub", left, -right)
     if isinstance(right, Binary) and right.kind == "mul" and isinstance(right.a, IntImm) and right.a.value < 0:
@@ -111,7 +111,7 @@ def _extents(function: PrimFunc) -> Iterator[Extent]:
 
 
 def buffer_symbols(function: PrimFunc) -> tuple[PrimVar, ...]:
-    """The symbols that buffer arguments bind: PrimVars bare in shapes, strides or offsets, scalar parameters left out."""
+    """The symbols that buffer arguments bind: PrimVars bare in shapes, strides or offsets that are no parameters."""
     scalars = {param for param in function.params if isinstance(param, PrimVar)}
     found = dict.fromkeys(
         extent for extent in _extents(function) if isinstance(extent, PrimVar) and extent not in scalars

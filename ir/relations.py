@@ -179,8 +179,8 @@ _RULES: dict[type, Callable[..., bool | None]] = {
 class Match:
     """What a call binds: values of the parameters' symbols, dimensions that must be equal, and the answer without them.
 
-    `answer` False means that kinds, ranks or dtypes differ (`reason` says how, `index` at which parameter); None that only
-    a run-time check can tell.
+    `answer` False means that kinds, ranks or dtypes differ (`reason` says how, `index` at which parameter); None that
+    only a run-time check can tell.
     """
 
     symbols: dict[str, Dim] = field(default_factory=dict)
@@ -279,7 +279,7 @@ def substitute_type(ty: Type, symbols: Mapping[str, Dim]) -> Type:
 
 
 def erase(ty: Type, symbols: set[str] | frozenset[str], variables: Iterable[Var] = ()) -> Type:
-    """The type with shapes that mention other symbols or shape variables than the given ones forgotten (rank and dtype stay)."""
+    """The type without shapes that mention other symbols or shape variables than the given (rank, dtype stay)."""
     visible = set(variables)
 
     def keep(dims: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

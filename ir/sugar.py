@@ -11,7 +11,7 @@ Python numbers take the dtype of the other operand. Importing this module instal
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -87,7 +87,8 @@ def _iter(self: Expr) -> Iterator[TupleGetItem]:
 
 
 def _install() -> None:
-    for cls in _CLASSES:
+    for node_class in _CLASSES:
+        cls = cast(Any, node_class)
         for method, name in BINARY_OPERATORS.items():
             setattr(cls, f"__{method}__", _binary(name, reflected=False))
             if method not in _COMPARISONS:
@@ -95,10 +96,10 @@ def _install() -> None:
         for method, name in UNARY_OPERATORS.items():
             setattr(cls, f"__{method}__", lambda self, name=name: _call(name, self))
         if cls not in (Constant, PrimValue):
-            cls.__getitem__ = _getitem
-            cls.__iter__ = _iter
+            setattr(cls, "__getitem__", _getitem)  # noqa: B010
+            setattr(cls, "__iter__", _iter)  # noqa: B010
         # NumPy arrays on the left leave the operator to us.
-        cls.__array_ufunc__ = None
+        setattr(cls, "__array_ufunc__", None)  # noqa: B010
 
 
 _install()

@@ -32,7 +32,26 @@ __all__ = [
     "register_op",
 ]
 
-FAMILIES = ("unary", "binary", "manipulate", "index", "create", "datatype", "base", "memory", "linear_algebra", "statistical", "search", "nn", "nn_norm", "nn_conv", "nn_pool", "nn_attention", "nn_loss", "call")
+FAMILIES = (
+    "unary",
+    "binary",
+    "manipulate",
+    "index",
+    "create",
+    "datatype",
+    "base",
+    "memory",
+    "linear_algebra",
+    "statistical",
+    "search",
+    "nn",
+    "nn_norm",
+    "nn_conv",
+    "nn_pool",
+    "nn_attention",
+    "nn_loss",
+    "call",
+)
 
 
 def get_op(name: str, span: Span | None = None) -> OpDef:

@@ -1,8 +1,8 @@
 """Elementwise operators of two tensors, broadcast as in NumPy.
 
-Operands have one dtype; Python numbers adopt it. Sizes must be equal or 1: an equality that is not proved becomes a check of
-the kernel (its buffers share the symbol), so nothing is read out of bounds.
-Errors: DTypeError W320 for two dtypes, W321 outside the domain; ShapeError W201 for sizes that never broadcast.
+Operands have one dtype; Python numbers adopt it. Sizes must be equal or 1: an equality that is not proved becomes a
+check of the kernel (its buffers share the symbol), so nothing is read out of bounds. Errors: DTypeError W320 for two
+dtypes, W321 outside the domain; ShapeError W201 for sizes that never broadcast.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Calls of kernels and of functions outside the module, closures, and effects.
 
     call_tir             a kernel of the module; outputs are allocated and passed after the inputs, then `tir_vars`
-    call_tir_inplace     some outputs reuse inputs: `inplace_indices` has an input's index, or -1 for a new array, per output
+    call_tir_inplace     some outputs reuse inputs: `inplace_indices` has an input's index, or -1 for a new array
     call_dps_packed      an extern function that writes outputs passed last
     call_packed          an extern function that returns its result; impure (`call_pure_packed` promises purity)
 
 Their meaning is given by the interpreter and by the lowering to explicit memory.
-Errors: ScriptError W130 numbers of arguments, W135 a callee of the wrong level; ShapeError W202, W201, W210 and DTypeError W320
-where the call contradicts the kernel.
+Errors: ScriptError W130 numbers of arguments, W135 a callee of the wrong level; ShapeError W202, W201, W210 and
+DTypeError W320 where the call contradicts the kernel.
 """
 
 from __future__ import annotations
@@ -152,12 +152,8 @@ class _KernelMatch:
     def _mismatch(self, match: Match) -> Exception:
         index = match.index
         ty, given = kernel_signature(self.kernel)[index], self.given[index]
-        wrong_dtype = (
-            isinstance(ty, (TensorType, PrimType))
-            and type(ty) is type(given)
-            and None not in (ty.dtype, given.dtype)
-            and ty.dtype != given.dtype
-        )
+        dtypes = [t.dtype for t in (ty, given) if isinstance(t, (TensorType, PrimType)) and t.dtype is not None]
+        wrong_dtype = type(ty) is type(given) and len(set(dtypes)) == 2
         kind = "output" if self.first_output <= index < self.last_output else "argument"
         message = (
             f"{kind} {self._label(index)}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
@@ -300,7 +296,7 @@ add_op(
         "call_packed",
         (Param("func", "callee"), Param("args", "variadic"), _TY_ARGS, Param("dps", "attr", False, "bool")),
         _call_packed,
-        "Call an extern function, which may have effects, and return what it returns; with dps it writes its last arguments.",
+        "Call an extern function, which may have effects, for its result; with dps it writes its last arguments.",
         pure=False,
         builtin=_LOWERING,
         family="call",

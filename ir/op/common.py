@@ -1,7 +1,8 @@
 """What the families share: tensor arguments, axes, broadcasting, and the frame of a kernel.
 
-A kernel takes the tensors of its call in the order of `Call.args`, tuples flattened, then the outputs, then the symbols that no
-buffer shape binds (`kernel_call` writes the matching `call_tir`). Numbers and 0-d constants are part of the kernel.
+A kernel takes the tensors of its call in the order of `Call.args`, tuples flattened, then the outputs, then the
+symbols that no buffer shape binds (`kernel_call` writes the matching `call_tir`). Numbers and 0-d constants are part
+of the kernel.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def example(*args: Any, ranges: dict[str, tuple[Any, Any]] | None = None, least:
 
 
 def tensor(args: Arguments, name: str, context: TypeContext) -> TensorType:
-    """The type of a tensor argument; ScriptError W134 when it is none. A value of type Any is a tensor of which nothing is known."""
+    """The type of a tensor argument; ScriptError W134 when it is none. Of a value of type Any nothing is known."""
     return _as_tensor(args, name, context.type_of(args[name]))
 
 
@@ -156,7 +157,7 @@ def same_dtype(args: Arguments, *operands: TensorType) -> str | None:
 
 
 def require_scalar(args: Arguments, name: str, context: TypeContext, dtype: str | None) -> Type:
-    """The type of a scalar argument that stands for a value of `dtype`; W134 when it is no scalar, W321 when it does not fit."""
+    """The type of a scalar argument that stands for a value of `dtype`; W134 no scalar, W321 does not fit."""
     ty = context.type_of(args[name])
     if isinstance(ty, TensorType) and ty.ndim not in (0, -1):
         raise ScriptError(f"{args.name}: {name} must be a scalar, got {type_text(ty)}", code="W134", span=args.span)
@@ -312,7 +313,10 @@ def kernel_call(call: Call, kernel: PrimFunc, callee: GlobalVar, context: TypeCo
 
 
 class Kernel:
-    """The frame of a kernel: inputs by parameter name, asserted conditions, outputs; `known` is False where a shape is unknown."""
+    """The frame of a kernel: inputs by parameter name, asserted conditions, outputs.
+
+    `known` is False where a shape or dtype is unknown: then there is no kernel.
+    """
 
     def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
         self.args = args
@@ -351,7 +355,9 @@ class Kernel:
             self._parameters.append(variable)
             return Immediate(variable)
         dims = dims_of(ty)
-        assert isinstance(ty, TensorType) and dims is not None and ty.dtype is not None  # `known` was asked before
+        assert isinstance(ty, TensorType)
+        assert dims is not None
+        assert ty.dtype is not None  # `known` was asked before
         operand = te.placeholder(dims if shape is None else shape, ty.dtype, label)
         self._parameters.append(operand)
         return operand
@@ -368,8 +374,8 @@ class Kernel:
     def check_indices(self, indices: Operand, size: Dim, *, any_value: bool = False, last: int | None = None) -> None:
         """Have the kernel stop with a BoundsError where an index of an axis of that size is out of range.
 
-        Negative indices count from the end. With `any_value` the index is made to fit, and only an empty axis is an error.
-        `last` restricts the check to that position of the last axis of the indices.
+        Negative indices count from the end. With `any_value` the index is made to fit, and only an empty axis is an
+        error. `last` restricts the check to that position of the last axis of the indices.
         """
         extent, message = te.size(size), "index out of range"
         if isinstance(indices, Immediate):
@@ -395,7 +401,8 @@ class Kernel:
     @property
     def dtype(self) -> str:
         """The dtype of the (one) result."""
-        assert isinstance(self.result, TensorType) and self.result.dtype is not None
+        assert isinstance(self.result, TensorType)
+        assert self.result.dtype is not None
         return self.result.dtype
 
     def finish(self, *outputs: te.Tensor) -> PrimFunc:
@@ -403,7 +410,7 @@ class Kernel:
         return te.create_prim_func([*self._parameters, *outputs], self.name, self.checks)
 
     def compute(self, formula: Callable[..., Any], name: str = "out") -> PrimFunc:
-        """The kernel of one output with the result's shape, given by a formula over its indices; cast to the result's dtype."""
+        """The kernel of one output, given by a formula over the result's indices; cast to the result's dtype."""
         out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
         return self.finish(out)
 

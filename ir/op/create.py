@@ -174,10 +174,9 @@ def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
     if step == 0:
         raise shape_error(args, "the step is 0", "W205")
     if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
-        if any(isinstance(value, DimExpr) for value in (start, end, step)):
-            raise shape_error(
-                args, "a range of floats needs constant bounds", "W205", "use a range of integers and R.astype"
-            )
+        if isinstance(start, DimExpr) or isinstance(end, DimExpr) or isinstance(step, DimExpr):
+            hint = "use a range of integers and R.astype"
+            raise shape_error(args, "a range of floats needs constant bounds", "W205", hint)
         return max(0, math.ceil((end - start) / step))
     if isinstance(step, DimExpr):
         raise shape_error(args, f"the step {step} is symbolic", "W205", "use a constant step and R.multiply")
@@ -281,7 +280,7 @@ def eye(args: Arguments, context: TypeContext) -> TensorType:
     "eye_like",
     [Param("x"), Param("k", "prim", 0), _DTYPE_OR_NONE],
     lowering=_lower_eye,
-    numpy=lambda x, k, dtype: np.eye(*x.shape, int(k), dtype or x.dtype),
+    numpy=lambda x, k, dtype: np.eye(x.shape[0], x.shape[1], int(k), dtype or x.dtype),
     pure=True,
     examples=(example(f32(2, 3)), example(f32("n", 4), 1, "int32")),
 )

@@ -15,15 +15,15 @@ Kinds of parameters and where their values live in a `Call`:
     dtype     a dtype (None allowed when that is the default)             attrs
     types     a type, or a list of them                                   ty_args, a list of several as one TupleType
 
-Run-time parameters stand in `args` in the order of declaration. Optional ones (default None) that are absent at the end are
-left out; absent ones before a present one are named in `attrs["absent"]`. Attributes equal to their default are left out,
-so that one call has one form.
+Run-time parameters stand in `args` in the order of declaration. Optional ones (default None) that are absent at the
+end are left out; absent ones before a present one are named in `attrs["absent"]`. Attributes equal to their default
+are left out, so that one call has one form.
 
 A Python number given for an `expr` becomes a constant of the dtype of the other tensors in the call.
 An operator without a lowering says who gives it meaning (`builtin`). A declaration that lacks a part fails when made.
 
-Errors: ScriptError W140 unknown operator, W141 wrong arguments, W142 a value of the wrong kind; DTypeError W310 a number that
-the adopted dtype cannot hold.
+Errors: ScriptError W140 unknown operator, W141 wrong arguments, W142 a value of the wrong kind; DTypeError W310 a
+number that the adopted dtype cannot hold.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import numpy as np
 
 from weft.errors import DTypeError, ScriptError, Span, WeftError
 from weft.ir.dim import Dim, DimExpr, evaluate
-from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, storage
+from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
 from weft.ir.infer import TypeContext, quick_type, type_text
 from weft.ir.node import FrozenMap
@@ -63,8 +63,9 @@ class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
     `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions),
-    device, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that is no operand of the arithmetic says so by `of` int (indices) or bool (conditions):
-    numbers beside it do not take its dtype, and it does not take theirs.
+    device, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that is no
+    operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take its
+    dtype, and it does not take theirs.
     """
 
     name: str
@@ -88,9 +89,9 @@ class Param:
 class Example:
     """Arguments for documentation and generated tests: types stand for run-time values of that type.
 
-    `ranges` gives, by parameter name, the interval that random values come from (integers: ends included; an end may be a
-    dimension); without one: [-2, 2] for floats, [-4, 4] for signed and [0, 4] for unsigned integers.
-    `least` is the least value of its symbols (1 where an empty input is an error).
+    `ranges` gives, by parameter name, the interval that random values come from (integers: ends included; an end may
+    be a dimension); without one: [-2, 2] for floats, [-4, 4] for signed and [0, 4] for unsigned integers. `least` is
+    the least value of its symbols (1 where an empty input is an error).
     """
 
     args: tuple[Any, ...]
@@ -100,7 +101,7 @@ class Example:
 
 
 class Arguments:
-    """The values of a call by parameter name: run-time values as expressions (None when absent), attributes with defaults."""
+    """The values of a call by parameter name: expressions (None when absent), attributes with their defaults."""
 
     __slots__ = ("_values", "call")
 
@@ -140,9 +141,9 @@ Lower = Callable[[Arguments, TypeContext, str], PrimFunc | None]
 class OpDef:
     """An operator, declared once.
 
-    `rule(arguments, context)` gives the type. `lowering(arguments, context, name)` gives the kernel (None where shapes are
-    not known), or `decompose(arguments, builder)` an expression in simpler operators. `numpy` takes the run-time values in order (arrays,
-    tuples of ints for shapes, scalars, None when absent) and the attributes by name.
+    `rule(arguments, context)` gives the type. `lowering(arguments, context, name)` gives the kernel (None where shapes
+    are not known), or `decompose(arguments, builder)` an expression in simpler operators. `numpy` takes the run-time
+    values in order (arrays, tuples of ints for shapes, scalars, None when absent) and the attributes by name.
     """
 
     name: str
@@ -258,7 +259,7 @@ class OpDef:
         return _Binder(self, span).bind(args, kwargs or {})
 
     def unbind(self, call: Call) -> list[tuple[Param, Any]]:
-        """(parameter, value) pairs in order, without those equal to their default: `bind` of them gives the call back."""
+        """(parameter, value) pairs in order, defaults left out: `bind` of them gives the call back."""
         values = self.values(call)
         present = {param.name for param, _ in self._run_time(call)}
         pairs: list[tuple[Param, Any]] = []
@@ -437,7 +438,7 @@ class _Number:
 
 
 def constant_like(value: Any, dtype: str | None, span: Span | None = None, what: str = "the operand") -> Constant:
-    """A 0-d constant of a Python number in a dtype (by its own kind when None); DTypeError W310 when it does not fit."""
+    """A 0-d constant of a Python number in a dtype (its own kind's when None); DTypeError W310 if it does not fit."""
     value = _plain(value)
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int32"
@@ -446,7 +447,7 @@ def constant_like(value: Any, dtype: str | None, span: Span | None = None, what:
         raise DTypeError(
             f"{value!r} is not a value of {dtype}, the dtype of {what}", code="W310", span=span, hint="use R.astype"
         )
-    if storage(dtype) != np.dtype(dtype if dtype != "bfloat16" else "uint16"):
+    if not is_numpy(dtype) and dtype != "bfloat16":
         raise DTypeError(
             f"a Python number has no {dtype} constant", code="W310", span=span, hint="use R.const and R.astype"
         )

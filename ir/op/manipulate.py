@@ -282,8 +282,8 @@ def _lower_squeeze(args: Arguments, context: TypeContext, name: str) -> PrimFunc
     ),
 )
 def squeeze(args: Arguments, context: TypeContext) -> TensorType:
-    """Dimensions of size 1 removed: those named, which must be 1 (a run-time check where that is not known), else all that
-    are known to be 1. A symbolic size that is 1 by chance stays.
+    """Dimensions of size 1 removed: those named, which must be 1 (a run-time check where that is not known), else all
+    that are known to be 1. A symbolic size that is 1 by chance stays.
 
     Errors: ShapeError W201 a named size that is not 1, W203, W204 for the axes.
     """
@@ -393,8 +393,8 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
 def concat(args: Arguments, context: TypeContext) -> TensorType:
     """Tensors one after the other along an axis; flattened first when the axis is None.
 
-    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that differ, W203
-    the axis, W205 no tensors; DTypeError W320.
+    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that
+    differ, W203 the axis, W205 no tensors; DTypeError W320.
     """
     types = tensors(args, "tensors", context)
     if not types:
@@ -551,8 +551,8 @@ def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis
     ),
 )
 def split(args: Arguments, context: TypeContext) -> TupleType:
-    """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty), or cut
-    at the given positions, which are read as in Python slices.
+    """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty),
+    or cut at the given positions, which are read as in Python slices.
 
     Errors: ShapeError W203 the axis, W205 fewer than one section.
     """

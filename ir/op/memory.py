@@ -1,4 +1,4 @@
-"""Explicit memory: allocation, views and release, written by the lowering of calls and planned by the memory planner."""
+"""Explicit memory: allocation, views and release; written by the lowering of calls, rearranged by the planner."""
 
 from __future__ import annotations
 

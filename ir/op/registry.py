@@ -22,7 +22,8 @@ def add_op(definition: OpDef) -> OpDef:
 
 
 def register_op(name: str, params: Sequence[Param], **facts: Any) -> Callable[[Rule], OpDef]:
-    """Declare an operator: decorates its type rule, whose docstring is the documentation; `facts` are the fields of OpDef.
+    """Declare an operator: decorates its type rule, whose docstring is the documentation; `facts` are the fields of
+    OpDef.
 
     >>> from weft.ir.op import Example, Param, register_op, OPS
     >>> from weft.ir.types import TensorType

@@ -41,7 +41,7 @@ def elementwise(
     param: str = "x",
     examples: tuple[Example, ...] = (),
 ) -> OpDef:
-    """Declare an operator that applies a function to every element; `scalar` defaults to the intrinsic of the same name."""
+    """Declare an operator that applies a function to every element (the intrinsic of its name by default)."""
     on_scalar = scalar or (lambda value: intrinsic(name, value))
     limits = {} if ranges is None else {param: ranges}
     shown = examples or _default_examples(domain, limits)
@@ -73,6 +73,13 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
         example(f32("n", 4), ranges=ranges),
         example(typed("float64", "n"), ranges=ranges),
     )
+
+
+def _reference(name: str) -> Callable[..., Any]:
+    """The NumPy meaning of an intrinsic that NumPy lacks."""
+    function = INTRINSICS[name].numpy
+    assert function is not None
+    return function
 
 
 def _whole(name: str, function: Callable[..., Any], doc: str) -> OpDef:
@@ -122,7 +129,7 @@ elementwise(
 _whole("ceil", np.ceil, "The least whole number not below x, elementwise, in the dtype of x.")
 elementwise("cos", "The cosine, elementwise.", numpy=np.cos)
 elementwise("cosh", "The hyperbolic cosine, elementwise.", numpy=np.cosh)
-elementwise("erf", "The error function, elementwise.", numpy=INTRINSICS["erf"].numpy)
+elementwise("erf", "The error function, elementwise.", numpy=_reference("erf"))
 elementwise("exp", "e raised to x, elementwise.", numpy=np.exp)
 _whole("floor", np.floor, "The greatest whole number not above x, elementwise, in the dtype of x.")
 _classify("isfinite", np.isfinite, "Whether x is neither infinite nor nan, elementwise; bool.", True)
@@ -140,8 +147,8 @@ elementwise(
 )
 elementwise("negative", "-x, elementwise.", "number", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
 _whole("round", np.rint, "The nearest whole number, halves to even, elementwise, in the dtype of x.")
-elementwise("rsqrt", "One over the square root, elementwise.", numpy=INTRINSICS["rsqrt"].numpy, ranges=(0.1, 4))
-elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=INTRINSICS["sigmoid"].numpy)
+elementwise("rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4))
+elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=_reference("sigmoid"))
 elementwise(
     "sign", "-1, 0 or 1 as x is negative, zero or positive, elementwise.", "number", scalar=_sign, numpy=np.sign
 )
