@@ -56,6 +56,8 @@ class _Loaded:
         exports = [function["symbol"] for function in program.functions]
         self.library = Library(program.objects, [*exports, "weft.release"])
         self.release = _RELEASE(self.library.addresses["weft.release"])
+        # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
+        self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.constants = [_aligned(array) for array, _ in program.constants]
         table = [array.__array_interface__["data"][0] for array in self.constants]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
