@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.ir.graph import Var
 from weft.ir.infer import VOID, TypeContext
 from weft.ir.op.common import shape_of_arg, tensor
 from weft.ir.op.declare import Arguments, Param
@@ -15,7 +16,7 @@ _SCOPE = Param("storage_scope", "attr", "global", "str")
 
 def _allocated(args: Arguments, context: TypeContext) -> TensorType:
     dims, ndim = shape_of_arg(args, "shape", context)
-    return TensorType(dims, args.dtype, ndim)
+    return TensorType(args.shape if dims is None and isinstance(args.shape, Var) else dims, args.dtype, ndim)
 
 
 @register_op(
