@@ -90,28 +90,27 @@ class _Canonical(FunctionRewriter):
     def rewrite_block(self, block: BindingBlock, bindings: tuple[Binding, ...]) -> BindingBlock:
         """The block; in a dataflow block, an output that renames an inner variable takes its place."""
         if isinstance(block, DataflowBlock):
-            bindings = _outputs_in_place(bindings)
+            bindings = self.outputs_in_place(bindings)
         return super().rewrite_block(block, bindings)
 
     changes_blocks = True
 
-
-def _outputs_in_place(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
-    own = {binding.var for binding in bindings}
-    renamed: dict[Var, Expr] = {}
-    kept = []
-    for binding in bindings:
-        value = binding.value
-        if not isinstance(binding, VarBinding) or not isinstance(value, DataflowVar) or value not in own:
-            kept.append(binding)
-        elif value in renamed or not same_type(binding.var.ty, value.ty):
-            kept.append(binding)
-        else:
-            renamed[value] = binding.var
-    if not renamed:
-        return bindings
-    renamer = _Renamer(renamed)
-    return tuple(renamer.rename(binding) for binding in kept)
+    def outputs_in_place(self, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        """The bindings with each inner variable that outputs rename bound as the first of those outputs."""
+        own = {binding.var for binding in bindings}
+        renamed: dict[Var, Expr] = {}
+        kept = []
+        for binding in bindings:
+            var, value = binding.var, binding.value
+            if not isinstance(binding, VarBinding) or not isinstance(value, DataflowVar) or value not in own:
+                kept.append(binding)
+            elif not same_type(var.ty, value.ty):
+                kept.append(binding)
+            elif value in renamed:
+                renamed[var] = self.replaced[var] = renamed[value]
+            else:
+                renamed[value] = var
+        return tuple(map(_Renamer(renamed).rename, kept)) if renamed else bindings
 
 
 class _Renamer(FunctionRewriter):

@@ -14,9 +14,9 @@ import tempfile
 import traceback
 from typing import TYPE_CHECKING
 
-from weft import ir
 from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
+from weft.ir.verify import assert_well_formed
 from weft.late import provider
 from weft.transform import sampling
 from weft.transform.context import check_level, setting
@@ -43,7 +43,7 @@ def check_pass(old: IRModule, new: IRModule, item: Pass) -> None:
 def verify_after(module: IRModule, item: Pass) -> None:
     """Raise the first finding of the verifier as a VerifyError that names the pass."""
     try:
-        getattr(ir, 'assert_well_formed', lambda module: None)(module)
+        assert_well_formed(module)
     except VerifyError as error:
         error.notes = (*error.notes, f"the module is not well formed after pass {item.name}")
         raise

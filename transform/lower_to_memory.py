@@ -5,10 +5,10 @@
     R.call_tir(..., tir_vars=(n,))       k(x, y, R.prim_value(n))
     R.call_tir_inplace(k, (x,), [0])     k(x);  y = x                  (-1 among the indices: an allocation)
     R.call_dps_packed("f", (x,), out)    y = alloc;  R.call_packed("f", x, y) with dps=True
-    R.call_pure_packed, call_inplace_packed, invoke_pure_closure        the plain call
 
-No dataflow blocks are left. A pure function stays declared pure: its effects are on memory of its own. Operators that
-have no kernel (run `LegalizeOps` first) and unknown ones stay as they are.
+No dataflow blocks are left. Calls that return a value of their own (packed functions, closures) stay. A pure function
+stays declared pure: its effects are on memory of its own. Operators that have no kernel (run `LegalizeOps` first) and
+unknown ones stay as they are.
 """
 
 from __future__ import annotations
@@ -112,17 +112,6 @@ class _Lowering(PlainBlocks):
         new.append(void_binding(Call(call.args[0], (*inputs, *outputs), attrs=_DPS, span=span), span))
         return _with_result(binding, call.ty_args[0], outputs, new, span)
 
-    def packed_call(self, binding: VarBinding, call: Call) -> Binding:
-        """call_pure_packed and call_inplace_packed: the plain call of the external function."""
-        span = derived(binding.span, self.origin)
-        plain = Call(call.args[0], call.args[1:], ty_args=call.ty_args, span=span)
-        return replace(binding, value=plain, span=span)
-
-    def closure_call(self, binding: VarBinding, call: Call) -> Binding:
-        """invoke_pure_closure: invoke_closure."""
-        span = derived(binding.span, self.origin)
-        return replace(binding, value=replace(call, op=Op("invoke_closure", span=span), span=span), span=span)
-
     def inputs(self, call: Call, span: Span | None, new: list[Binding]) -> list[Expr]:
         """The single arguments; the fields of a tuple variable are taken out first."""
         given = call.args[1] if len(call.args) > 1 else Tuple(())
@@ -188,7 +177,4 @@ _RULES: dict[str, Callable[[_Lowering, VarBinding, Call], Binding | list[Binding
     "call_tir_with_grad": _Lowering.kernel_call,
     "call_tir_inplace": _Lowering.inplace_kernel_call,
     "call_dps_packed": _Lowering.library_call,
-    "call_pure_packed": _Lowering.packed_call,
-    "call_inplace_packed": _Lowering.packed_call,
-    "invoke_pure_closure": _Lowering.closure_call,
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.ir import Function, IRModule
+from weft.ir import Function, IRModule, replace
 from weft.ir.builder import normalize_function
 from weft.transform.base import FunctionPass
+from weft.transform.rewriting import merge_blocks
 
 __all__ = ["Normalize"]
 
@@ -22,5 +23,8 @@ class Normalize(FunctionPass):
     aliases: ClassVar[tuple[str, ...]] = ("anf",)
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
-        """The function in normal form."""
-        return normalize_function(function, module.functions)
+        """The function in normal form; neighbouring plain blocks are joined where something changed."""
+        new = normalize_function(function, module.functions)
+        if new is function:
+            return function
+        return replace(new, body=replace(new.body, blocks=merge_blocks(new.body.blocks)))

@@ -32,7 +32,7 @@ def check(run: Callable[[IRModule], IRModule], before: str, expected: str, *, id
 
 
 def assert_same_meaning(old: IRModule, new: IRModule) -> None:
-    """The interpreter gives the same results before and after, on random inputs, for every function that it can compare."""
+    """The interpreter gives the same results before and after, for every function that it can compare."""
     for name in comparable_functions(old, new):
         before, after = old[name], new[name]
         assert isinstance(before, Function)

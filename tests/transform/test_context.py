@@ -6,8 +6,8 @@ import io
 import threading
 
 import pytest
-
 from tests.transform.helpers import module
+
 from weft.errors import PassError
 from weft.ir import IRModule
 from weft.transform import (

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-
 from tests.transform.helpers import module
+
 from weft.errors import PassError, ShapeError
 from weft.ir import Function, IRModule
 from weft.transform import FunctionPass, Pass, PassContext, Pipeline, function_pass, module_pass, parse_pipeline

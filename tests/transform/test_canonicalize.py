@@ -1,0 +1,176 @@
+"""CanonicalizeBindings."""
+
+from __future__ import annotations
+
+from tests.transform.helpers import check, left_alone
+
+from weft.transform import CanonicalizeBindings
+
+
+def test_chains_of_renamings_go() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            y = x
+            z = y
+            w = R.add(z, y)
+            v = w
+            return v
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            w = R.add(x, x)
+            return w
+        """,
+    )
+
+
+def test_an_output_that_renames_a_dataflow_variable_takes_its_place() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            with R.dataflow():
+                a = R.exp(x)
+                b = R.add(a, a)
+                y = a
+                R.output(y)
+            return y
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            with R.dataflow():
+                y = R.exp(x)
+                b = R.add(y, y)
+                R.output(y)
+            return y
+        """,
+    )
+
+
+def test_fields_of_known_tuples_are_the_values_themselves() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            t = (x, y)
+            a = t[0]
+            b = t[1]
+            c = R.subtract(b, a)
+            return c
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            t = (x, y)
+            c = R.subtract(y, x)
+            return c
+        """,
+    )
+
+
+def test_a_tuple_of_all_fields_of_a_tuple_is_that_tuple() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(
+            t: R.Tuple(R.Tensor((4,), "float32"), R.Tensor((2,), "float32"))
+        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((2,), "float32")):
+            a = t[0]
+            b = t[1]
+            u = (a, b)
+            return u
+        """,
+        """
+        @R.function
+        def main(
+            t: R.Tuple(R.Tensor((4,), "float32"), R.Tensor((2,), "float32"))
+        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((2,), "float32")):
+            a = t[0]
+            b = t[1]
+            return t
+        """,
+    )
+
+
+def test_fields_in_another_order_or_not_all_make_a_new_tuple() -> None:
+    left_alone(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(t: R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32"))) -> R.Tuple(
+            R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")), R.Tuple(R.Tensor((4,), "float32"))
+        ):
+            a = t[0]
+            b = t[1]
+            u = (b, a)
+            v = (a,)
+            w = (u, v)
+            return w
+        """,
+    )
+
+
+def test_a_cast_that_cannot_fail_goes() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            y = R.match_cast(x, R.Tensor(("n", 4), "float32"))
+            z = R.match_cast(y, R.Tensor(ndim=2, dtype="float32"))
+            w = R.exp(y)
+            return w
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            w = R.exp(x)
+            return w
+        """,
+    )
+
+
+def test_a_cast_that_can_fail_stays_and_so_does_a_new_symbol() -> None:
+    left_alone(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor((3, 4), "float32"):
+            m = T.int64()
+            y = R.match_cast(x, R.Tensor((m, 4), "float32"))
+            z = R.match_cast(y, R.Tensor((3, 4), "float32"))
+            return z
+        """,
+    )
+
+
+def test_two_outputs_of_one_value_keep_one_of_them() -> None:
+    check(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+            with R.dataflow():
+                a = R.exp(x)
+                y = a
+                z = a
+                R.output(y, z)
+            return (y, z)
+        """,
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+            with R.dataflow():
+                y = R.exp(x)
+                R.output(y)
+            return (y, y)
+        """,
+    )
