@@ -12,9 +12,10 @@ from __future__ import annotations
 from weft.script.diagnostics import Limits
 from weft.script.printer import script_of
 from weft.script.read_module import parse
+from weft.script.show import show, to_html
 from weft.script.units import FileUnit, read_units
 
-__all__ = ["FileUnit", "Limits", "parse", "read_units", "script_of"]
+__all__ = ["FileUnit", "Limits", "parse", "read_units", "script_of", "show", "to_html"]
 
 if __name__ != "weft.script":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.script, not script")

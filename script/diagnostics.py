@@ -7,10 +7,12 @@
     W104  not a script unit                          W121  wrong number of indices or dimensions
     W110  undefined name                             W122  a recursive function needs a return annotation
     W111  unknown name in I, R or T                  W123  wrong type of an index, condition or stored value
-    W112  unknown operator                           W124  a division by zero or a number out of range in a constant
+    W112  (not used)                                 W124  a division by zero or a number out of range in a constant
     W113  wrong arguments of a form                  W150  a captured Python value cannot be used
     W114  the wrong kind of thing                    W151  a blob is missing or damaged
     W115  Python that the script does not read       W152  a number, string or dtype that cannot be read
+
+W130-W134 (calls) come from `weft.ir.infer`, W140-W143 (operators) from `weft.ir.op`.
 """
 
 from __future__ import annotations

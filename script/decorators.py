@@ -1,0 +1,199 @@
+"""The decorators: they find the Python source of what they decorate and read it with the user's live names.
+
+    @I.ir_module                                   a class of functions
+    @R.function, @R.function(pure=, private=)      a graph function
+    @T.prim_func, @T.prim_func(private=, ...)      a tensor-level function
+
+A decorated function inside a class waits for the class: it stays as it is until @I.ir_module reads the whole. Sources are
+found in files, notebooks, anything registered with linecache, `python -c`, and scripts given on a seekable standard input;
+CPython keeps the text of nothing else, and then the error says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import linecache
+import os
+import sys
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from weft.errors import Source
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimFunc
+from weft.script.diagnostics import Limits, fail
+from weft.script.excepthook import install
+from weft.script.read_module import read_unit
+from weft.script.source import Unit, deep_stack, make_source, parse_python
+
+__all__ = ["function", "ir_module", "prim_func"]
+
+
+def ir_module(cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False) -> Any:
+    """Read a class as an IRModule; see DESIGN of the script for what it may hold.
+
+    Raises: ScriptError and the errors of type deduction, with the place in the user's file.
+    """
+    install()
+    frame = sys._getframe(1)
+    if cls is None:
+        return lambda decorated: _read_class(decorated, _caller(frame))
+    return _read_class(cls, _caller(frame))
+
+
+def function(
+    func: Callable[..., Any] | None = None, *, pure: bool = True, private: bool = False, check_well_formed: bool = True,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Read a Python function as a graph function."""
+    install()
+    frame = _caller(sys._getframe(1))
+    if func is None:
+        return lambda decorated: _read_function(decorated, frame)
+    return _read_function(func, frame)
+
+
+def prim_func(
+    func: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True, s_tir: bool = False,
+    persistent: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Read a Python function as a tensor-level function."""
+    install()
+    frame = _caller(sys._getframe(1))
+    if func is None:
+        return lambda decorated: _read_function(decorated, frame)
+    return _read_function(func, frame)
+
+
+def _caller(frame: FrameType) -> tuple[FrameType, int]:
+    """The frame of the user and the line it is at now (the decorator's line)."""
+    return frame, frame.f_lineno
+
+
+def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
+    if not isinstance(cls, type):
+        raise fail("W104", "@I.ir_module decorates a class")
+    frame, line = caller
+    captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals, _CAPTURED_BUILTINS)
+    return _read(frame.f_code, frame.f_globals, line, cls.__name__, ast.ClassDef, captured)
+
+
+def _function_closures(cls: type) -> Iterator[dict[str, Any]]:
+    for member in vars(cls).values():
+        if isinstance(member, FunctionType):
+            yield _closure(member)
+
+
+def _closure(func: FunctionType) -> dict[str, Any]:
+    cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
+    found: dict[str, Any] = {}
+    for name, cell in cells:
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+_CAPTURED_BUILTINS: Mapping[str, Any] = {}
+
+
+def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimFunc | FunctionType:
+    if not isinstance(func, FunctionType):
+        raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
+    if _inside_class(func):
+        return func
+    frame, _ = caller
+    captured = ChainMap(_closure(func), dict(frame.f_locals), func.__globals__, _CAPTURED_BUILTINS)
+    return _read(func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured)
+
+
+def _inside_class(func: FunctionType) -> bool:
+    """Whether the function is defined in a class body: the class reads it."""
+    outer = func.__qualname__.rpartition(".")[0]
+    return bool(outer) and not outer.endswith("<locals>")
+
+
+def _read(
+    code: CodeType, module_globals: Mapping[str, Any], line: int, name: str, kind: type, captured: Mapping[str, Any]
+) -> Any:
+    source, tree = _parsed(code.co_filename, module_globals)
+    definition = _definition_at(tree, line, name, kind)
+    if definition is None:
+        raise _no_source(name, source.name, "the file has changed since it was loaded")
+    unit = Unit(source, Limits(), captured=captured)
+    with deep_stack():
+        return read_unit(unit, definition)
+
+
+def _definition_at(tree: ast.Module, line: int, name: str, kind: type) -> Any:
+    """The definition with a decorator (or its own first line) at a line."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, kind) and getattr(node, "name", None) == name:
+            lines = [(item.lineno, item.end_lineno or item.lineno) for item in node.decorator_list]  # type: ignore[attr-defined]
+            if any(first <= line <= last for first, last in lines) or node.lineno == line:  # type: ignore[attr-defined]
+                return node
+        stack.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)))
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sources
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _parsed(filename: str, module_globals: Mapping[str, Any]) -> tuple[Source, ast.Module]:
+    """The text of a file and its syntax tree."""
+    linecache.checkcache(filename)
+    text = "".join(linecache.getlines(filename, dict(module_globals)))
+    if not text:
+        text = _text_elsewhere(filename) or ""
+    if not text:
+        raise _no_source("the definition", filename, _reason(filename))
+    return _parsed_text(filename, text)
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed_text(filename: str, text: str) -> tuple[Source, ast.Module]:
+    source = make_source(filename, text)
+    return source, parse_python(source, Limits())
+
+
+def _text_elsewhere(filename: str) -> str | None:
+    """The program text of `python -c TEXT` and of `python < FILE`."""
+    if filename == "<string>" and "-c" in sys.orig_argv:
+        position = sys.orig_argv.index("-c")
+        return sys.orig_argv[position + 1] if position + 1 < len(sys.orig_argv) else None
+    if filename == "<stdin>":
+        try:
+            size = os.fstat(0).st_size
+            return os.pread(0, size, 0).decode() if size else None
+        except (OSError, UnicodeDecodeError):
+            return None
+    return None
+
+
+def _reason(filename: str) -> str:
+    if filename == "<stdin>":
+        return "Python keeps no text of what is typed or piped into it"
+    if filename == "<string>":
+        return "Python keeps no text of what `exec` runs"
+    return "the file cannot be read"
+
+
+def _no_source(name: str, filename: str, reason: str) -> Exception:
+    return fail(
+        "W102", f"no source text of {name} in {filename}: {reason}",
+        hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
+    )  # fmt: skip
+
+
+_ = (inspect, builtins)

@@ -1,0 +1,61 @@
+"""The namespace `I`: modules, their attributes and global infos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar as _TypeVar
+
+import numpy as np
+
+from weft.ir.dim import Dim, parse_dim
+from weft.ir.module import DummyGlobalInfo
+from weft.ir.types import AnyType, StringType, VDevice
+from weft.script.decorators import ir_module
+
+__all__ = [
+    "AnyType", "StringType", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var", "module_attrs",
+    "module_global_infos", "vdevice",
+]  # fmt: skip
+
+_T = _TypeVar("_T")
+
+
+def module_attrs(attrs: Mapping[str, Any]) -> None:
+    """Attributes of the module whose class body this stands in (read from its text)."""
+
+
+def module_global_infos(infos: Mapping[str, Any]) -> None:
+    """Global infos of the module whose class body this stands in (read from its text)."""
+
+
+def vdevice(target: Any, index: int = 0, scope: str = "global") -> VDevice:
+    """A virtual device: a target, an index, a memory scope."""
+    return VDevice(target, index, scope)
+
+
+def dummy_global_info() -> DummyGlobalInfo:
+    """A global info without content."""
+    return DummyGlobalInfo()
+
+
+def meta_var(value: _T) -> _T:
+    """The value itself: inside a script, a value that binds no variable."""
+    return value
+
+
+def dim(text: str) -> Dim:
+    """The dimension that a text stands for.
+
+    >>> dim("2 * n + 1")
+    2 * n + 1
+    """
+    return parse_dim(text)
+
+
+def float_bits(bits: int) -> float:
+    """The float with the given 64 bits (a nan with a payload).
+
+    >>> float_bits(0x3FF0000000000000)
+    1.0
+    """
+    return float(np.uint64(bits).view(np.float64))

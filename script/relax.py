@@ -1,0 +1,200 @@
+"""The namespace `R`: graph functions, types, leaves and every declared operator (`R.nn.softmax`).
+
+Inside a decorated function these names are read, not called. Outside, types build types, leaves build nodes, and operators
+build calls: `R.add(x, y)` is the Call node. Operators are looked up when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.errors import ScriptError
+from weft.ir.dim import Dim, parse_dim
+from weft.ir.dtype import check_dtype
+from weft.ir.graph import Call, Constant, DataTypeImm, Expr, ExternFunc, Op, PrimValue, ShapeExpr, StringImm
+from weft.ir.graph import Tuple as _TupleExpr
+from weft.ir.node import FrozenMap
+from weft.ir.op import OPS, get_op
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.script.constants import constant_value
+from weft.script.decorators import function
+
+
+def _dims(dims: Iterable[Any] | None) -> tuple[Dim, ...] | None:
+    return None if dims is None else tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        check_dtype(value)
+    except Exception:
+        return False
+    return True
+
+
+def _type(value: Any) -> Type:
+    """A type given as a type, a type's bare name (`R.Tensor`), or a dtype."""
+    if isinstance(value, Type):
+        return value
+    if value is None:
+        return TupleType(())
+    if callable(value) and value in (Tensor, Shape, _callable):
+        return value()
+    if value is AnyType or value is StringType:
+        return value()
+    if isinstance(value, (tuple, list)):
+        return TupleType(tuple(map(_type, value)))
+    dtype = getattr(value, "__weft_dtype__", value)
+    return PrimType(check_dtype(dtype))
+
+
+def Tensor(shape: Any = None, dtype: Any = None, *, ndim: int = -1, vdevice: Any = None) -> TensorType:
+    """A tensor type; dimensions are ints, symbols, or strings such as "n" and "2 * n".
+
+    >>> Tensor(("n", 4), "float32").ndim
+    2
+    """
+    if dtype is None and shape is not None and not isinstance(shape, (tuple, list, Expr)) and _is_dtype(shape):
+        shape, dtype = None, shape
+    made = shape if shape is None or isinstance(shape, Expr) else _dims(shape)
+    return TensorType(made, check_dtype(dtype) if dtype is not None else None, ndim, vdevice)  # type: ignore[arg-type]
+
+
+def Shape(dims: Iterable[Any] | None = None, *, ndim: int = -1) -> ShapeType:
+    """A shape type."""
+    return ShapeType(_dims(dims), ndim)
+
+
+def Tuple(*fields: Any) -> TupleType:
+    """A tuple type."""
+    if len(fields) == 1 and isinstance(fields[0], (tuple, list)):
+        fields = tuple(fields[0])
+    return TupleType(tuple(map(_type, fields)))
+
+
+def Prim(dtype: Any) -> PrimType:
+    """The type of one scalar."""
+    return PrimType(check_dtype(dtype))
+
+
+def _callable(
+    params: Sequence[Any] | None = None, ret: Any = None, pure: bool | None = None, *, purity: bool | None = None,
+    derive: str | None = None, derive_func: str | None = None,
+) -> FuncType:  # fmt: skip
+    """A function type; without params, that of an opaque function."""
+    pure = purity if pure is None else pure
+    pure = params is not None if pure is None else pure
+    result = AnyType() if ret is None else _type(ret)
+    return FuncType(None if params is None else tuple(map(_type, params)), result, pure, derive or derive_func)
+
+
+Str = String = StringType
+
+
+def const(data: Any, dtype: str | None = None, *, shape: Any = None, bits: bool = False) -> Constant:
+    """A constant from a number, nested lists or an array."""
+    return constant_value(data, dtype, shape, bits, None, None)  # type: ignore[arg-type]
+
+
+def shape(dims: Iterable[Any]) -> ShapeExpr:
+    """A shape as a value."""
+    return ShapeExpr(_dims(dims) or ())
+
+
+def prim_value(value: Any, dtype: str = "") -> PrimValue:
+    """A scalar as a value."""
+    return PrimValue(parse_dim(value) if isinstance(value, str) else value, dtype)
+
+
+def _string(value: Any) -> StringImm:
+    """A string as a value."""
+    return StringImm(value)
+
+
+def dtype(value: Any) -> DataTypeImm:
+    """A dtype as a value."""
+    return DataTypeImm(check_dtype(value))
+
+
+def _tuple(*fields: Expr) -> _TupleExpr:
+    """A tuple as a value."""
+    return _TupleExpr(fields)
+
+
+def call_packed(func: Any, *args: Expr, ty_args: Any = (), sinfo_args: Any = (), attrs: Mapping[str, Any] | None = None) -> Call:
+    """A call of a registered function that returns its result."""
+    callee = func if isinstance(func, Expr) else ExternFunc(func)
+    types = ty_args or sinfo_args
+    types = types if isinstance(types, (tuple, list)) else (types,)
+    return Call(callee, args, FrozenMap(dict(attrs or {})), tuple(map(_type, types)))
+
+
+def call_op(name: str, *args: Expr, attrs: Mapping[str, Any] | None = None, ty_args: Any = ()) -> Call:
+    """A call of an operator by name, its parts given as they are."""
+    return Call(Op(name), args, FrozenMap(dict(attrs or {})), tuple(ty_args))
+
+
+def _only_in_scripts(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise ScriptError(f"R.{name} has a meaning only inside a decorated function", code="W115")
+
+    return refuse
+
+
+match_cast = _only_in_scripts("match_cast")
+dataflow = _only_in_scripts("dataflow")
+output = _only_in_scripts("output")
+func_attr = _only_in_scripts("func_attr")
+
+
+class _Namespace:
+    """A group of operators such as R.nn."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        return _operator(f"{self._prefix}.{name}")
+
+    def __dir__(self) -> list[str]:
+        start = f"{self._prefix}."
+        return sorted({known[len(start) :].partition(".")[0] for known in OPS if known.startswith(start)})
+
+    def __repr__(self) -> str:
+        return f"<operators R.{self._prefix}>"
+
+
+def _operator(name: str) -> Any:
+    if name in OPS:
+        return OPS[name]
+    if any(known.startswith(f"{name}.") for known in OPS):
+        return _Namespace(name)
+    try:
+        get_op(name)
+    except ScriptError as error:
+        raise AttributeError(f"R has no {name}" + (f" ({error.hint})" if error.hint else "")) from None
+
+
+_NAMED = {
+    "Any": AnyType, "Object": AnyType, "tuple": _tuple, "str": _string, "Callable": _callable, "ExternFunc": ExternFunc,
+    "function": function,
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _NAMED:
+        return _NAMED[name]
+    return _operator(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*(known.partition(".")[0] for known in OPS), *_NAMED, *_PUBLIC})
+
+
+_PUBLIC = (
+    "Callable", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed", "const",
+    "dataflow", "dtype", "func_attr", "function", "match_cast", "output", "prim_value", "shape", "str",
+)  # fmt: skip

@@ -1,0 +1,215 @@
+"""The namespace `T`: tensor-level functions, buffers, scalar expressions and intrinsics.
+
+Inside a decorated function these names are read, not called. Outside, `T.Buffer` builds a buffer, `T.int64(3)` a constant,
+`T.int64()` a symbol, `T.exp(x)` an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import ScriptError, WeftError
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Expr, StringImm
+from weft.ir.intrinsics import INTRINSICS
+from weft.ir.prim import as_expr, binary, cast as _cast, const, intrinsic, unary
+from weft.ir.tensor import Binary, Broadcast, Buffer as _Buffer, BufferLoad, FloatImm, Let as _Let, PrimCall, PrimExpr, PrimVar
+from weft.ir.tensor import Ramp as _Ramp, Select as _Select, Shuffle as _Shuffle
+from weft.script.decorators import prim_func
+from weft.script.read_tensor import DTYPE_FIRST, RESULT_DTYPES, is_device_name
+from weft.script.syntax import ALIASES, ALL_FORMS, CALLED_KINDS, UNARY
+
+__all__ = ["Buffer", "Cast", "Select", "handle", "prim_func"]
+
+
+class _DType:
+    """`T.float32`: a dtype that makes constants, casts and symbols when called."""
+
+    def __init__(self, name: str) -> None:
+        self.__weft_dtype__ = name
+
+    def __call__(self, value: Any = None) -> PrimExpr:
+        """A constant, a cast of an expression, or (without a value) a new symbol."""
+        name = self.__weft_dtype__
+        if value is None:
+            return PrimVar("", name)
+        if isinstance(value, str):
+            return FloatImm(float(value), name)
+        return _cast(name, value) if isinstance(value, PrimExpr) else const(value, name)
+
+    @property
+    def name(self) -> str:
+        """The dtype as a string (what NumPy and `check_dtype` understand)."""
+        return self.__weft_dtype__
+
+    def __str__(self) -> str:
+        return self.__weft_dtype__
+
+    def __repr__(self) -> str:
+        return f"T.{self.__weft_dtype__}"
+
+
+class _BufferForm:
+    """`T.Buffer((4,), "float32")` and `T.Buffer[(4,), "float32"]`."""
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **fields: Any) -> _Buffer:
+        """A buffer; sizes are ints, expressions, or names of symbols."""
+        known: dict[str, PrimVar] = {}
+        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
+        fields = {key: value for key, value in fields.items() if key not in ("buffer_type", "layout")}
+        return _Buffer("", tuple(_extent(size, known) for size in shape), _dtype(dtype), **fields)
+
+    def __getitem__(self, parts: Any) -> _Buffer:
+        return self(*parts) if isinstance(parts, tuple) and parts and isinstance(parts[0], tuple) else self(parts)
+
+
+def _extent(size: Any, known: dict[str, PrimVar]) -> Any:
+    if not isinstance(size, str):
+        return size
+    # Outside scripts a buffer is only a description; its symbols get meaning when a script reads it.
+    return known.setdefault(size, PrimVar(size, "int64"))
+
+
+def _dtype(value: Any) -> str:
+    return dtypes.check_dtype(getattr(value, "__weft_dtype__", value))
+
+
+Buffer = _BufferForm()
+
+
+def handle(dtype: Any = None, scope: str = "global") -> PrimVar:
+    """A pointer parameter."""
+    return PrimVar("", "handle", None if dtype is None else _dtype(dtype), scope)
+
+
+def Cast(dtype: Any, value: Any) -> PrimExpr:
+    """A value converted to a dtype."""
+    return _cast(_dtype(dtype), as_expr(value))
+
+
+def Select(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
+    """One of two values, both evaluated."""
+    both = binary("max", true_value, false_value)
+    assert isinstance(both, Binary)
+    return _Select(as_expr(condition), both.a, both.b)
+
+
+def if_then_else(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
+    """One of two values, only that one evaluated."""
+    both = binary("max", true_value, false_value)
+    assert isinstance(both, Binary)
+    return PrimCall("if_then_else", (as_expr(condition), both.a, both.b), both.a.dtype)
+
+
+def Ramp(base: Any, stride: Any, lanes: int) -> PrimExpr:
+    """The vector base, base + stride, ..."""
+    start = as_expr(base)
+    return _Ramp(start, as_expr(stride, None if isinstance(stride, PrimExpr) else start.dtype), lanes)
+
+
+def broadcast(value: Any, lanes: int) -> PrimExpr:
+    """A scalar in every lane."""
+    return Broadcast(as_expr(value), lanes)
+
+
+def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> PrimExpr:
+    """Lanes picked from vectors."""
+    return _Shuffle(tuple(map(as_expr, vectors)), tuple(map(as_expr, indices)))
+
+
+def Let(body: Any, where: dict[PrimVar, Any]) -> PrimExpr:
+    """body with variables standing for values."""
+    result = as_expr(body)
+    for var, value in reversed(where.items()):
+        result = _Let(var, as_expr(value), result)
+    return result
+
+
+def infinity(dtype: Any) -> PrimExpr:
+    """Positive infinity."""
+    return FloatImm(float("inf"), _dtype(dtype))
+
+
+def min_value(dtype: Any) -> PrimExpr:
+    """The least finite value."""
+    return const(dtypes.min_value(_dtype(dtype)), _dtype(dtype))
+
+
+def max_value(dtype: Any) -> PrimExpr:
+    """The greatest finite value."""
+    return const(dtypes.max_value(_dtype(dtype)), _dtype(dtype))
+
+
+def ceildiv(a: Any, b: Any) -> PrimExpr:
+    """a / b rounded up."""
+    return binary("floordiv", binary("sub", binary("add", a, b), 1), b)
+
+
+def meta_var(value: Any) -> Any:
+    """The value itself."""
+    return value
+
+
+def _argument(value: Any) -> Expr:
+    return StringImm(value) if isinstance(value, str) else as_expr(value)
+
+
+def _call(name: str) -> Any:
+    entry = INTRINSICS.get(name)
+
+    def call(*args: Any, dtype: Any = None) -> PrimExpr:
+        if entry is not None and entry.rule != "given":
+            return intrinsic(name, *args)
+        if dtype is None and name in DTYPE_FIRST:
+            dtype, args = args[0], args[1:]
+        return PrimCall(name, tuple(map(_argument, args)), _dtype(dtype) if dtype is not None else RESULT_DTYPES.get(name, "void"))
+
+    call.__name__ = name
+    return call
+
+
+def _operator(kind: str) -> Any:
+    if kind in UNARY:
+        return lambda a: unary(kind, a)
+    return lambda a, b: binary(kind, a, b)
+
+
+def _only_in_scripts(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise ScriptError(f"T.{name} has a meaning only inside a decorated function", code="W115")
+
+    return refuse
+
+
+class _Axis:
+    """T.axis: block variables, read inside blocks."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _only_in_scripts(f"axis.{name}")
+
+
+axis = _Axis()
+_MORE = {"cast": Cast, "ramp": Ramp, "Broadcast": broadcast}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _MORE:
+        return _MORE[name]
+    full = ALIASES.get(f"T.{name}", f"T.{name}")
+    if full in CALLED_KINDS:
+        return _operator(CALLED_KINDS[full])
+    if name in INTRINSICS or is_device_name(name):
+        return _call(name)
+    try:
+        return _DType(dtypes.check_dtype(name))
+    except WeftError:
+        pass
+    if full in ALL_FORMS:
+        return _only_in_scripts(name)
+    raise AttributeError(f"T has no {name}")
+
+
+_ = (BufferLoad,)
