@@ -1,6 +1,6 @@
 """Which parts of buffers a piece of code touches: boxes, derived from the code.
 
-    block_accesses(block)      (reads, writes) as BufferRegions over the block's variables and what is visible outside it
+    block_accesses(block)      (reads, writes) as BufferRegions over the block's variables and what is visible outside
     accesses(stmt, ranges)     every access below a statement with the interval of each index
     Interval                   inclusive bounds of an index as dimensions; `exact` when both are reached
 
@@ -10,9 +10,11 @@ dimension of the buffer. A region is never too small.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from weft.errors import ShapeError
 from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol
 from weft.ir.node import Node
 from weft.ir.prim_dim import dim_to_prim
@@ -91,7 +93,8 @@ class Bounds:
     def name(self, variable: PrimVar) -> str:
         """The symbol that stands for a variable in dimensions: its name, made unique."""
         if variable not in self.names:
-            base = variable.name if variable.name.isidentifier() else "v"
+            plain = variable.name.isidentifier() and not keyword.iskeyword(variable.name)
+            base = variable.name if plain else "v"
             used, count, name = set(self.names.values()), 1, base
             while name in used:
                 name, count = f"{base}_{count}", count + 1
@@ -123,7 +126,10 @@ class Bounds:
         if isinstance(expr, Ramp):
             return self._ramp(expr)
         if isinstance(expr, Binary):
-            return self._binary(expr)
+            try:
+                return self._binary(expr)
+            except ShapeError:  # a division by zero, or over 64 bits: no dimension
+                return None
         return None
 
     def _ramp(self, expr: Ramp) -> Interval | None:
@@ -209,8 +215,8 @@ class Access:
 def accesses(root: Node, bounds: Bounds | None = None, *, certain: bool = True) -> Iterator[Access]:
     """Every read and write below a statement or expression (`kind` read, write or opaque), in no particular order.
 
-    A block inside stands for what its body does, with its variables over the intervals of their bindings. Accesses under
-    a condition are not `certain`.
+    A block inside stands for what its body does, with its variables over the intervals of their bindings. Accesses
+    under a condition are not `certain`.
     """
     stack: list[tuple[Node, Bounds, bool]] = [(root, bounds or Bounds(), certain)]
     while stack:

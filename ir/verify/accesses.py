@@ -7,7 +7,7 @@ from __future__ import annotations
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, prove_le, prove_lt
 from weft.ir.regions import Access, Bounds, accesses
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, PrimExpr, PrimFunc
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc
 from weft.ir.verify.findings import Report
 
 __all__ = ["check_load", "check_ranges", "check_store"]
@@ -70,8 +70,10 @@ def _check_range(access: Access, position: int, report: Report) -> None:
     size = access.bounds.of(buffer.shape[position])
     if interval is None or size is None:
         return
-    constant = isinstance(interval.low, int) and interval.low == interval.high
-    # A fixed index is wrong wherever it stands; a varying one must be known to reach its bound.
+    # A fixed index is wrong wherever it stands; a varying one must be known to reach its bound (in a loop of one
+    # iteration it may be guarded: `if i + 1 < n`).
+    indices = getattr(access.node, "indices", ())
+    constant = position < len(indices) and isinstance(indices[position], IntImm)
     if not constant and not (access.certain and interval.exact):
         return
     wrong: Dim | None = None

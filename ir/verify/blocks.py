@@ -158,7 +158,7 @@ def _updates(node: Node, stores: list[BufferStore]) -> bool:
 
 def _outside(access: Access, region: BufferRegion) -> bool:
     """Whether the access certainly leaves the region in some dimension."""
-    if not access.certain or len(access.intervals) != len(region.region):
+    if not access.certain or len(access.intervals) != len(region.region) or 0 in access.buffer.shape:
         return False
     for interval, part in zip(access.intervals, region.region, strict=True):
         start, extent = access.bounds.of(part.start), access.bounds.of(part.extent)
