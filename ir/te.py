@@ -447,12 +447,14 @@ def _index_names(function: Callable[..., Any], count: int) -> list[str]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
+        return [f"i{position}" for position in range(count)]
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [parameter.name for parameter in parameters if parameter.kind in positional]
+    own = [parameter for parameter in parameters if parameter.kind in positional]
+    required = len([parameter for parameter in own if parameter.default is inspect.Parameter.empty])
     variadic = _any(parameter.kind == inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
-    if len(names) > count or (len(names) < count and not variadic):
-        raise ShapeError(f"the formula takes {len(names)} indices, the shape has {count} dimensions", code="W241")
+    if required > count or (len(own) < count and not variadic):
+        raise ShapeError(f"the formula takes {required} indices, the shape has {count} dimensions", code="W241")
+    names = [parameter.name for parameter in own[:count]]
     return [*names, *(f"i{position}" for position in range(len(names), count))]
 
 

@@ -152,7 +152,7 @@ def _lower_where(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
     ),
 )
 def where(args: Arguments, context: TypeContext) -> TensorType:
-    """x1 where the condition holds, x2 elsewhere; the three broadcast. Dtype: that of x1 and x2; the condition is bool."""
+    """x1 where the (bool) condition holds, x2 elsewhere; the three broadcast. Dtype: that of x1 and x2."""
     condition, x1, x2 = (tensor(args, name, context) for name in ("condition", "x1", "x2"))
     require_dtype(args, "condition", condition, "bool")
     return replace(broadcast(args, context, condition, x1, x2), dtype=same_dtype(args, x1, x2))
