@@ -17,7 +17,7 @@ arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -194,12 +194,12 @@ def quick_type(expr: Expr) -> Type:
     found = _quick.get(expr)
     if found is None:
         context = TypeContext()
-        for nested in _compound_first(expr, set()):
-            known = _quick.get(nested)
-            if known is None:
-                known = _quick[nested] = infer_type(nested, context)
-            context._nested[id(nested)] = (nested, known)
-        found = _quick[expr] = infer_type(expr, context)
+        for nested in [*_compound_first(expr, lambda part: part in _quick), expr]:
+            for part in _operands(nested):
+                if part in _quick:
+                    context._nested[id(part)] = (part, _quick[part])
+            found = _quick[nested] = _infer_shallow(nested, context)
+        assert found is not None
     return found
 
 
@@ -215,13 +215,13 @@ def _is_compound(expr: Expr) -> bool:
     return isinstance(expr, (Call, TupleGetItem)) or (isinstance(expr, Tuple) and any(map(_is_compound, expr.fields)))
 
 
-def _compound_first(root: Expr, known: set[int]) -> Iterator[Expr]:
+def _compound_first(root: Expr, known: Callable[[Expr], bool]) -> Iterator[Expr]:
     """The compound expressions below root, operands before what uses them, each once; `known` ones are not entered."""
     stack = [(root, False)]
     done: set[int] = set()
     while stack:
         current, expanded = stack.pop()
-        if id(current) in done or id(current) in known:
+        if id(current) in done or (current is not root and known(current)):
             continue
         if expanded:
             done.add(id(current))
@@ -235,9 +235,8 @@ def _compound_first(root: Expr, known: set[int]) -> Iterator[Expr]:
 
 
 def _infer_nested(expr: Expr, context: TypeContext) -> None:
-    for nested in _compound_first(expr, set(context._nested)):
-        if id(nested) not in context._nested:
-            context._nested[id(nested)] = (nested, _infer_shallow(nested, context))
+    for nested in _compound_first(expr, lambda part: id(part) in context._nested):
+        context._nested[id(nested)] = (nested, _infer_shallow(nested, context))
 
 
 def _infer_shallow(expr: Expr, context: TypeContext) -> Type:

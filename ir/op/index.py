@@ -46,8 +46,8 @@ from weft.ir.types import TensorType
 
 def _last(index: Dim, size: Dim) -> Dim:
     """A boundary of a slice that runs backwards, clamped to [-1, size - 1]."""
-    if isinstance(index, int) and index >= UNLIMITED:
-        return size - 1
+    if isinstance(index, int) and abs(index) >= UNLIMITED:
+        return size - 1 if index > 0 else -1
     if isinstance(index, int):
         from_start = index if index >= 0 else maximum(size + index, -1)
     elif prove_nonnegative(index) is True:

@@ -480,10 +480,17 @@ def _sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
     wanted = args.indices_or_sections
     if not isinstance(wanted, tuple):
         part = ceildiv(size, wanted)
-        starts = [minimum(part * index, size) for index in range(wanted + 1)]
+        starts = [_least(part * index, size) for index in range(wanted)] + [size]
     else:
         starts = [0, *(inside(index, size) for index in wanted), size]
     return [(start, _distance(start, stop)) for start, stop in itertools.pairwise(starts)]
+
+
+def _least(a: Dim, b: Dim) -> Dim:
+    """The smaller dimension, without a `min` where it is known which that is."""
+    if prove_le(a, b) is True:
+        return a
+    return b if prove_le(b, a) is True else minimum(a, b)
 
 
 def _distance(start: Dim, stop: Dim) -> Dim:
@@ -494,8 +501,8 @@ def _distance(start: Dim, stop: Dim) -> Dim:
 def inside(index: Dim, size: Dim) -> Dim:
     """A slice boundary as Python reads it: negative ones count from the end, all are clamped to [0, size]."""
     if isinstance(index, int):
-        if index >= UNLIMITED:
-            return size
+        if abs(index) >= UNLIMITED:
+            return size if index > 0 else 0
         from_start = index if index >= 0 else size + index
     elif prove_nonnegative(index) is True:
         from_start = index
@@ -510,7 +517,7 @@ def inside(index: Dim, size: Dim) -> Dim:
 
 
 UNLIMITED = 1 << 62
-"""Boundaries from here on mean "to the end": exporters write the greatest int64."""
+"""Boundaries from here on mean "to the end" (or the start): exporters write the greatest and the least int64."""
 
 
 def _lower_split(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:

@@ -140,7 +140,7 @@ def _lower_where(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
 
 @register_op(
     "where",
-    [Param("condition"), Param("x1"), Param("x2")],
+    [Param("condition", of="bool"), Param("x1"), Param("x2")],
     lowering=_lower_where,
     numpy=lambda condition, x1, x2: np.where(condition, x1, x2).astype(np.result_type(x1)),
     pure=True,

@@ -109,7 +109,9 @@ def evaluated(expr: Expr, arrays: Mapping[Var, Any], symbols: Mapping[str, int])
     if isinstance(expr, ShapeExpr):
         return tuple(evaluate(dim, symbols) for dim in expr.dims)
     if isinstance(expr, PrimValue):
-        return np.asarray(evaluate(expr.value, symbols) if isinstance(expr.value, DimExpr) else expr.value, expr.dtype)[()]
+        return np.asarray(evaluate(expr.value, symbols) if isinstance(expr.value, DimExpr) else expr.value, expr.dtype)[
+            ()
+        ]
     if isinstance(expr, Tuple):
         return tuple(evaluated(item, arrays, symbols) for item in expr.fields)
     raise AssertionError(f"an example has an argument {expr!r}")
