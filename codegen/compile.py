@@ -76,7 +76,9 @@ def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | 
     if params:
         name = "main" if "main" in module else next(iter(module.functions))
         module = transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
-    return (transform.default_pipeline(target="llvm") if pipeline is None else pipeline)(module)
+    if pipeline is None:
+        return transform.default_pipeline(target="llvm")(transform.LambdaLift()(module))
+    return transform.LowerToMemory()(pipeline(module))
 
 
 def generate(module: IRModule, target: HostTarget) -> Program:
@@ -115,7 +117,7 @@ def is_noalias(function: PrimFunc) -> bool:
     """Whether the function may assume that its buffers do not overlap: those that only graph functions call, or that say so."""
     for key in ("tir.noalias", "tirx.noalias", "noalias"):
         if key in function.attrs:
-            return bool(function.attrs[key])
+            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
     return function.private
 
 

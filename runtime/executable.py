@@ -20,8 +20,8 @@ import numpy as np
 from weft.errors import ArgumentError, ArtifactError
 from weft.runtime import archive
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
-from weft.runtime.failures import failure
-from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, SITE, VALUES
+from weft.runtime.failures import failure, span_of
+from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, PLACE, SITE, VALUES
 from weft.runtime.linker import Library
 from weft.runtime.values import Packer, copy_into, storage, unpack, words_of
 
@@ -101,9 +101,14 @@ class CompiledFunction:
         if named or len(args) != len(self._types):
             args = self._arranged(args, named)
         packer = Packer(self.name)
-        for position, (ty, value, name) in enumerate(zip(self._types, args, self._names, strict=True), 1):
-            packer.pack(ty, value, position, name)
-        packer.binder.solve()
+        position = 0
+        try:
+            for position, (ty, value, name) in enumerate(zip(self._types, args, self._names, strict=True)):
+                packer.pack(ty, value, position + 1, name)
+            packer.binder.solve()
+        except ArgumentError as error:
+            wrong = packer.binder.refused or position + 1
+            raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None
         return self._run(packer, out)
 
     def _run(self, packer: Packer, out: Any) -> Any:
@@ -130,7 +135,8 @@ class CompiledFunction:
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
         if status == 2 and state.error is not None:
             return state.error
-        return failure(state.sites[frame[SITE]], list(frame[VALUES:]))
+        place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
+        return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 
     def _arranged(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Positional and named arguments in order; ArgumentError W850 when some lack or are too many."""

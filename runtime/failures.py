@@ -28,10 +28,10 @@ def span_of(data: Sequence[Any] | None) -> Span | None:
     return Span(Source(name, text, first_line), start, end, origin)
 
 
-def failure(site: dict[str, Any], values: Sequence[int]) -> Exception:
-    """The exception for a failure site."""
+def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] | None = None) -> Exception:
+    """The exception for a failure site; a site without a span of its own gets that of the call it happened in."""
     message = "".join(part if isinstance(part, str) else str(values[part]) for part in site["message"])
-    span, kind = span_of(site.get("span")), site["kind"]
+    span, kind = span_of(site.get("span") or (place or {}).get("span")), site["kind"]
     known = getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, WeftError):
         return known(message, code=site.get("code"), span=span, hint=site.get("hint"))

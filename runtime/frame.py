@@ -1,7 +1,7 @@
 """What compiled code and the runtime agree on: the frame of a call, and values as 64-bit words.
 
     entry   ::= int32 entry(int64* frame, int64* arguments, int64* results)      0 is success
-    frame   ::= site, callback, handle, constants, unused[4], values[16]         words of 64 bits
+    frame   ::= site, callback, handle, constants, place, unused[3], values[16]  words of 64 bits
     tensor  ::= data, owner, dim*                                     rank and dtype known
               | data, owner, rank, dtype, dim[16]                     otherwise ("dynamic")
     shape   ::= dim*                       | rank, dim[16]            otherwise
@@ -10,16 +10,17 @@
 
 `owner` is the block of memory that compiled code allocated for the tensor (0: somebody else's memory). A block starts
 HEADER bytes before the data that was allocated, with a reference count in its first word. On failure (1) `site` numbers
-the place in the program, whose text the executable holds, and `values` are the numbers that belong in its message.
+the place in the program, whose text the executable holds, and `values` are the numbers that belong in its message;
+`place`, when not 0, numbers (from 1) the call in a graph function inside which it failed.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "CALLBACK", "CONSTANTS", "DYNAMIC_RANK", "FRAME_WORDS", "HANDLE", "HEADER", "SITE", "VALUES", "VALUE_COUNT",
+    "CALLBACK", "CONSTANTS", "DYNAMIC_RANK", "FRAME_WORDS", "HANDLE", "HEADER", "PLACE", "SITE", "VALUES", "VALUE_COUNT",
 ]  # fmt: skip
 
-SITE, CALLBACK, HANDLE, CONSTANTS = 0, 1, 2, 3
+SITE, CALLBACK, HANDLE, CONSTANTS, PLACE = 0, 1, 2, 3, 4
 VALUES, VALUE_COUNT = 8, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16

@@ -1,7 +1,7 @@
 """Functions registered by name, for calls out of compiled code.
 
     register_func("name", f)         @register_func("name")         @register_func      (its own name)
-    lookup("name")                   the function; WeftError W861 with near names when there is none
+    lookup("name")                   the function; ArgumentError W861 with near names when there is none
 
 A registered function takes NumPy arrays (outputs writable and last), numbers, strings and tuples.
 """
@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from weft.errors import WeftError
+from weft.errors import ArgumentError, WeftError
 
 __all__ = ["find_func", "lookup", "register_func", "registered_funcs", "unregister_func"]
 
@@ -64,12 +64,12 @@ def find_func(name: str) -> Callable[..., Any] | None:
 
 
 def lookup(name: str) -> Callable[..., Any]:
-    """The function registered under a name; WeftError W861 names near ones when there is none."""
+    """The function registered under a name; ArgumentError W861 names near ones when there is none."""
     found = _functions.get(name)
     if found is None:
         close = difflib.get_close_matches(name, _functions, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"register it with weft.register_func({name!r}, f)"
-        raise WeftError(f"no function is registered under {name!r}", code="W861", hint=hint)
+        raise ArgumentError(f"no function is registered under {name!r}", code="W861", hint=hint)
     return found
 
 

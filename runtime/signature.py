@@ -113,6 +113,7 @@ class Binder:
         self.function = function
         self.values: dict[str, int] = {}
         self.sources: dict[str, str] = {}
+        self.refused = 0  # the position of the argument that `solve` refused
         self._claims: list[tuple[Sequence[Any], Sequence[Any], Sequence[int], str, int, str]] = []
 
     def add(self, ty: Sequence[Any], sizes: Sequence[int], got: str, position: int, name: str) -> None:
@@ -134,6 +135,7 @@ class Binder:
         for ty, dims, sizes, got, position, name in self._claims:
             for dim, size in zip(dims, sizes, strict=True):
                 if dim is not None and evaluate_dim(_tree(dim), self.values) != size:
+                    self.refused = position
                     raise self.refuse(position, name, expected_text(ty), got, self.explain(dims))
 
     def _solve_one(

@@ -110,11 +110,10 @@ class Arithmetic:
 
     def _int_binary(self, kind: str, dtype: str, a: str, b: str) -> str:
         ty, w = value_type(dtype), self.w
-        boolean = dtypes.is_bool(dtype)
         if kind in ("and", "or"):
             return w.emit(f"{kind} {ty} {a}, {b}")
-        if boolean and kind in ("add", "max", "mul", "min"):  # as NumPy: or, and
-            return w.emit(f"{'or' if kind in ('add', 'max') else 'and'} {ty} {a}, {b}")
+        if dtypes.is_bool(dtype) and kind in ("min", "max"):
+            return w.emit(f"{'or' if kind == 'max' else 'and'} {ty} {a}, {b}")
         if kind in _INT_BINARY:
             return w.emit(f"{_INT_BINARY[kind]} {ty} {a}, {b}")
         if kind in ("min", "max"):

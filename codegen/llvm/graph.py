@@ -73,7 +73,7 @@ from weft.ir.graph import (
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
-from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER
+from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE
 from weft.runtime.signature import shape_text
 from weft.runtime.values import scalar_word
 
@@ -127,7 +127,7 @@ class GraphEmitter:
         for position, param in enumerate(self.function.params, 1):
             value, index = load(self.w, param.ty, "%arguments", index)
             self.variables[param] = value
-            given.append((value, param.ty, f"argument {position} `{param.name}` of {self.name}"))
+            given.append((value, param.ty, f"argument {position} `{param.name}`"))
         self.check(given, self.function.span)
 
     def leave(self, status: str) -> None:
@@ -177,11 +177,13 @@ class GraphEmitter:
         self.fail(kind, parts, values, span, code)
         self.w.open(good)
 
-    def pass_on(self, status: str) -> None:
-        """Leave with a status that is not 0."""
+    def pass_on(self, status: str, span: Span | None = None) -> None:
+        """Leave with a status that is not 0; a kernel's failure is also placed at its call."""
         bad, good = self.w.label("failed"), self.w.label("good")
         self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
         self.w.open(bad)
+        if span is not None:
+            self.w.do(f"store i64 {self.program.place(span) + 1}, ptr {frame_word(self.w, PLACE)}")
         self.leave(status)
         self.w.open(good)
 
@@ -366,6 +368,7 @@ class GraphEmitter:
         """Emit one binding."""
         var, span = binding.var, binding.value.span or binding.span
         if isinstance(binding, MatchCast):
+            span = binding.span or span
             self.variables[var] = self.fitted(self.value(binding.value), binding.ty, f"match_cast of {var.name}", span)
             return
         expr = binding.value
@@ -579,7 +582,7 @@ class GraphEmitter:
             slot = self.w.alloca(memory_type(dtype))
             operands.append(f"ptr {slot}")
         spelled = self.module.declare(self.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel))))
-        self.pass_on(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"))
+        self.pass_on(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span)
         if dtype:
             value = self.scalars._from_memory(dtype, self.scalars._read(dtype, slot))
             return Scalar(dtype, to_word(self.scalars, dtype, value))

@@ -23,6 +23,7 @@ class ModuleWriter:
         self._globals: list[str] = []
         self._functions: list[str] = []
         self._metadata: list[str] = []
+        self._defined: set[str] = set()
 
     def declare(self, name: str, result: str, params: tuple[str, ...], attributes: str = "") -> str:
         """Declare an outside function once; gives its spelling."""
@@ -34,9 +35,9 @@ class ModuleWriter:
         self._globals.append(text)
 
     def define(self, name: str, text: str) -> None:
-        """Add a finished function; a declaration of the same name is dropped."""
+        """Add a finished function; declarations of the same name are dropped."""
         self._functions.append(text)
-        self._declarations.pop(name, None)
+        self._defined.add(name)
 
     def add_metadata(self, text: str) -> str:
         """Add a metadata node; gives its spelling. `@self` in the text stands for the node itself."""
@@ -45,7 +46,8 @@ class ModuleWriter:
         return name
 
     def __str__(self) -> str:
-        return "\n".join([*self._declarations.values(), *self._globals, *self._functions, *self._metadata]) + "\n"
+        declared = [text for name, text in self._declarations.items() if name not in self._defined]
+        return "\n".join([*declared, *self._globals, *self._functions, *self._metadata]) + "\n"
 
 
 def quoted(name: str) -> str:
