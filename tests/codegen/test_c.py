@@ -1,0 +1,223 @@
+"""C99 code: clean under strict warnings and sanitizers, no heap, equal to the reference interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.embedded import network
+
+import weft
+from weft import TargetError, transform
+from weft.codegen.c import CSource, generate
+from weft.codegen.c.memory import Request, greedy, overlaps
+from weft.ir import IRModule
+from weft.script import ir as I
+from weft.script import relax as R
+from weft.script import tir as T
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-O1"]
+SANITIZE = ["-fsanitize=undefined", "-fno-sanitize-recover=all"]
+
+
+def lowered(module: IRModule) -> IRModule:
+    return transform.default_pipeline()(module)
+
+
+def run(source: CSource, model: str, inputs: list[np.ndarray], outputs: list[np.ndarray], folder: Path) -> int:
+    """Compile the files strictly and call the entry; gives its result."""
+    for name, text in source.files.items():
+        (folder / name).write_text(text)
+    library = folder / f"{model}.so"
+    command = ["gcc", *STRICT, *SANITIZE, "-shared", "-fPIC", folder / f"{model}.c", "-lm", "-o", library]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    entry = getattr(ctypes.CDLL(str(library)), source.entry)
+    workspace = np.zeros(source.workspace_bytes + 16, "uint8")
+    start = -workspace.ctypes.data % 16
+    blocks = [
+        [item.ctypes.data for item in inputs],
+        [item.ctypes.data for item in outputs],
+        [workspace.ctypes.data + start],
+        [0],
+    ]
+    return entry(*((ctypes.c_void_p * max(1, len(block)))(*block) for block in blocks))
+
+
+def check(module: IRModule, inputs: list[np.ndarray], folder: Path, tolerance: float = 1e-5) -> CSource:
+    """Compare the C code of `main` with the reference interpreter."""
+    expected = weft.interpret(module)["main"](*inputs)
+    expected = list(expected) if isinstance(expected, tuple) else [expected]
+    source = generate(lowered(module), model="model")
+    outputs = [np.empty_like(item) for item in expected]
+    assert run(source, "model", inputs, outputs, folder) == 0
+    for got, want in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    return source
+
+
+def test_the_digits_network_in_c_agrees_with_the_interpreter(tmp_path: Path) -> None:
+    """G4: one entry with structures of inputs, outputs, workspaces and devices."""
+    source = check(network.bound(2), [network.images(2)], tmp_path)
+    header = source.files["model.h"]
+    assert "int32_t model_run(const struct model_inputs *inputs, struct model_outputs *outputs," in header
+    assert f"#define MODEL_WORKSPACE_BYTES {source.workspace_bytes}" in header
+
+
+def test_there_is_no_heap(tmp_path: Path) -> None:
+    """G1: no allocation function is called; memory is an offset into what the caller gives."""
+    source = check(network.bound(1), [network.images(1)], tmp_path)
+    symbols = subprocess.run(["nm", "-u", tmp_path / "model.so"], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"\b(malloc|calloc|realloc|free|alloca)\b", symbols)
+    assert "workspace + " in source.files["model.c"]
+
+
+@I.ir_module
+class Arithmetic:
+    @T.prim_func
+    def integers(a: T.Buffer((16,), "int32"), b: T.Buffer((16,), "int32"), c: T.Buffer((12, 16), "int32")):
+        for i in range(16):
+            c[0, i] = a[i] + b[i]
+            c[1, i] = a[i] - b[i]
+            c[2, i] = a[i] * b[i]
+            c[3, i] = a[i] // b[i]
+            c[4, i] = a[i] % b[i]
+            c[5, i] = T.truncdiv(a[i], b[i])
+            c[6, i] = T.truncmod(a[i], b[i])
+            c[7, i] = T.shift_left(a[i], b[i])
+            c[8, i] = T.shift_right(a[i], b[i])
+            c[9, i] = T.min(a[i], b[i])
+            c[10, i] = T.abs(a[i])
+            c[11, i] = -a[i]
+
+    @R.function
+    def main(a: R.Tensor((16,), "int32"), b: R.Tensor((16,), "int32")) -> R.Tensor((12, 16), "int32"):
+        c = R.call_tir(cls.integers, (a, b), out_ty=R.Tensor((12, 16), "int32"))
+        return c
+
+
+def test_integer_arithmetic_is_defined_where_c_is_not(tmp_path: Path) -> None:
+    edges = [0, 1, -1, 7, -7, 31, 32, 33, -(2**31), 2**31 - 1, 2, -2, 5, 100, -100, 3]
+    a = np.array(edges, "int32")
+    b = np.array([0, -1, 0, 2, 2, 1, -1, 40, -1, 2**31 - 1, 33, -3, 0, -7, 7, -(2**31)], "int32")
+    check(Arithmetic, [a, b], tmp_path)
+    check(Arithmetic, [b, a], tmp_path)
+
+
+@I.ir_module
+class Conversions:
+    @T.prim_func
+    def convert(
+        x: T.Buffer((12,), "float32"),
+        y: T.Buffer((12,), "int8"),
+        z: T.Buffer((12,), "int64"),
+        w: T.Buffer((12,), "float32"),
+    ):
+        for i in range(12):
+            y[i] = T.Cast("int8", x[i])
+            z[i] = T.Cast("int64", x[i])
+            w[i] = T.max(x[i], T.float32(1)) // T.float32(0.25) + x[i] % T.float32(3)
+
+    @R.function
+    def main(x: R.Tensor((12,), "float32")) -> R.Tuple(
+        R.Tensor((12,), "int8"), R.Tensor((12,), "int64"), R.Tensor((12,), "float32")
+    ):
+        y = R.call_tir(
+            cls.convert, (x,), out_ty=[R.Tensor((12,), "int8"), R.Tensor((12,), "int64"), R.Tensor((12,), "float32")]
+        )
+        return y
+
+
+def test_conversions_saturate_and_take_nan_to_zero(tmp_path: Path) -> None:
+    values = [0.0, -0.0, 1.9, -1.9, 127.0, 128.0, -129.0, 1e30, -1e30, np.inf, -np.inf, np.nan]
+    check(Conversions, [np.array(values, "float32")], tmp_path)
+
+
+@I.ir_module
+class Checked:
+    @T.prim_func
+    def kernel(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        assert x[0] > T.float32(0), "the first value must be positive"
+        for i in range(4):
+            y[i] = x[i]
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.call_tir(cls.kernel, (x,), out_ty=R.Tensor((4,), "float32"))
+        return y
+
+
+def test_a_failed_assertion_is_the_result_and_has_a_text(tmp_path: Path) -> None:
+    source = generate(lowered(Checked), model="model")
+    out = np.zeros(4, "float32")
+    assert run(source, "model", [np.ones(4, "float32")], [out], tmp_path) == 0
+    assert run(source, "model", [-np.ones(4, "float32")], [out], tmp_path) == 1
+    message = ctypes.CDLL(str(tmp_path / "model.so")).model_message
+    message.restype = ctypes.c_char_p
+    assert message(1) == b"AssertionError: the first value must be positive"
+
+
+@I.ir_module
+class Library:
+    @R.function
+    def main(x: R.Tensor((1, 8), "int8")) -> R.Tensor((1, 8), "int8"):
+        y = R.call_dps_packed("arm_softmax_s8", (x,), out_ty=R.Tensor((1, 8), "int8"))
+        return y
+
+
+def test_a_library_call_is_carried_by_the_host_code() -> None:
+    """B19: a hook that only emits an extern call needs no code generator of its own."""
+    assert "arm_softmax_s8((void *)(uintptr_t)inputs->x" in generate(lowered(Library)).files["model.c"]
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "message"),
+    [
+        (network.Digits, "W745", "every size must be known at compile time"),
+        (transform.BindSymbolicVars({"n": 1})(network.Digits), "W744", "has no kernel"),
+    ],
+)
+def test_what_c_cannot_express_is_refused(module: IRModule, code: str, message: str) -> None:
+    if code == "W745":
+        module = lowered(module)
+    with pytest.raises(TargetError, match=message) as caught:
+        generate(module)
+    assert caught.value.code == code
+
+
+def test_a_planner_is_a_plug_in() -> None:
+    """G2: sizes and lifetimes in, offsets out; the greedy one reuses memory, a plain one does not."""
+
+    def one_after_another(requests):
+        offsets, total = [], 0
+        for request in requests:
+            offsets.append(total)
+            total += -(-request.size // 16) * 16
+        return offsets, total
+
+    module = lowered(network.bound(1))
+    reused = generate(module, model="model").workspace_bytes
+    plain = generate(module, model="model", planner=one_after_another).workspace_bytes
+    assert reused < plain
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), st.integers(0, 6)), max_size=20))
+def test_planned_memory_never_overlaps(items: list[tuple[int, int, int]]) -> None:
+    """G2: two blocks that live at one time are disjoint, and everything is inside the total."""
+    requests = [Request(size, first, first + length) for size, first, length in items]
+    offsets, total = greedy(requests)
+    for i, a in enumerate(requests):
+        assert offsets[i] % 16 == 0
+        assert offsets[i] + a.size <= total
+        for j, b in enumerate(requests[:i]):
+            if overlaps(a, b) and a.size and b.size:
+                assert offsets[i] + a.size <= offsets[j] or offsets[j] + b.size <= offsets[i]

@@ -1,0 +1,48 @@
+"""The digits network for boards: the weights of the demo, one image a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from weft import transform
+from weft.ir import IRModule
+from weft.script import ir as I
+from weft.script import relax as R
+
+DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
+
+
+@I.ir_module
+class Digits:
+    @R.function
+    def main(
+        images: R.Tensor(("n", 1, 8, 8), "float32"),
+        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
+        conv_bias: R.Tensor((16,), "float32"),
+        hidden_weight: R.Tensor((256, 64), "float32"),
+        hidden_bias: R.Tensor((64,), "float32"),
+        out_weight: R.Tensor((64, 10), "float32"),
+        out_bias: R.Tensor((10,), "float32"),
+    ) -> R.Tuple(R.Tensor(("n",), "int64"), R.Tensor(("n", 10), "float32")):
+        with R.dataflow():
+            convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
+            pooled = R.reshape(R.nn.max_pool2d(convolved, pool_size=(2, 2), strides=(2, 2)), (n, 256))
+            hidden = R.nn.relu(R.matmul(pooled, hidden_weight) + hidden_bias)
+            confidence = R.nn.softmax(R.matmul(hidden, out_weight) + out_bias)
+            digit = R.argmax(confidence, axis=1)
+            R.output(digit, confidence)
+        return digit, confidence
+
+
+def images(count: int) -> np.ndarray:
+    """The first test images, scaled to 0..1."""
+    return np.load(DATA / "digits.npz")["images"][:count].reshape(count, 1, 8, 8).astype("float32") / np.float32(16)
+
+
+def bound(count: int) -> IRModule:
+    """The network with its weights, for a known number of images."""
+    weights = dict(np.load(DATA / "digits_weights.npz"))
+    module = transform.BindParams("main", weights)(Digits)
+    return transform.BindSymbolicVars({"n": count})(module)
