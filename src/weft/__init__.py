@@ -41,17 +41,17 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it.
 _HOMES = {
-    "BlockBuilder": "weft.ir",
+    "BlockBuilder": "weft.ir.builder",
     "IRModule": "weft.ir",
     "Target": "weft.ir.target",
     "tag": "weft.ir.target",
     "target_kind": "weft.ir.target",
     "assert_structural_equal": "weft.ir",
-    "assert_well_formed": "weft.ir",
+    "assert_well_formed": "weft.ir.verify",
     "first_mismatch": "weft.ir",
     "structural_equal": "weft.ir",
     "structural_hash": "weft.ir",
-    "verify": "weft.ir",
+    "verify": "weft.ir.verify",
     "parse": "weft.script",
     "interpret": "weft.codegen",
     "compile": "weft.codegen",
