@@ -1,5 +1,6 @@
 # make demo   creates the environment and runs the main job
 # make test   runs every test         make check   linter, type checker, import contract
+# make test-embedded  installs an Arm compiler and an emulator (Debian packages) and runs the tests on emulated boards
 # make clean  removes the environment and everything that was built
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check clean
+.PHONY: demo test check test-embedded clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -15,6 +16,13 @@ demo: $(VENV)/.demo-ready
 
 test: $(VENV)/.test-ready
 	$(BIN)/python -m pytest -q
+
+EMBEDDED := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
+
+test-embedded: $(VENV)/.test-ready
+	@command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(EMBEDDED); }
+	$(BIN)/python -m pytest -q tests/embedded
 
 check: $(VENV)/.check-ready
 	$(BIN)/ruff check .
