@@ -109,7 +109,7 @@ class BlockBuilder:
     ...     y = bb.emit_te(lambda t: te.compute(t.shape, lambda i, j: t[i, j] * 2.0, name="twice"), x)
     ...     _ = bb.emit_func_output(y)
     >>> y.ty.shape, list(bb.get())
-    ((n, 4), ['te_func', 'main'])
+    ((n, 4), ['twice', 'main'])
     """
 
     def __init__(self, module: IRModule | None = None) -> None:
@@ -315,7 +315,7 @@ class BlockBuilder:
         dimensions; the rest is passed as it is. `primfunc_name_hint` names the kernel, `primfunc_attrs` gives it
         attributes.
         """
-        name = options.pop("primfunc_name_hint", None) or _formula_name(formula)
+        hint = options.pop("primfunc_name_hint", None)
         attrs = options.pop("primfunc_attrs", None)
         inputs = _FormulaInputs(self)
         result = formula(*inputs.convert(args), **inputs.convert(options))
@@ -323,6 +323,7 @@ class BlockBuilder:
         for output in outputs:
             if not isinstance(output, te.Tensor):
                 raise VerifyError(f"the formula returned {type(output).__name__}, not a tensor", code="W485")
+        name = hint or _formula_name(formula, outputs)
         distinct = _distinct(outputs, inputs.tensors)
         traced = te.trace([*inputs.tensors, *distinct], name)
         kernel = replace(traced.function, private=True, attrs=FrozenMap(attrs) if attrs else EMPTY)
@@ -546,9 +547,10 @@ def _bound_names(function: Function) -> Iterator[str]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _formula_name(formula: Callable[..., Any]) -> str:
-    name = getattr(formula, "__name__", "")
-    return name if name.isidentifier() else "te_func"
+def _formula_name(formula: Callable[..., Any], outputs: list[te.Tensor]) -> str:
+    """The name of the Python function; of the tensor it computes, for one without a name."""
+    names = (getattr(formula, "__name__", ""), outputs[0].name if outputs else "")
+    return next((name for name in names if name.isidentifier()), "te_func")
 
 
 def _tensor_type(tensor: te.Tensor) -> TensorType:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from weft.errors import DTypeError, ShapeError, VerifyError
+from weft.errors import DTypeError, ShapeError, VerifyError, WeftError
 from weft.ir import assert_structural_equal, te
-from weft.ir.dim import symbol
+from weft.ir.dim import DimExpr, symbol
 from weft.ir.interpret import interpret
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.structural import structural_hash
@@ -198,18 +198,18 @@ def misuse_reduction_in_expression() -> Any:
     return te.compute((3,), lambda i: te.sum(a[k], axis=k) + 1.0)
 
 
-MISUSES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+MISUSES: list[tuple[Callable[[], Any], type[WeftError], str]] = [
     (lambda: te.placeholder((2, 3), name="A")[0], ShapeError, "W240"),
     (lambda: te.compute((2, 3), lambda i: te.const(1)), ShapeError, "W241"),
     (lambda: te.if_then_else(te.const(1, "int32"), 1, 2), DTypeError, "W313"),
     (misuse_reduction_in_expression, VerifyError, "W480"),
     (misuse_missing_placeholder, VerifyError, "W481"),
-    (lambda: te.create_prim_func([n + 1]), VerifyError, "W482"),
+    (lambda: te.create_prim_func([cast(DimExpr, 2 * n)]), VerifyError, "W482"),
 ]
 
 
 @pytest.mark.parametrize(("misuse", "kind", "code"), MISUSES, ids=[code for _, _, code in MISUSES])
-def test_misuse_is_an_error_with_a_code(misuse: Callable[[], Any], kind: type[Exception], code: str) -> None:
+def test_misuse_is_an_error_with_a_code(misuse: Callable[[], Any], kind: type[WeftError], code: str) -> None:
     with pytest.raises(kind) as caught:
         misuse()
-    assert caught.value.code == code  # type: ignore[attr-defined]
+    assert caught.value.code == code
