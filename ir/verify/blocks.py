@@ -35,10 +35,10 @@ _KINDS = ("spatial", "reduce", "scan", "opaque")
 _AFFINE = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
 
 
-def check_block(block: Block, report: Report) -> None:
-    """W470-W474 and W476 for a block; blocks inside it are checked on their own."""
+def check_block(block: Block, varying: set[PrimVar], report: Report) -> None:
+    """W470-W474 and W476 for a block; `varying` are the variables of loops and blocks around it and inside it."""
     for variable in block.iter_vars:
-        _check_variable(block, variable, report)
+        _check_variable(block, variable, varying, report)
     reduce = [variable.var for variable in block.iter_vars if variable.kind == "reduce"]
     if block.init is not None and not reduce:
         report.add("W474", f"block {block.name!r} has an init and no reduction variable", block.span)
@@ -51,20 +51,20 @@ def check_block(block: Block, report: Report) -> None:
 # Variables ----------------------------------------------------------------------------------------------------------
 
 
-def _check_variable(block: Block, variable: IterVar, report: Report) -> None:
+def _check_variable(block: Block, variable: IterVar, varying: set[PrimVar], report: Report) -> None:
     name = variable.var.name
     if variable.kind not in _KINDS:
         report.add(
             "W476", f"variable {name!r} has the kind {variable.kind!r}", block.span, hint=f"one of {', '.join(_KINDS)}"
         )
-    elif variable.kind != "opaque" and variable.value is not None and not _is_affine(variable.value):
+    elif variable.kind != "opaque" and variable.value is not None and not _is_affine(variable.value, varying):
         message = f"the binding of {name!r} is not affine in the variables around the block"
         report.add(
             "W472", message, variable.span or variable.value.span or block.span, hint="declare it with T.axis.opaque"
         )
 
 
-def _is_affine(root: PrimExpr) -> bool:
+def _is_affine(root: PrimExpr, varying: set[PrimVar]) -> bool:
     """Sums, and products, quotients and remainders by what does not vary; variables stand for themselves."""
     stack: list[Node] = [root]
     while stack:
@@ -72,9 +72,9 @@ def _is_affine(root: PrimExpr) -> bool:
         if isinstance(current, Binary):
             if current.kind not in _AFFINE:
                 return False
-            if current.kind == "mul" and not (_is_factor(current.a) or _is_factor(current.b)):
+            if current.kind == "mul" and not (_is_factor(current.a, varying) or _is_factor(current.b, varying)):
                 return False
-            if current.kind in ("floordiv", "floormod", "truncdiv", "truncmod") and not _is_factor(current.b):
+            if current.kind in ("floordiv", "floormod", "truncdiv", "truncmod") and not _is_factor(current.b, varying):
                 return False
             stack.extend((current.a, current.b))
         elif isinstance(current, Unary) and current.kind == "neg":
@@ -86,9 +86,9 @@ def _is_affine(root: PrimExpr) -> bool:
     return True
 
 
-def _is_factor(expr: PrimExpr) -> bool:
-    """A constant, or an expression over symbols (of 64 bits by convention, where loop variables multiply none)."""
-    return all(isinstance(node, (IntImm, PrimVar, Binary, Cast)) for node in walk(expr))
+def _is_factor(expr: PrimExpr, varying: set[PrimVar]) -> bool:
+    """A constant, or an expression over what does not vary: symbols and scalar parameters."""
+    return all(isinstance(node, (IntImm, PrimVar, Binary, Cast)) and node not in varying for node in walk(expr))
 
 
 # Reductions ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from weft.ir.verify.sites import sites_of
 
 __all__ = ["check_purity"]
 
+
 @cache
 def _operators() -> Mapping[str, Any]:
     """The declared operators; their families load when a call of one is first looked at."""

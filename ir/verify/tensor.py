@@ -71,6 +71,7 @@ class _Walk:
         self.report = report
         self.visible: set[Node] = set()
         self.defined: set[Node] = set()
+        self.varying: set[PrimVar] = set()
         self.loops = 0
         self.opened: list[list[Node]] = []
 
@@ -161,6 +162,7 @@ class _Walk:
 
         def body() -> None:
             self.define(node.loop_var, node.span)
+            self.varying.add(node.loop_var)
             self.statement(node.body)
 
         self.loops += 1
@@ -224,7 +226,7 @@ class _Walk:
     def _block(self, node: Block) -> None:
         self.report.path, outer = f"block {node.name}", self.report.path
         self.scoped(lambda: self._inside_block(node))
-        blocks.check_block(node, self.report)
+        blocks.check_block(node, self.varying, self.report)
         self.report.path = outer
 
     def _inside_block(self, node: Block) -> None:
@@ -235,6 +237,7 @@ class _Walk:
                     expressions.check_integer(part, f"the binding of {variable.var.name!r}", self.report, node.span)
         for variable in node.iter_vars:
             self.define(variable.var, node.span)
+            self.varying.add(variable.var)
         if node.predicate is not None:
             self.expression(node.predicate)
             expressions.check_condition(node.predicate, self.report, node.span)

@@ -283,7 +283,7 @@ def test_vector_loads_and_stores_take_ramps_and_predicates() -> None:
     assert out.tolist() == [0, 2, 4, 9]
 
 
-def Binary_lt(vector: Any, limit: int) -> Any:  # noqa: N802
+def Binary_lt(vector: Any, limit: int) -> Any:
     return binary("lt", vector, Broadcast(IntImm(limit), 4))
 
 
