@@ -296,6 +296,8 @@ class _Printer:
         """A value whose form decides itself: ready text, an expression, or data."""
         if isinstance(value, _Ready):
             return value.text
+        if isinstance(value, (IntImm, FloatImm)):
+            return self.immediate(value)
         if isinstance(value, PrimExpr):
             return self.operand(value)
         if isinstance(value, Buffer):
@@ -303,7 +305,9 @@ class _Printer:
         return self.show_literal(value)
 
     def show_prim(self, value: Any) -> list[Piece]:
-        """A tensor-level expression."""
+        """A tensor-level expression; a string stands as it is."""
+        if isinstance(value, StringImm):
+            return [string_text(value.value)]
         return [(value, 0)] if isinstance(value, PrimExpr) else [self.show_literal(value)]
 
     def show_pointer(self, value: Any) -> list[Piece]:

@@ -189,7 +189,7 @@ class GraphReader(Reader):
             raise self.fail("W119", "a dataflow block has no control flow", tree)
         made = If(condition, self._scoped(body, tree), self._scoped(orelse, tree), span=self.span(tree))
         self._check_condition(condition, tree)
-        return self.bind_value(self.fresh("result"), made, None, tree)
+        return self.bind_value(self.fresh(tree, "result"), made, None, tree)
 
     def _scoped(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
         saved, self.scope = self.scope, Scope(self.scope)
@@ -385,12 +385,11 @@ class GraphReader(Reader):
     def _emit(self, binding: VarBinding | MatchCast) -> None:
         self.blocks.bindings.append(binding)
 
-    def fresh(self, base: str = "lv") -> ast.Name:
+    def fresh(self, tree: ast.AST, base: str = "lv") -> ast.Name:
         """A target for a value that the text does not name."""
         count = self.counter
         self.counter += 1
-        made = ast.Name(base if count == 0 else f"{base}{count}", ast.Store())
-        return ast.copy_location(made, self.place) if self.place is not None else made
+        return ast.copy_location(ast.Name(base if count == 0 else f"{base}{count}", ast.Store()), tree)
 
     place: ast.AST | None = None
 
@@ -659,7 +658,7 @@ class GraphReader(Reader):
             return made
         before, self.place = self.place, tree
         try:
-            return self.bind_value(self.fresh(), made, None, tree)
+            return self.bind_value(self.fresh(tree), made, None, tree)
         finally:
             self.place = before
 
@@ -921,8 +920,7 @@ class GraphReader(Reader):
         return Call(op, values["args"], values["attrs"] or EMPTY, values["ty_args"], span=self.span(tree))
 
     def _misplaced_cast(self, tree: ast.Call) -> Any:
-        target = self.fresh("lv")
-        ast.copy_location(target, tree)
+        target = self.fresh(tree)
         self._match_cast(target, tree, None, tree)  # type: ignore[arg-type]
         return self.scope.names.pop(target.id)
 

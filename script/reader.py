@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import Span, WeftError
-from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, minimum, symbol
+from weft.errors import ShapeError, Span, WeftError
+from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, minimum, parse_dim, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Expr, GlobalVar
 from weft.ir.node import EMPTY, FrozenMap, Node, freeze
@@ -796,11 +796,10 @@ class Reader:
         text = self.constant(tree.args[0]) if len(tree.args) == 1 else None
         if not isinstance(text, str):
             raise self.fail("W113", "I.dim takes one string", tree)
-        before, self.defining = self.defining, True
         try:
-            return self.dim_text(text, tree)
-        finally:
-            self.defining = before
+            return parse_dim(text)  # by itself: a variable of the same name does not hide a symbol here
+        except ShapeError as error:
+            raise error.at(self.span(tree)) from None
 
     def _form_meta_var(self, tree: ast.Call) -> Any:
         if len(tree.args) != 1 or tree.keywords:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ def _syntax_error(source: Source, error: SyntaxError) -> Exception:
 @contextlib.contextmanager
 def deep_stack(frames: int = 6000) -> Iterator[None]:
     """Room for `frames` more Python calls: one level of a script takes a few, whatever the caller has used already."""
+    collecting = gc.isenabled()
+    gc.disable()  # reading and printing make many objects that live on; collecting meanwhile only costs time
     used = 0
     frame = sys._getframe()
     while frame is not None:
@@ -89,6 +92,8 @@ def deep_stack(frames: int = 6000) -> Iterator[None]:
         raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
     finally:
         sys.setrecursionlimit(old)
+        if collecting:
+            gc.enable()
 
 
 @dataclass

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import graph, tensor, types
+from weft.ir.node import freeze
 from weft.script.kinds import KINDS, Kind
 
 __all__ = [
@@ -90,12 +91,12 @@ def _holes(arguments: ast.arguments) -> tuple[Hole, ...]:
 
     plain = arguments.args
     missing = [REQUIRED] * (len(plain) - len(arguments.defaults))
-    defaults = [*missing, *(ast.literal_eval(default) for default in arguments.defaults)]
+    defaults = [*missing, *(freeze(ast.literal_eval(default)) for default in arguments.defaults)]
     holes = [Hole(argument.arg, kind(argument), default) for argument, default in zip(plain, defaults, strict=True)]
     if arguments.vararg:
         holes.append(Hole(arguments.vararg.arg, kind(arguments.vararg), star=True))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        value = REQUIRED if default is None else ast.literal_eval(default)
+        value = REQUIRED if default is None else freeze(ast.literal_eval(default))
         holes.append(Hole(argument.arg, kind(argument), value, named=True))
     return tuple(holes)
 
