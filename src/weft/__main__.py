@@ -96,12 +96,14 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft run [OPTION...] FILE"  # the full list is too long for a screen with the options below
     parser.add_argument("file", metavar="FILE", help="Python, script text, a saved executable, or -")
     _add_unit(parser)
     parser.add_argument("--function", metavar="NAME", help="which function (default: main, or the only one)")
     parser.add_argument(
         "--input", metavar="[NAME=]PATH", action="append", default=[], help=".npy by position or name, .npz by names"
     )
+    parser.add_argument("--setup", metavar="PATH", help="Python to run first, such as one that registers functions")
     parser.add_argument("--random", action="store_true", help="random values for the other parameters")
     parser.add_argument(
         "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size for --random"

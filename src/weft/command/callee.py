@@ -1,25 +1,29 @@
 """The function that `weft run` calls: found in a script or in a saved executable, with its parameters.
 
-Errors: W012 a function that is not there, or none that is meant by itself; W014 an option that does not apply.
+Errors: W012 a function that is not there, or none that is meant by itself; W014 an option that does not apply; W015 a
+setup file that fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import weft
 from weft.codegen.llvm.kernel import written_buffers
-from weft.command.files import InputError, as_module, file_name, load_one
+from weft.command.files import InputError, as_module, file_name, load_one, read_text
+from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
-__all__ = ["Callee", "Parameter", "find_callee"]
+__all__ = ["Callee", "Parameter", "find_callee", "run_setup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,24 @@ def find_callee(options: argparse.Namespace) -> Callee:
     graphs = [name for name, function in callables.items() if isinstance(function, Function)]
     name = _choose(options, callables, graphs)
     return Callee(name, _parameters(callables[name]), _callable(module, name, options))
+
+
+def run_setup(path: str) -> None:
+    """Run a Python file for what it registers, as a program in its own folder would run.
+
+    Raises: InputError W010 when it cannot be read, W015 with what it raised.
+    """
+    text = read_text(path)
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    try:
+        exec(compile(text, path, "exec"), {"__name__": "weft_setup", "__file__": path})
+    except WeftError:
+        raise
+    except (Exception, SystemExit) as error:
+        message = f"{path} stopped with {type(error).__name__}: {error}"
+        raise InputError(message, file=path, code="W015") from error
+    finally:
+        sys.path.pop(0)
 
 
 def _choose(options: argparse.Namespace, names: Iterable[str], graphs: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import weft
 from weft.command import arrays
-from weft.command.callee import Callee, find_callee
+from weft.command.callee import Callee, find_callee, run_setup
 from weft.command.files import as_module, load_one, write_file
 from weft.command.report import print_json
 
@@ -18,6 +18,8 @@ __all__ = ["compile_command", "run_command"]
 
 def run_command(options: argparse.Namespace) -> int:
     """Call a function on arrays, and say what came out."""
+    if options.setup is not None:
+        run_setup(options.setup)
     inputs = arrays.read_inputs(options.input)
     callee = find_callee(options)
     seed = options.seed if options.random else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import weft
 from weft.command.files import InputError, as_module, file_name, load_one, load_units
-from weft.command.report import finding, print_json
+from weft.command.report import as_json, print_json
 from weft.errors import WeftError
 from weft.ir import GlobalVar, IRModule, walk
 from weft.ir.module import BaseFunc
@@ -23,7 +23,7 @@ def show_command(options: argparse.Namespace) -> int:
     chosen = [(file, unit, value) for file, unit in units if (value := _chosen(unit, options.function)) is not None]
     if not chosen:
         raise _no_function(options.function, [unit for _, unit in units], options.files)
-    how = {"types": options.types, "line_numbers": options.line_numbers}
+    how = {"types": "all" if options.types == "all" else "none", "line_numbers": options.line_numbers}
     if options.json:
         print_json(
             [
@@ -70,7 +70,7 @@ def check_command(options: argparse.Namespace) -> int:
     """Read and verify every unit of the files, and report all that is wrong with them."""
     findings = [(file, error) for file in options.files for error in _check_file(file, quiet=options.json)]
     if options.json:
-        print_json([finding(error, file_name(file)) for file, error in findings])
+        print_json([as_json(error, file_name(file)) for file, error in findings])
     return 1 if findings else 0
 
 
@@ -93,7 +93,9 @@ def _check_file(file: str, quiet: bool) -> list[WeftError]:
 
 def _check_unit(unit: FileUnit) -> list[WeftError]:
     """What reading found, or else what the verifier finds."""
-    return [unit.value] if isinstance(unit.value, WeftError) else list(weft.verify(as_module(unit)))
+    if isinstance(unit.value, WeftError):
+        return [unit.value]
+    return [finding.error() for finding in weft.verify(as_module(unit))]
 
 
 def _verdict(units: int, errors: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.errors import WeftError
 
-__all__ = ["finding", "print_json", "report_errors"]
+__all__ = ["as_json", "print_json", "report_errors"]
 
 
 def print_json(value: Any) -> None:
@@ -20,7 +20,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def finding(error: WeftError, file: str | None = None) -> dict[str, Any]:
+def as_json(error: WeftError, file: str | None = None) -> dict[str, Any]:
     """An error as a finding; `file` is the file that was read, for an error without a place."""
     data = error.to_json()
     if data["file"] is None:
@@ -28,10 +28,10 @@ def finding(error: WeftError, file: str | None = None) -> dict[str, Any]:
     return data
 
 
-def report_errors(errors: Sequence[WeftError], as_json: bool) -> int:
+def report_errors(errors: Sequence[WeftError], in_json: bool) -> int:
     """Report errors, all of them; returns the exit status 1."""
-    if as_json:
-        print_json([finding(error) for error in errors])
+    if in_json:
+        print_json([as_json(error) for error in errors])
     else:
         print(_text(errors), file=sys.stderr)
     return 1
