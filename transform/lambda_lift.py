@@ -23,6 +23,7 @@ from weft.ir import (
     Call,
     Expr,
     Function,
+    FuncType,
     GlobalVar,
     If,
     IRModule,
@@ -32,11 +33,14 @@ from weft.ir import (
     ShapeExpr,
     ShapeType,
     Tuple,
+    TupleType,
+    Type,
     Var,
     VarBinding,
     replace,
 )
 from weft.ir.dim import operation, symbol
+from weft.ir.infer import TypeContext, infer_type, is_base_of
 from weft.ir.relations import dims_of, type_symbols
 from weft.transform.base import Pass, map_functions
 from weft.transform.bind_symbolic_vars import symbols_of
@@ -105,6 +109,10 @@ class _Local:
     shape: Var | None
 
 
+def _holds_function(ty: Type) -> bool:
+    return isinstance(ty, FuncType) or (isinstance(ty, TupleType) and any(map(_holds_function, ty.fields)))
+
+
 class _Lifter(FunctionRewriter):
     def __init__(
         self,
@@ -148,9 +156,20 @@ class _Lifter(FunctionRewriter):
             return self.lift(binding, value)
         if isinstance(value, Call) and isinstance(value.op, Var):
             return self.call(binding, value, value.op)
-        if isinstance(binding, VarBinding) and isinstance(value, Var) and value in self.closures:
-            return self.closure(binding, value, self.closures[value])
-        return binding
+        return self.weakened(binding) if isinstance(binding, VarBinding) else binding
+
+    def weakened(self, binding: VarBinding) -> Binding:
+        """A binding of a value that holds closures: its type claims no more than is known of those."""
+        declared = binding.var.ty
+        if not _holds_function(declared) or isinstance(binding.value, Call):
+            return binding
+        ty = infer_type(binding.value, TypeContext({**self.module.functions, **self.lifted}))
+        if is_base_of(declared, ty) is True:
+            return binding
+        var = self.replaced[binding.var] = replace(binding.var, ty=ty)
+        if isinstance(declared, FuncType):
+            self.closures[var] = declared.pure
+        return replace(binding, var=var)
 
     def lift(self, binding: VarBinding, function: Function) -> Binding | Sequence[Binding]:
         """Move a local function to the module."""
