@@ -14,15 +14,21 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dim import DimExpr, free_symbols, substitute
-from weft.ir.graph import Function, Var
+from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.module import IRModule
-from weft.ir.node import FrozenMap, Node, fields_of
+from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
 
 _IDENTITY = (Var, PrimVar, Buffer)
 _SCOPES = (Function, PrimFunc)
+
+
+def _fields(node: Node) -> tuple[FieldInfo, ...]:
+    """The fields in visit order; a local function may call itself, so its variable is bound before its body."""
+    infos = fields_of(type(node))
+    return infos[::-1] if isinstance(node, VarBinding) and isinstance(node.value, Function) else infos
 
 
 def structural_equal(a: Any, b: Any) -> bool:
@@ -87,7 +93,7 @@ class _Comparison:
                 return self._identity(x, y, path, defines, stack)
             if isinstance(x, IRModule) and isinstance(y, IRModule):
                 return self._module(x, y, path, stack)
-            for info in reversed(fields_of(type(x))):
+            for info in reversed(_fields(x)):
                 if info.role != "ignored":
                     stack.append(
                         (
@@ -229,7 +235,7 @@ class _Hashing:
             self._put(type(x).__name__, number)
         elif isinstance(x, Node):
             self._put(type(x).__name__)
-            for info in reversed(fields_of(type(x))):
+            for info in reversed(_fields(x)):
                 if info.role != "ignored":
                     stack.append((getattr(x, info.name), defines or info.role == "binder"))
         elif isinstance(x, tuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ir import te
-from weft.ir.dtype import is_bool
+from weft.ir.dtype import is_bool, is_numpy
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import Kernel, example, f32, tensor, typed
@@ -30,7 +30,7 @@ def _lower_astype(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
     "astype",
     [Param("x"), Param("dtype", "dtype")],
     lowering=_lower_astype,
-    numpy=lambda x, dtype: x.astype(dtype),
+    numpy=lambda x, dtype: x.astype(dtype if is_numpy(dtype) else "float32"),  # the interpreter encodes the rest
     pure=True,
     examples=(
         example(f32(2, 3), "int32"),
