@@ -2,8 +2,9 @@
 
     module -> pipeline (passes) -> kernels and graph functions as LLVM modules -> object code -> Executable
 
-Kernels that are structurally equal are generated once. Kernels are optimised; the graph functions, which only allocate, check
-and call, go through the quick code generator, so that the time to compile grows linearly with the length of a model.
+Kernels that are structurally equal are generated once. Kernels are optimised; the graph functions, which only
+allocate, check and call, go through the quick code generator, so that the time to compile grows linearly with the
+length of a model.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ __all__ = ["call", "compile"]
 
 
 def compile(
-    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None = None,
-    pipeline: Any = None,
+    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None
+    = None, pipeline: Any = None,
 ) -> Executable:  # fmt: skip
     """Compile a module or a single function to machine code of this machine.
 
-    `target` is None or text such as "llvm -mcpu=x86-64-v3"; `opt` is 0 (quickest compile) to 3 (float sums reassociated);
-    `params` are arrays bound to the parameters of `main`; `pipeline` replaces the default passes.
+    `target` is None or text such as "llvm -mcpu=x86-64-v3"; `opt` is 0 (quickest compile) to 3 (float sums
+    reassociated); `params` are arrays bound to the parameters of `main`; `pipeline` replaces the default passes.
     Raises: TargetError for a target or construct that cannot be compiled, and what the passes raise.
 
     >>> import numpy as np
@@ -114,7 +115,9 @@ def generate(module: IRModule, target: HostTarget) -> Program:
 
 
 def is_noalias(function: PrimFunc) -> bool:
-    """Whether the function may assume that its buffers do not overlap: those that only graph functions call, or that say so."""
+    """Whether the function may assume that its buffers do not overlap: those that only graph functions call, or that
+    say so.
+    """
     for key in ("tir.noalias", "tirx.noalias", "noalias"):
         if key in function.attrs:
             return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])

@@ -52,11 +52,19 @@ def type_data(ty: Type) -> list[Any]:
 
 def graph_signature(name: str, function: Function) -> dict[str, Any]:
     """The signature of a graph function."""
-    params = [{"name": p.name or f"arg{i}", "type": type_data(p.ty), "span": span_json(p.span)} for i, p in enumerate(function.params)]
+    params = [
+        {"name": p.name or f"arg{i}", "type": type_data(p.ty), "span": span_json(p.span)}
+        for i, p in enumerate(function.params)
+    ]
     return {
-        "name": name, "kind": "graph", "symbol": graph_symbol(name), "params": params, "result": type_data(function.ret_type),
-        "span": span_json(function.span), "private": function.private,
-    }  # fmt: skip
+        "name": name,
+        "kind": "graph",
+        "symbol": graph_symbol(name),
+        "params": params,
+        "result": type_data(function.ret_type),
+        "span": span_json(function.span),
+        "private": function.private,
+    }
 
 
 def kernel_data(name: str, function: PrimFunc) -> dict[str, Any]:
@@ -69,7 +77,11 @@ def kernel_data(name: str, function: PrimFunc) -> dict[str, Any]:
             strides = None if param.strides is None else [_stride(stride, names) for stride in param.strides]
             data: list[Any] = ["buffer", param.dtype, dims, strides, i in written]
         else:
-            data = ["prim", param.dtype, names.get(param) if isinstance(param, PrimVar) and "int" in param.dtype else None]
+            data = [
+                "prim",
+                param.dtype,
+                names.get(param) if isinstance(param, PrimVar) and "int" in param.dtype else None,
+            ]
         params.append({"name": param.name or f"arg{i}", "type": data, "span": span_json(param.span)})
     dtype = result_dtype(function)
     result = ["prim", dtype, None] if dtype else []

@@ -27,7 +27,9 @@ class HostTarget:
     opt: int = 2
 
     def __str__(self) -> str:
-        return "llvm" + (f" -mcpu={self.cpu}" if self.cpu else "") + (f" -mattr={self.features}" if self.features else "")
+        return (
+            "llvm" + (f" -mcpu={self.cpu}" if self.cpu else "") + (f" -mattr={self.features}" if self.features else "")
+        )
 
 
 def host_target(target: object, opt: int) -> HostTarget:

@@ -1,10 +1,10 @@
 """The file of an executable: a zip without pickle, every part of which is hashed.
 
-    manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
-    manifest.sha256    the hash of manifest.json
-    code/<i>.o         object code
-    data/<sha256>      one constant, its bytes in row order
-    source/<kind>      the generated text
+manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
+manifest.sha256    the hash of manifest.json
+code/<i>.o         object code
+data/<sha256>      one constant, its bytes in row order
+source/<kind>      the generated text
 """
 
 from __future__ import annotations
@@ -40,10 +40,16 @@ def write(path: str | PathLike[str], program: Any) -> None:
         constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
     parts.update({f"source/{kind}": text.encode() for kind, text in program.sources.items()})
     manifest = {
-        "format": FORMAT, "version": VERSION, "functions": program.functions, "sites": program.sites, "constants": constants,
-        "objects": len(program.objects), "sources": sorted(program.sources), "target": list(program.target),
+        "format": FORMAT,
+        "version": VERSION,
+        "functions": program.functions,
+        "sites": program.sites,
+        "constants": constants,
+        "objects": len(program.objects),
+        "sources": sorted(program.sources),
+        "target": list(program.target),
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
-    }  # fmt: skip
+    }
     text = json.dumps(manifest, indent=1).encode()
     files = {"manifest.json": text, "manifest.sha256": hashlib.sha256(text).hexdigest().encode(), **parts}
     temporary = f"{os.fspath(path)}.{os.getpid()}.part"
@@ -71,7 +77,8 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
             parts = {part: _part(file, part, digest, name) for part, digest in manifest["hashes"].items()}
         _check_host(manifest["target"], name)
         constants = [
-            (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"]) for c in manifest["constants"]
+            (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
+            for c in manifest["constants"]
         ]
         return build(
             functions=manifest["functions"], sites=manifest["sites"], constants=constants,
@@ -80,7 +87,16 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
         )  # fmt: skip
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}", code="W800") from None
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, NotImplementedError, EOFError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        NotImplementedError,
+        EOFError,
+        RuntimeError,
+    ) as error:
         if not _looks_like_zip(path):
             raise ArtifactError(f"{name} is not a saved executable", code="W800") from None
         raise _damaged(name, str(error) or type(error).__name__) from None
@@ -104,7 +120,9 @@ def _manifest(file: zipfile.ZipFile, name: str) -> dict[str, Any]:
         raise ArtifactError(f"{name} is not a saved executable", code="W800")
     if manifest.get("version") != VERSION:
         raise ArtifactError(
-            f"{name} has version {manifest.get('version')}; this weft reads version {VERSION}", code="W802", hint="compile again"
+            f"{name} has version {manifest.get('version')}; this weft reads version {VERSION}",
+            code="W802",
+            hint="compile again",
         )
     if hashlib.sha256(text).hexdigest().encode() != file.read("manifest.sha256"):
         raise _damaged(name, "the manifest does not have its hash")
@@ -124,7 +142,11 @@ def _check_host(target: list[str], name: str) -> None:
     have = {feature for feature in features.split(",") if feature.startswith("+")}
     need = {feature for feature in target[2].split(",") if feature.startswith("+")}
     if target[0] != triple or not need <= have:
-        lacks = f", which lacks {', '.join(sorted(f[1:] for f in need - have)[:6])}" if target[0] == triple else f" ({triple})"
+        lacks = (
+            f", which lacks {', '.join(sorted(f[1:] for f in need - have)[:6])}"
+            if target[0] == triple
+            else f" ({triple})"
+        )
         raise ArtifactError(
             f"{name} holds code for {target[1]} on {target[0]}; this machine is another one{lacks}", code="W803",
             hint='compile for a more general CPU: target="llvm -mcpu=x86-64-v2"',

@@ -1,7 +1,7 @@
 """Calls out of compiled code into registered Python functions.
 
-Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function, what the
-words of its arguments are, and what comes back:
+Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function,
+what the words of its arguments are, and what comes back:
 
     site ::= {kind: "call", name, args: arg*, result: type | [], dps}
     arg  ::= type | ["buffer", dtype, rank] | ["string", text] | ["prim", dtype]
@@ -43,7 +43,7 @@ Words = Sequence[int]
 
 
 class CallState:
-    """One running call: the sites of its program, the error of a callback, and what compiled code refers to by number."""
+    """One running call: the sites of its program, a callback's error, what compiled code refers to by number."""
 
     def __init__(self, sites: Sequence[dict[str, Any]], objects: list[Any]) -> None:
         self.sites = sites

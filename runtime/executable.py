@@ -1,9 +1,9 @@
 """Executable: compiled functions, ready to call, to look into and to save.
 
-    exe["main"](*arrays, out=None)      run; NumPy arrays out
-    exe.functions                       the callables by name
-    exe.source("llvm" | "asm")          what was generated
-    exe.save(path); weft.load(path)     one file (see `weft.runtime.archive`)
+exe["main"](*arrays, out=None)      run; NumPy arrays out
+exe.functions                       the callables by name
+exe.source("llvm" | "asm")          what was generated
+exe.save(path); weft.load(path)     one file (see `weft.runtime.archive`)
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _Frame = ctypes.c_int64 * FRAME_WORDS
 class Program:
     """What an executable consists of: plain data, and what its file holds.
 
-    `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants` arrays
-    with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the generated text by kind.
+    `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
+    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the generated text
+    by kind.
     """
 
     functions: list[dict[str, Any]]
@@ -79,8 +80,8 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 class CompiledFunction:
     """One compiled function.
 
-    Raises: ArgumentError for arguments that do not fit the signature (W850 number or name, W851 dtype or kind, W852 rank or
-    shape, W853 read-only, W854 `out`); ShapeError, BoundsError and what else the program's own checks raise.
+    Raises: ArgumentError for arguments that do not fit the signature (W850 number or name, W851 dtype or kind, W852
+    rank or shape, W853 read-only, W854 `out`); ShapeError, BoundsError and what else the program's own checks raise.
     """
 
     def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
@@ -99,7 +100,7 @@ class CompiledFunction:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any."""
         if named or len(args) != len(self._types):
-            args = self._arranged(args, named)
+            args = tuple(self._arranged(args, named))
         packer = Packer(self.name)
         position = 0
         try:
@@ -165,7 +166,9 @@ class Executable(Mapping[str, CompiledFunction]):
     def __init__(self, program: Program) -> None:
         self._program = program
         self._loaded = _Loaded(program)
-        self.functions = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions if not f.get("private")}
+        self.functions = {
+            f["name"]: CompiledFunction(self._loaded, f) for f in program.functions if not f.get("private")
+        }
 
     def __getitem__(self, name: str) -> CompiledFunction:
         found = self.functions.get(name)
@@ -197,7 +200,9 @@ class Executable(Mapping[str, CompiledFunction]):
         """The generated code as text: "llvm" or "asm"; ArtifactError W806 for another kind."""
         sources = self._program.sources
         if kind not in sources:
-            raise ArtifactError(f"no {kind!r} source", code="W806", hint=f"choose one of: {', '.join(sorted(sources)) or 'none'}")
+            raise ArtifactError(
+                f"no {kind!r} source", code="W806", hint=f"choose one of: {', '.join(sorted(sources)) or 'none'}"
+            )
         return sources[kind]
 
     def save(self, path: str | PathLike[str]) -> None:

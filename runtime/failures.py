@@ -13,9 +13,10 @@ __all__ = ["failure", "span_of"]
 _BUILTIN: dict[str, type[Exception]] = {
     name: kind
     for name, kind in (
-        ("AssertionError", AssertionError), ("ValueError", ValueError), ("TypeError", TypeError), ("RuntimeError", RuntimeError),
-        ("IndexError", IndexError), ("MemoryError", MemoryError), ("ZeroDivisionError", ZeroDivisionError),
-        ("OverflowError", OverflowError), ("NotImplementedError", NotImplementedError), ("KeyError", KeyError),
+        ("AssertionError", AssertionError), ("ValueError", ValueError), ("TypeError", TypeError), ("RuntimeError",
+        RuntimeError), ("IndexError", IndexError), ("MemoryError", MemoryError), ("ZeroDivisionError",
+        ZeroDivisionError), ("OverflowError", OverflowError), ("NotImplementedError", NotImplementedError),
+        ("KeyError", KeyError),
     )
 }  # fmt: skip
 

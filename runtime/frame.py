@@ -17,8 +17,17 @@ the place in the program, whose text the executable holds, and `values` are the 
 from __future__ import annotations
 
 __all__ = [
-    "CALLBACK", "CONSTANTS", "DYNAMIC_RANK", "FRAME_WORDS", "HANDLE", "HEADER", "PLACE", "SITE", "VALUES", "VALUE_COUNT",
-]  # fmt: skip
+    "CALLBACK",
+    "CONSTANTS",
+    "DYNAMIC_RANK",
+    "FRAME_WORDS",
+    "HANDLE",
+    "HEADER",
+    "PLACE",
+    "SITE",
+    "VALUES",
+    "VALUE_COUNT",
+]
 
 SITE, CALLBACK, HANDLE, CONSTANTS, PLACE = 0, 1, 2, 3, 4
 VALUES, VALUE_COUNT = 8, 16

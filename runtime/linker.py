@@ -45,7 +45,9 @@ def host() -> tuple[str, str, str]:
 class Library:
     """Loaded object code and the addresses of its exported symbols."""
 
-    def __init__(self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> None:
         builder = _binding().JITLibraryBuilder()
         for code in objects:
             builder.add_object_img(code)

@@ -48,7 +48,9 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
     if not callable(f):
         raise WeftError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
     if not override and name in _functions and _functions[name] is not f:
-        raise WeftError(f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it")
+        raise WeftError(
+            f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it"
+        )
     _functions[name] = f
     return f
 

@@ -3,7 +3,8 @@
     signature ::= {name, kind, symbol, params: [{name, type, span}], result: type}
     type      ::= ["tensor", dtype | null, dims | null, rank]        rank -1 is unknown
                 | ["buffer", dtype, dims, strides | null, written]   a tensor-level parameter
-                | ["shape", dims | null, rank] | ["prim", dtype, dim | null] | ["tuple", type*] | ["string"] | ["object"]
+                | ["shape", dims | null, rank] | ["prim", dtype, dim | null]
+                | ["tuple", type*] | ["string"] | ["object"]
     dim       ::= int | name | [text, tree] | null                   null: any size
     tree      ::= int | name | [operation, tree*]                    add mul floordiv mod min max pow
 
@@ -96,7 +97,7 @@ def expected_text(ty: Sequence[Any]) -> str:
         return "a shape" if ty[2] < 0 else f"a shape of {ty[2]} sizes"
     if kind == "tuple":
         return f"tuple({', '.join(expected_text(field) for field in ty[1:])})"
-    return ty[1] if kind == "prim" else {"string": "a string", "object": "anything"}.get(kind, kind)
+    return str(ty[1]) if kind == "prim" else {"string": "a string", "object": "anything"}.get(kind, "a value")
 
 
 class Binder:
@@ -155,10 +156,20 @@ class Binder:
         """The symbols in some dimensions with their values and sources."""
         names = dict.fromkeys(name for dim in dims for name in _names(_tree(dim)))
         return ", ".join(
-            f"{name}={self.values[name]} from {self.sources[name]}" if name in self.values else f"{name} has no value" for name in names
+            f"{name}={self.values[name]} from {self.sources[name]}" if name in self.values else f"{name} has no value"
+            for name in names
         )
 
-    def refuse(self, position: int, name: str, expected: str, got: str, why: str = "", code: str = "W852", hint: str | None = None) -> ArgumentError:
+    def refuse(
+        self,
+        position: int,
+        name: str,
+        expected: str,
+        got: str,
+        why: str = "",
+        code: str = "W852",
+        hint: str | None = None,
+    ) -> ArgumentError:
         """The error for an argument."""
         message = f"argument {position} `{name}` of {self.function}: expected {expected}, got {got}"
         return ArgumentError(message + (f"; {why}" if why else ""), code=code, hint=hint)

@@ -29,7 +29,13 @@ _CODES = (
 )  # fmt: skip
 DTYPE_CODES = {name: code for code, name in enumerate(_CODES, 1)}
 DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
-_NUMPY = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64"}
+_NUMPY = {
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+}
 
 
 def storage(dtype: str) -> np.dtype[Any]:
@@ -72,7 +78,9 @@ class Packer:
         """Append the words of a value of a type; ArgumentError when it does not have it."""
         _PACK[ty[0]](self, ty, value, position, name)
 
-    def refuse(self, ty: Sequence[Any], value: Any, position: int, name: str, code: str = "W851", hint: str | None = None) -> ArgumentError:
+    def refuse(
+        self, ty: Sequence[Any], value: Any, position: int, name: str, code: str = "W851", hint: str | None = None
+    ) -> ArgumentError:
         """The error for a value that does not have its type."""
         return self.binder.refuse(position, name, expected_text(ty), value_text(value), code=code, hint=hint)
 
@@ -104,7 +112,9 @@ class Packer:
 
     def _dynamic(self, array: np.ndarray, ty: Sequence[Any], position: int, name: str) -> list[int]:
         if array.ndim > DYNAMIC_RANK:
-            raise self.refuse(ty, array, position, name, code="W852", hint=f"compiled code takes ranks up to {DYNAMIC_RANK}")
+            raise self.refuse(
+                ty, array, position, name, code="W852", hint=f"compiled code takes ranks up to {DYNAMIC_RANK}"
+            )
         code = DTYPE_CODES.get(ty[1] or array.dtype.name)
         if code is None:
             raise self.refuse(ty, array, position, name)
@@ -117,9 +127,17 @@ class Packer:
             message = f"argument {position} `{name}` of {self.function} is read-only, and the function writes it"
             raise ArgumentError(message, code="W853")
         size = array.itemsize
-        if strides is not None and array.dtype.isnative and array.flags.aligned and not any(s % size for s in array.strides):
+        if (
+            strides is not None
+            and array.dtype.isnative
+            and array.flags.aligned
+            and not any(s % size for s in array.strides)
+        ):
             steps = [stride // size for stride in array.strides]
-            if all(not isinstance(want, int) or want == got or extent <= 1 for want, got, extent in zip(strides, steps, array.shape, strict=True)):
+            if all(
+                not isinstance(want, int) or want == got or extent <= 1
+                for want, got, extent in zip(strides, steps, array.shape, strict=True)
+            ):
                 self.keep.append(array)
                 self.words += (address(array), 0, *array.shape, *steps)
                 return
@@ -206,7 +224,7 @@ def address(array: np.ndarray) -> int:
 
 def is_size(value: Any) -> bool:
     """Whether a value is a nonnegative integer (and no bool)."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
 
 
 def check_scalar(value: Any, dtype: str) -> Any:
@@ -263,7 +281,9 @@ class _Block:
 
     __slots__ = ("__array_interface__", "_owner", "_release")
 
-    def __init__(self, data: int, owner: int, shape: tuple[int, ...], dtype: np.dtype[Any], release: Callable[[int], None]) -> None:
+    def __init__(
+        self, data: int, owner: int, shape: tuple[int, ...], dtype: np.dtype[Any], release: Callable[[int], None]
+    ) -> None:
         self._owner, self._release = owner, release
         self.__array_interface__ = {"shape": shape, "typestr": dtype.str, "data": (data, False), "version": 3}
 
@@ -297,8 +317,8 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     count = int(np.prod(shape, dtype=np.int64))
     if count == 0:
         return np.empty(shape, kind)
-    source = (ctypes.c_char * (count * kind.itemsize)).from_address(data)
-    return np.frombuffer(source, kind, count).reshape(shape)
+    source = (ctypes.c_uint8 * (count * kind.itemsize)).from_address(data)
+    return np.ctypeslib.as_array(source).view(kind).reshape(shape)
 
 
 def unpack(ty: Sequence[Any], words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any]) -> Any:
@@ -329,7 +349,9 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
         if not isinstance(out, (tuple, list)) or len(out) != len(value):
             got = f"{len(out)} arrays" if isinstance(out, (tuple, list)) else type(out).__name__
             raise ArgumentError(f"{where} of {function}: expected {len(value)} arrays, got {got}", code="W854")
-        return tuple(copy_into(o, v, f"{where}[{i}]", function) for i, (o, v) in enumerate(zip(out, value, strict=True)))
+        return tuple(
+            copy_into(o, v, f"{where}[{i}]", function) for i, (o, v) in enumerate(zip(out, value, strict=True))
+        )
     if not isinstance(value, np.ndarray):
         return value
     if not isinstance(out, np.ndarray) or out.dtype != value.dtype or out.shape != value.shape:
@@ -338,5 +360,3 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
         raise ArgumentError(f"{where} of {function} is read-only", code="W853")
     out[...] = value
     return out
-
-

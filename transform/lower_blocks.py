@@ -26,6 +26,7 @@ from weft.ir.tensor import (
     Block,
     Buffer,
     BufferLoad,
+    BufferStore,
     DeclBuffer,
     Extent,
     For,
@@ -167,7 +168,8 @@ def _same_when_split(loops: Sequence[For], block: Block, reduction: set[PrimVar]
     names = reduction | {i.var for i in block.iter_vars if i.kind in ("reduce", "scan")}
     needed = _variables((block.predicate,))
     init = {x for x in walk(block.init) if isinstance(x, (PrimVar, Buffer))} if block.init is not None else set()
-    touched = {x.buffer for x in walk(block.init) if hasattr(x, "buffer")} if block.init is not None else set()
+    accesses = (BufferLoad, BufferStore)
+    touched = {x.buffer for x in walk(block.init) if isinstance(x, accesses)} if block.init is not None else set()
     threads = any(loop.kind == "thread_binding" for loop in loops)
     return not (threads or sizes & reduction or needed & names or init & names or touched & set(block.alloc_buffers))
 
@@ -226,4 +228,3 @@ def _strides(buffer: Buffer) -> list[Extent]:
         strides.append(step)
         step = extent if step == 1 else step * extent
     return strides[::-1]
-

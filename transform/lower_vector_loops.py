@@ -2,10 +2,10 @@
 
     for i in T.vectorized(8): c[i] = a[i] + 1.0      c[T.Ramp(0, 1, 8)] = a[T.Ramp(0, 1, 8)] + T.Broadcast(1.0, 8)
 
-Extents over LANES are cut into a serial loop of vectors and a remainder; extents that are not constant, and bodies that
-vectors cannot say (loops whose extent varies by lane, allocations, calls with effects, early exits), run as serial loops.
-A condition that varies by lane becomes a predicate of the stores and loads below it, so nothing is read or written for a
-lane that is switched off.
+Extents over LANES are cut into a serial loop of vectors and a remainder; extents that are not constant, and bodies
+that vectors cannot say (loops whose extent varies by lane, allocations, calls with effects, early exits), run as
+serial loops. A condition that varies by lane becomes a predicate of the stores and loads below it, so nothing is read
+or written for a lane that is switched off.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from weft.ir.prim import as_expr, binary
 from weft.ir.tensor import (
     AssertStmt,
     AttrStmt,
-    Bind,
     Binary,
+    Bind,
     Block,
     Broadcast,
     BufferLoad,
@@ -169,7 +169,9 @@ class _Vectoriser:
                 condition = self.wide(condition)
             else:
                 other = None if stmt.else_body is None else self.statement(stmt.else_body, mask)
-                return replace(stmt, condition=condition, then_body=self.statement(stmt.then_body, mask), else_body=other)
+                return replace(
+                    stmt, condition=condition, then_body=self.statement(stmt.then_body, mask), else_body=other
+                )
         name = PrimVar("mask", dtypes.with_lanes("bool", self.lanes), span=stmt.span)
         inside = name if mask is None else binary("and", mask, name)
         parts: list[Stmt] = [Bind(name, condition, span=stmt.span), self.statement(stmt.then_body, inside)]
@@ -238,10 +240,19 @@ class _Vectoriser:
 
     def _cast(self, expr: Cast) -> PrimExpr:
         value = self.expression(expr.value)
-        if isinstance(value, Ramp) and dtypes.is_integer(expr.dtype) and dtypes.bits(expr.dtype) >= dtypes.bits(value.dtype):
+        if (
+            isinstance(value, Ramp)
+            and dtypes.is_integer(expr.dtype)
+            and dtypes.bits(expr.dtype) >= dtypes.bits(value.dtype)
+        ):
             scalar = expr.dtype
             return Ramp(Cast(scalar, value.base), Cast(scalar, value.stride), value.lanes, span=expr.span)
-        return _same(expr, expr.value, value, lambda v: Cast(dtypes.with_lanes(expr.dtype, dtypes.lanes(v.dtype)), v, span=expr.span))
+        return _same(
+            expr,
+            expr.value,
+            value,
+            lambda v: Cast(dtypes.with_lanes(expr.dtype, dtypes.lanes(v.dtype)), v, span=expr.span),
+        )
 
     def _binary(self, expr: Binary) -> PrimExpr:
         a, b = self.expression(expr.a), self.expression(expr.b)
@@ -299,7 +310,12 @@ class _Vectoriser:
         if expr.op == "if_then_else":
             return self._lazy(expr)
         entry = INTRINSICS.get(expr.op) if isinstance(expr.op, str) else None
-        if entry is None or not entry.pure or entry.rule == "given" or any(not isinstance(arg, PrimExpr) for arg in expr.args):
+        if (
+            entry is None
+            or not entry.pure
+            or entry.rule == "given"
+            or any(not isinstance(arg, PrimExpr) for arg in expr.args)
+        ):
             raise _Unsuited
         args = [self.expression(arg) for arg in expr.args]
         if not any(self.is_vector(arg) for arg in args):

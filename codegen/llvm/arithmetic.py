@@ -11,8 +11,8 @@ Each function takes a FunctionWriter, a dtype (lanes included) and operand spell
 
 from __future__ import annotations
 
-from weft.codegen.llvm.text import FunctionWriter
 from weft.codegen.llvm.spelling import constant, is_bits_float, splat, value_type
+from weft.codegen.llvm.text import FunctionWriter
 from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 
@@ -127,7 +127,9 @@ class Arithmetic:
     def _shift(self, kind: str, dtype: str, a: str, b: str) -> str:
         ty, w, width = value_type(dtype), self.w, dtypes.bits(dtype)
         if b.isdigit() and int(b) < width:
-            return w.emit(f"{'shl' if kind == 'shift_left' else 'ashr' if dtypes.is_signed(dtype) else 'lshr'} {ty} {a}, {b}")
+            return w.emit(
+                f"{'shl' if kind == 'shift_left' else 'ashr' if dtypes.is_signed(dtype) else 'lshr'} {ty} {a}, {b}"
+            )
         wide = w.emit(f"icmp uge {ty} {b}, {splat(str(width), dtype)}")
         if kind == "shift_right" and dtypes.is_signed(dtype):
             return w.emit(f"ashr {ty} {a}, {self.select(wide, dtype, splat(str(width - 1), dtype), b)}")
@@ -136,48 +138,51 @@ class Arithmetic:
         return self.select(wide, dtype, splat("0", dtype), shifted)
 
     def _divide(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """Division and remainder: by a divisor made safe, with the special cases put in afterwards."""
         ty, w = value_type(dtype), self.w
+        quotient = not kind.endswith("mod")
+        if b.isdigit() and int(b) > 0:
+            return self._divide_by_positive(kind, dtype, a, b)
         zero, one = splat("0", dtype), splat("1", dtype)
-        quotient_wanted = not kind.endswith("mod")
-        signed = dtypes.is_signed(dtype)
-        constant_divisor = b.lstrip("-").isdigit()
-        if constant_divisor and int(b) > 0:
-            safe = b
-        elif not signed:
-            is_zero = w.emit(f"icmp eq {ty} {b}, {zero}")
-            safe = self.select(is_zero, dtype, one, b)
-        else:
-            is_zero = w.emit(f"icmp eq {ty} {b}, {zero}")
-            is_minus = w.emit(f"icmp eq {ty} {b}, {splat('-1', dtype)}")
-            lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-            special = w.emit(f"or {lanes} {is_zero}, {is_minus}")
-            safe = self.select(special, dtype, one, b)
-        if not signed:
-            result = w.emit(f"{'udiv' if quotient_wanted else 'urem'} {ty} {a}, {safe}")
-            return result if constant_divisor and int(b) > 0 else self.select(is_zero, dtype, zero, result)
-        floor = kind.startswith("floor")
-        if floor and constant_divisor and int(b) > 0 and int(b) & (int(b) - 1) == 0:
-            if quotient_wanted:
-                return w.emit(f"ashr {ty} {a}, {int(b).bit_length() - 1}")
-            return w.emit(f"and {ty} {a}, {int(b) - 1}")
-        remainder = w.emit(f"srem {ty} {a}, {safe}") if floor or not quotient_wanted else ""
-        quotient = w.emit(f"sdiv {ty} {a}, {safe}") if quotient_wanted else ""
-        if floor:
-            lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-            nonzero = w.emit(f"icmp ne {ty} {remainder}, {zero}")
-            differ = w.emit(f"icmp slt {ty} {w.emit(f'xor {ty} {remainder}, {safe}')}, {zero}")
-            adjust = w.emit(f"and {lanes} {nonzero}, {differ}")
-            if quotient_wanted:
-                quotient = self.select(adjust, dtype, w.emit(f"sub {ty} {quotient}, {one}"), quotient)
-            else:
-                remainder = self.select(adjust, dtype, w.emit(f"add {ty} {remainder}, {safe}"), remainder)
-        if constant_divisor and int(b) > 0:
-            return quotient if quotient_wanted else remainder
-        if quotient_wanted:
-            negated = w.emit(f"sub {ty} {zero}, {a}")
-            quotient = self.select(is_minus, dtype, negated, quotient)
-            return self.select(is_zero, dtype, zero, quotient)
-        return self.select(special, dtype, zero, remainder)
+        by_zero = w.emit(f"icmp eq {ty} {b}, {zero}")
+        if not dtypes.is_signed(dtype):
+            result = w.emit(f"{'udiv' if quotient else 'urem'} {ty} {a}, {self.select(by_zero, dtype, one, b)}")
+            return self.select(by_zero, dtype, zero, result)
+        by_minus_one = w.emit(f"icmp eq {ty} {b}, {splat('-1', dtype)}")
+        lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        special = w.emit(f"or {lanes} {by_zero}, {by_minus_one}")
+        result = self._divide_signed(kind, dtype, a, self.select(special, dtype, one, b))
+        if not quotient:
+            return self.select(special, dtype, zero, result)
+        result = self.select(by_minus_one, dtype, w.emit(f"sub {ty} {zero}, {a}"), result)
+        return self.select(by_zero, dtype, zero, result)
+
+    def _divide_by_positive(self, kind: str, dtype: str, a: str, b: str) -> str:
+        ty, w, divisor = value_type(dtype), self.w, int(b)
+        if not dtypes.is_signed(dtype):
+            return w.emit(f"{'urem' if kind.endswith('mod') else 'udiv'} {ty} {a}, {b}")
+        if kind == "floordiv" and divisor & (divisor - 1) == 0:
+            return w.emit(f"ashr {ty} {a}, {divisor.bit_length() - 1}")
+        if kind == "floormod" and divisor & (divisor - 1) == 0:
+            return w.emit(f"and {ty} {a}, {divisor - 1}")
+        return self._divide_signed(kind, dtype, a, b)
+
+    def _divide_signed(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """Signed division by a divisor that is neither 0 nor -1; floor forms correct the truncated result."""
+        ty, w = value_type(dtype), self.w
+        if kind in ("truncdiv", "div"):
+            return w.emit(f"sdiv {ty} {a}, {b}")
+        remainder = w.emit(f"srem {ty} {a}, {b}")
+        if kind == "truncmod":
+            return remainder
+        zero, lanes = splat("0", dtype), value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        nonzero = w.emit(f"icmp ne {ty} {remainder}, {zero}")
+        differ = w.emit(f"icmp slt {ty} {w.emit(f'xor {ty} {remainder}, {b}')}, {zero}")
+        adjust = w.emit(f"and {lanes} {nonzero}, {differ}")
+        if kind == "floormod":
+            return self.select(adjust, dtype, w.emit(f"add {ty} {remainder}, {b}"), remainder)
+        quotient = w.emit(f"sdiv {ty} {a}, {b}")
+        return self.select(adjust, dtype, w.emit(f"sub {ty} {quotient}, {splat('1', dtype)}"), quotient)
 
     # Unary operations
 
@@ -209,7 +214,9 @@ class Arithmetic:
         if dtypes.is_bool(b):
             return self._to_bool(source, value)
         if dtypes.is_float(a) and dtypes.is_float(b):
-            return self.w.emit(f"{'fpext' if dtypes.bits(b) > dtypes.bits(a) else 'fptrunc'} {from_type} {value} to {to_type}")
+            return self.w.emit(
+                f"{'fpext' if dtypes.bits(b) > dtypes.bits(a) else 'fptrunc'} {from_type} {value} to {to_type}"
+            )
         if dtypes.is_float(b):
             return self.w.emit(f"{'sitofp' if dtypes.is_signed(a) else 'uitofp'} {from_type} {value} to {to_type}")
         if dtypes.is_float(a):
@@ -263,7 +270,9 @@ class Arithmetic:
 
 def _no_arithmetic(dtype: str) -> TargetError:
     return TargetError(
-        f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="store it in float16, bfloat16 or float32"
+        f"llvm: no arithmetic on {dtype}; it can only be moved",
+        code="W741",
+        hint="store it in float16, bfloat16 or float32",
     )
 
 

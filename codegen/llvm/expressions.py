@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from weft.codegen.llvm.arithmetic import Arithmetic, mangled
 from weft.codegen.llvm.intrinsics import emit_math, is_math
 from weft.codegen.llvm.program import Program
-from weft.codegen.llvm.text import FunctionWriter, Size
 from weft.codegen.llvm.spelling import constant, element_bytes, memory_type, value_type
+from weft.codegen.llvm.text import FunctionWriter, Size
 from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
@@ -91,7 +91,9 @@ class ExpressionEmitter:
         """Emit an expression; gives the spelling of its value."""
         method = _VALUES.get(type(expr))
         if method is None:
-            raise TargetError(f"llvm: a {type(expr).__name__} cannot stand in a tensor-level expression", code="W740", span=expr.span)
+            raise TargetError(
+                f"llvm: a {type(expr).__name__} cannot stand in a tensor-level expression", code="W740", span=expr.span
+            )
         return method(self, expr)
 
     def _variable(self, expr: PrimVar) -> str:
@@ -154,7 +156,9 @@ class ExpressionEmitter:
         if not value.startswith("%"):
             return f"<{', '.join([f'{scalar} {value}'] * lanes)}>"
         first = self.w.emit(f"insertelement <{lanes} x {scalar}> poison, {scalar} {value}, i64 0")
-        return self.w.emit(f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer")
+        return self.w.emit(
+            f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer"
+        )
 
     def _shuffle(self, expr: Shuffle) -> str:
         parts: list[tuple[str, str]] = []
@@ -164,11 +168,15 @@ class ExpressionEmitter:
                 if dtypes.lanes(vector.dtype) == 1:
                     parts.append((scalar, value))
                 else:
-                    parts.append((scalar, self.w.emit(f"extractelement {value_type(vector.dtype)} {value}, i64 {lane}")))
+                    parts.append(
+                        (scalar, self.w.emit(f"extractelement {value_type(vector.dtype)} {value}, i64 {lane}"))
+                    )
         picked = []
         for index in expr.indices:
             if not isinstance(index, IntImm) or not 0 <= index.value < len(parts):
-                raise TargetError("llvm: the lanes of T.Shuffle must be constants in range", code="W740", span=expr.span)
+                raise TargetError(
+                    "llvm: the lanes of T.Shuffle must be constants in range", code="W740", span=expr.span
+                )
             picked.append(parts[index.value])
         if len(picked) == 1:
             return picked[0][1]
@@ -191,7 +199,8 @@ class ExpressionEmitter:
     def is_cheap(self, expr: Expr) -> bool:
         """Whether evaluating the expression has no effect, reads no memory and costs little."""
         return all(
-            isinstance(part, _CHEAP) and not (isinstance(part, Binary) and part.kind in ("div", "floordiv", "floormod", "truncdiv", "truncmod"))
+            isinstance(part, _CHEAP)
+            and not (isinstance(part, Binary) and part.kind in ("div", "floordiv", "floormod", "truncdiv", "truncmod"))
             for part in walk(expr)
         )
 
@@ -274,7 +283,9 @@ class ExpressionEmitter:
         """Where a buffer is; TargetError when it has no memory here."""
         found = self.buffers.get(buffer)
         if found is None:
-            raise TargetError(f"llvm: the buffer {buffer.name or '_'} has no memory here", code="W740", span=buffer.span)
+            raise TargetError(
+                f"llvm: the buffer {buffer.name or '_'} has no memory here", code="W740", span=buffer.span
+            )
         return found
 
     def _load(self, expr: BufferLoad) -> str:
@@ -322,16 +333,16 @@ class ExpressionEmitter:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
         name = f"llvm.masked.load.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, memory, ("ptr", "i32 immarg", f"<{lanes} x i1>", memory))
-        value = self.w.emit(
-            f"call {memory} @{name}(ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}, {memory} zeroinitializer)"
-        )
+        where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
+        value = self.w.emit(f"call {memory} @{name}({where}, {memory} zeroinitializer)")
         return self._from_memory(dtype, value)
 
     def _lanes_load(self, view: BufferView, where: Linear | Scattered, lanes: int, dtype: str, mask: str | None) -> str:
         w, ty, scalar = self.w, value_type(dtype), value_type(view.dtype)
         result = "zeroinitializer" if mask else "poison"
         if lanes == 1:
-            assert isinstance(where, Linear) and mask is not None
+            assert isinstance(where, Linear)
+            assert mask is not None
             return self._guarded(mask, scalar, lambda: self.load(view, where))
         for lane in range(lanes):
             offset = self.lane_offset(where, lane)
@@ -361,7 +372,9 @@ class ExpressionEmitter:
             return self.w.add(where.base, self.w.mul(where.stride, lane))
         return self.w.emit(f"extractelement <{where.lanes} x i64> {where.offsets}, i64 {lane}")
 
-    def store(self, view: BufferView, where: Linear | Scattered, dtype: str, value: str, mask: str | None = None) -> None:
+    def store(
+        self, view: BufferView, where: Linear | Scattered, dtype: str, value: str, mask: str | None = None
+    ) -> None:
         """Write a value of `dtype`; lanes whose mask is false are not written."""
         lanes = dtypes.lanes(dtype) if not dtypes.lanes(view.dtype) > 1 else 1
         if lanes == 1:
@@ -379,15 +392,16 @@ class ExpressionEmitter:
                 self._guard(bit, lambda part=part, pointer=pointer: self._write(view.dtype, pointer, part))
 
     def _write(self, dtype: str, pointer: str, value: str) -> None:
-        self.w.do(f"store {memory_type(dtype)} {self._to_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}")
+        self.w.do(
+            f"store {memory_type(dtype)} {self._to_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}"
+        )
 
     def _masked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
         name = f"llvm.masked.store.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, "void", (memory, "ptr", "i32 immarg", f"<{lanes} x i1>"))
-        self.w.do(
-            f"call void @{name}({memory} {self._to_memory(dtype, value)}, ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask})"
-        )
+        where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
+        self.w.do(f"call void @{name}({memory} {self._to_memory(dtype, value)}, {where})")
 
     def _guard(self, condition: str | None, body: Callable[[], None]) -> None:
         if condition is None:
@@ -413,7 +427,10 @@ class ExpressionEmitter:
             return self.call_function(expr)
         known = "" if name in INTRINSICS else " (an operation of another device)"
         raise TargetError(
-            f"llvm: the CPU has no T.{name}{known}", code="W742", span=expr.span, hint="lower it for this target first, or compile for its device"
+            f"llvm: the CPU has no T.{name}{known}",
+            code="W742",
+            span=expr.span,
+            hint="lower it for this target first, or compile for its device",
         )
 
     def call_function(self, expr: PrimCall) -> str:
@@ -495,7 +512,8 @@ class ExpressionEmitter:
     def call_get_active_lane_mask(self, expr: PrimCall) -> str:
         """Lane k is true when base + k < limit."""
         base, limit = expr.args[-2:]
-        assert isinstance(base, PrimExpr) and isinstance(limit, PrimExpr)
+        assert isinstance(base, PrimExpr)
+        assert isinstance(limit, PrimExpr)
         lanes = dtypes.lanes(expr.dtype)
         ramp = self._ramp_of(self.size(base), 1, lanes)
         return self.w.emit(f"icmp slt <{lanes} x i64> {ramp}, {self.splat(str(self.size(limit)), 'int64', lanes)}")
@@ -505,8 +523,15 @@ class ExpressionEmitter:
         head, *rest = expr.args
         operands = [arg for arg in rest if isinstance(arg, PrimExpr)]
         if not isinstance(head, StringImm) or not head.value.startswith("llvm."):
-            raise TargetError("llvm: call_llvm_intrin takes the intrinsic's name, such as 'llvm.sqrt'", code="W740", span=expr.span)
-        if len(operands) > 1 and isinstance(operands[0], IntImm) and operands[0].dtype == "uint32" and operands[0].value == len(operands) - 1:
+            raise TargetError(
+                "llvm: call_llvm_intrin takes the intrinsic's name, such as 'llvm.sqrt'", code="W740", span=expr.span
+            )
+        if (
+            len(operands) > 1
+            and isinstance(operands[0], IntImm)
+            and operands[0].dtype == "uint32"
+            and operands[0].value == len(operands) - 1
+        ):
             operands = operands[1:]  # older scripts state the number of operands
         suffix = mangled(expr.dtype)
         name = head.value if head.value.endswith(f".{suffix}") else f"{head.value}.{suffix}"

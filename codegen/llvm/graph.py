@@ -2,9 +2,9 @@
 
     entry ::= int32 weft.entry.<name>(frame, argument words, result words)
 
-Symbols are 64-bit integers, bound from the sizes of arguments and by match_cast. Every claim that is not evident (the sizes
-that a kernel's signature relates, a match_cast, declared types of results) is compared when the program runs; the message
-names the binding, the argument, the symbol and the values.
+Symbols are 64-bit integers, bound from the sizes of arguments and by match_cast. Every claim that is not evident (the
+sizes that a kernel's signature relates, a match_cast, declared types of results) is compared when the program runs;
+the message names the binding, the argument, the symbol and the values.
 
 Memory: an allocation is a reference-counted block, held by a slot of the function and released after its last use or on
 the way out; results carry a reference of their own. Arguments are borrowed.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
 
 from weft.codegen.llvm.expressions import ExpressionEmitter
 from weft.codegen.llvm.graph_values import (
@@ -49,7 +48,8 @@ from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.codegen.llvm.wrapper import ENTRY_PARAMS
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir import dtype as dtypes
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, substitute as substitute_dim
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation
+from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import (
     Binding,
     Call,
@@ -164,12 +164,22 @@ class GraphEmitter:
 
     # Failing
 
-    def fail(self, kind: str, parts: Sequence[str | int], values: Sequence[Size], span: Span | None, code: str | None = None) -> None:
+    def fail(
+        self, kind: str, parts: Sequence[str | int], values: Sequence[Size], span: Span | None, code: str | None = None
+    ) -> None:
         """Record a failure and leave."""
         self.program.fail(self.w, kind, parts, values, code=code, span=span)
         self.leave("1")
 
-    def unless(self, condition: str, kind: str, parts: Sequence[str | int], values: Sequence[Size], span: Span | None, code: str | None = None) -> None:
+    def unless(
+        self,
+        condition: str,
+        kind: str,
+        parts: Sequence[str | int],
+        values: Sequence[Size],
+        span: Span | None,
+        code: str | None = None,
+    ) -> None:
         """Fail unless a condition holds."""
         bad, good = self.w.label("bad"), self.w.label("good")
         self.w.branch(condition, good, bad)
@@ -235,7 +245,11 @@ class GraphEmitter:
 
     def check(self, given: Sequence[tuple[Value, Type, str]], span: Span | None) -> None:
         """Bind the symbols that have no value yet, then compare all sizes; each triple is (value, type, what it is)."""
-        pairs = [(dims, sizes, what, value, ty) for value, top, what in given for dims, sizes, value, ty in self._sized(value, top)]
+        pairs = [
+            (dims, sizes, what, value, ty)
+            for value, top, what in given
+            for dims, sizes, value, ty in self._sized(value, top)
+        ]
         for dims, sizes, what, _, _ in pairs:
             for dim, size in zip(dims, sizes, strict=True):
                 if isinstance(dim, DimExpr):
@@ -244,7 +258,7 @@ class GraphEmitter:
                         self.bind_symbol(operands[0], size, what)
         while any(self._solved(dims, sizes, what, span) for dims, sizes, what, _, _ in pairs):
             pass
-        for dims, sizes, what, value, ty in pairs:
+        for dims, sizes, what, _, ty in pairs:
             self._compare(dims, sizes, what, ty, span)
 
     def _sized(self, value: Value, ty: Type | None) -> list[tuple[Sequence[Dim], Sequence[Size], Value, Type]]:
@@ -258,7 +272,9 @@ class GraphEmitter:
         if isinstance(ty, ShapeType) and ty.dims is not None and isinstance(value, Shape):
             return [(ty.dims, value.sizes, value, ty)]
         if isinstance(ty, TupleType) and isinstance(value, Items):
-            return [part for item, field in zip(value.fields, ty.fields, strict=True) for part in self._sized(item, field)]
+            return [
+                part for item, field in zip(value.fields, ty.fields, strict=True) for part in self._sized(item, field)
+            ]
         return []
 
     def _compare_sizes(self, wanted: Sequence[Size], sizes: Sequence[Size], ty: Type) -> None:
@@ -270,7 +286,9 @@ class GraphEmitter:
     def _solved(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, span: Span | None) -> bool:
         """Solve a linear dimension for its one symbol without a value."""
         for dim, size in zip(dims, sizes, strict=True):
-            missing = [name for name in free_symbols(dim) if name not in self.symbols] if isinstance(dim, DimExpr) else []
+            missing = (
+                [name for name in free_symbols(dim) if name not in self.symbols] if isinstance(dim, DimExpr) else []
+            )
             if len(missing) != 1:
                 continue
             zero = substitute_dim(dim, {missing[0]: 0})
@@ -310,18 +328,35 @@ class GraphEmitter:
                 return self._static(value, ty, what, span)
             if isinstance(value, Dynamic):
                 self._check_dynamic(value, ty, what, span)
-            elif isinstance(value, Tensor) and ((ty.ndim >= 0 and ty.ndim != len(value.sizes)) or (ty.dtype or value.dtype) != value.dtype):
-                self.fail("ShapeError", [f"{what}: expected {_type_text(ty)}, got {value.dtype} of rank {len(value.sizes)}"], [], span, "W222")
+            elif isinstance(value, Tensor) and (
+                (ty.ndim >= 0 and ty.ndim != len(value.sizes)) or (ty.dtype or value.dtype) != value.dtype
+            ):
+                self.fail(
+                    "ShapeError",
+                    [f"{what}: expected {_type_text(ty)}, got {value.dtype} of rank {len(value.sizes)}"],
+                    [],
+                    span,
+                    "W222",
+                )
                 self.w.open(self.w.label("unreachable"))
                 zeros: list[Size] = [0] * max(ty.ndim, 0)
                 return Tensor("0", "0", zeros if ty.ndim >= 0 else value.sizes, ty.dtype or value.dtype)
         elif isinstance(ty, ShapeType) and isinstance(value, DynamicShape) and ty.ndim >= 0:
             count = read(self.w, value.words, 0)
             same = self.w.emit(f"icmp eq i64 {count}, {ty.ndim}")
-            self.unless(same, "ShapeError", [f"{what}: expected {_type_text(ty)}, got a shape of ", 0, " sizes"], [count], span, "W222")
+            self.unless(
+                same,
+                "ShapeError",
+                [f"{what}: expected {_type_text(ty)}, got a shape of ", 0, " sizes"],
+                [count],
+                span,
+                "W222",
+            )
             return Shape([read(self.w, value.words, 1 + axis) for axis in range(ty.ndim)])
         elif isinstance(ty, TupleType) and isinstance(value, Items) and len(ty.fields) == len(value.fields):
-            return Items([self.shaped(item, field, what, span) for item, field in zip(value.fields, ty.fields, strict=True)])
+            return Items(
+                [self.shaped(item, field, what, span) for item, field in zip(value.fields, ty.fields, strict=True)]
+            )
         elif isinstance(value, Handle) and not isinstance(ty, AnyType):
             return self._unboxed(value, ty, what, span)
         elif isinstance(ty, AnyType) and not isinstance(value, (Handle, Callable_)):
@@ -339,10 +374,24 @@ class GraphEmitter:
         if ty.ndim >= 0:
             rank = read(w, value.words, 2)
             same = w.emit(f"icmp eq i64 {rank}, {ty.ndim}")
-            self.unless(same, "ShapeError", [f"{what}: expected {_type_text(ty)}, got a tensor of rank ", 0], [rank], span, "W222")
+            self.unless(
+                same,
+                "ShapeError",
+                [f"{what}: expected {_type_text(ty)}, got a tensor of rank ", 0],
+                [rank],
+                span,
+                "W222",
+            )
         if ty.dtype is not None:
             same = w.emit(f"icmp eq i64 {read(w, value.words, 3)}, {dtype_code(ty.dtype)}")
-            self.unless(same, "ShapeError", [f"{what}: expected {_type_text(ty)}, got a tensor of another dtype"], [], span, "W222")
+            self.unless(
+                same,
+                "ShapeError",
+                [f"{what}: expected {_type_text(ty)}, got a tensor of another dtype"],
+                [],
+                span,
+                "W222",
+            )
 
     def _unboxed(self, value: Handle, ty: Type, what: str, span: Span | None) -> Value:
         """An object of the runtime as a value of a type; the runtime checks that it is one."""
@@ -396,7 +445,9 @@ class GraphEmitter:
         if isinstance(expr, Function):
             hint = "run LambdaLift first: weft.transform.LambdaLift()(module)"
             raise TargetError("llvm: a local function has no compiled form", code="W743", span=expr.span, hint=hint)
-        raise TargetError(f"llvm: a {type(expr).__name__} cannot be compiled in a graph function", code="W743", span=expr.span)
+        raise TargetError(
+            f"llvm: a {type(expr).__name__} cannot be compiled in a graph function", code="W743", span=expr.span
+        )
 
     def _constant(self, expr: Constant) -> Value:
         index = self.program.constant(expr.data, expr.dtype)
@@ -421,7 +472,9 @@ class GraphEmitter:
         if isinstance(expr.value, DimExpr):
             word = str(self.size(expr.value, expr.span))
             if dtypes.is_float(expr.dtype):
-                return Scalar(expr.dtype, to_word(self.scalars, expr.dtype, self.scalars.arith.cast("int64", expr.dtype, word)))
+                return Scalar(
+                    expr.dtype, to_word(self.scalars, expr.dtype, self.scalars.arith.cast("int64", expr.dtype, word))
+                )
             return Scalar(expr.dtype, word)
         return Scalar(expr.dtype, str(scalar_word(expr.value, expr.dtype)))
 
@@ -487,7 +540,9 @@ class GraphEmitter:
         bytes_: Size = element_bytes(dtype)
         for size in sizes:
             known = isinstance(bytes_, int) and isinstance(size, int)
-            bytes_ = self.w.mul(bytes_, size) if known else self.w.emit(f"call i64 @weft.product(i64 {bytes_}, i64 {size})")
+            bytes_ = (
+                self.w.mul(bytes_, size) if known else self.w.emit(f"call i64 @weft.product(i64 {bytes_}, i64 {size})")
+            )
         block = self.w.emit(f"call i64 @weft.allocate(i64 {bytes_})")
         name = var.name if var is not None else "_"
         found = self.w.emit(f"icmp ne i64 {block}, 0")
@@ -515,9 +570,11 @@ class GraphEmitter:
             function = self.value(callee)
             if not isinstance(function, Callable_):
                 raise TargetError(
-                    f"llvm: the function that {callee.name!r} holds is not known when compiling", code="W743", span=span,
+                    f"llvm: the function that {callee.name!r} holds is not known when compiling",
+                    code="W743",
+                    span=span,
                     hint="run LambdaLift first, or use weft.interpret",
-                )  # fmt: skip
+                )
             return self.call_module(function.name, [*function.fixed, *map(self.value, call.args)], call, var, span)
         if isinstance(callee, GlobalVar):
             return self.call_module(callee.name, [self.value(arg) for arg in call.args], call, var, span)
@@ -542,7 +599,9 @@ class GraphEmitter:
         """A call of another graph function (or of this one): words in, words out; the results' references are ours."""
         w = self.w
         if len(args) != len(function.params):
-            raise TargetError(f"llvm: {name} takes {len(function.params)} arguments, got {len(args)}", code="W743", span=span)
+            raise TargetError(
+                f"llvm: {name} takes {len(function.params)} arguments, got {len(args)}", code="W743", span=span
+            )
         values = [
             self.shaped(arg, param.ty, f"argument {i} `{param.name}` of {name}", span)
             for i, (arg, param) in enumerate(zip(args, function.params, strict=True), 1)
@@ -562,7 +621,9 @@ class GraphEmitter:
     def call_kernel(self, name: str, kernel: PrimFunc, args: list[Value], call: Call, span: Span | None) -> Value:
         """A call of a tensor-level function on tensors and scalars."""
         if len(args) != len(kernel.params):
-            raise TargetError(f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span)
+            raise TargetError(
+                f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span
+            )
         written = self.program.written(name, kernel, written_buffers)
         match = _KernelMatch(self, name, kernel, span)
         operands = ["ptr %frame"]
@@ -578,10 +639,12 @@ class GraphEmitter:
                 operands.append(f"{value_type(param.dtype)} {from_word(self.scalars, param.dtype, word)}")
         operands += [f"i64 {size}" for size in match.finish()]
         dtype = result_dtype(kernel)
+        slot = self.w.alloca(memory_type(dtype)) if dtype else ""
         if dtype:
-            slot = self.w.alloca(memory_type(dtype))
             operands.append(f"ptr {slot}")
-        spelled = self.module.declare(self.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel))))
+        spelled = self.module.declare(
+            self.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel)))
+        )
         self.pass_on(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span)
         if dtype:
             value = self.scalars._from_memory(dtype, self.scalars._read(dtype, slot))
@@ -670,9 +733,14 @@ class GraphEmitter:
     def _tensor_in_storage(self, call: Call, var: Var, span: Span | None) -> Value:
         storage = self.value(call.args[0])
         shape = next((v for v in map(self.value, call.args[1:]) if isinstance(v, Shape)), None)
-        offset = next((v for v in map(self.value, call.args[1:]) if isinstance(v, Scalar)), Scalar("int64", str(call.attrs.get("offset", 0))))
+        offset = next(
+            (v for v in map(self.value, call.args[1:]) if isinstance(v, Scalar)),
+            Scalar("int64", str(call.attrs.get("offset", 0))),
+        )
         if not isinstance(storage, Tensor) or shape is None:
-            raise TargetError("llvm: a tensor in storage needs a storage, an offset and a shape", code="W743", span=span)
+            raise TargetError(
+                "llvm: a tensor in storage needs a storage, an offset and a shape", code="W743", span=span
+            )
         dtype = _dtype_of(call, var)
         self._fits(offset.word, shape.sizes, dtype, storage, span)
         return Tensor(str(self.w.add(storage.data, _number(offset.word))), storage.owner, shape.sizes, dtype)
@@ -813,7 +881,9 @@ class _KernelMatch:
 
     def __init__(self, emitter: GraphEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
         self.emitter, self.name, self.kernel, self.span = emitter, name, kernel, span
-        self.names, self.types = emitter.program.kernel_types(name, kernel, lambda k: (symbol_names(k), kernel_signature(k)))
+        self.names, self.types = emitter.program.kernel_types(
+            name, kernel, lambda k: (symbol_names(k), kernel_signature(k))
+        )
         self.values: dict[str, Size] = {}
         self.sources: dict[str, str] = {}
         self.claims: list[tuple[int, Sequence[Dim], Sequence[Size]]] = []
@@ -870,7 +940,9 @@ class _KernelMatch:
                     continue
                 self._compare(position, dims, sizes, self.emitter._size(dim, self.values, self.span), size)
         layout: dict[Any, Size] = {}
-        for (_, _, sizes), param in zip(self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True):
+        for (_, _, sizes), param in zip(
+            self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True
+        ):
             step: Size = 1
             for stride, size in zip(reversed(param.strides or ()), reversed(list(sizes)), strict=False):
                 layout.setdefault(stride, step)
@@ -898,7 +970,12 @@ def _rebind(emitter: GraphEmitter, call: Call, position: int, tensor: Tensor) ->
 
 
 def _mismatch(
-    what: str, ty: Type, dims: Sequence[Dim], sizes: Sequence[Size], symbols: Mapping[str, Size], sources: Mapping[str, str]
+    what: str,
+    ty: Type,
+    dims: Sequence[Dim],
+    sizes: Sequence[Size],
+    symbols: Mapping[str, Size],
+    sources: Mapping[str, str],
 ) -> tuple[list[str | int], list[Size]]:
     """The message of a size that differs, with places for the numbers."""
     values: list[Size] = list(sizes)
@@ -908,7 +985,9 @@ def _mismatch(
     for index in range(len(sizes)):
         parts += [index, ", " if index + 1 < len(sizes) else ""]
     parts.append(f"{',' if len(sizes) == 1 else ''}){close}")
-    names = dict.fromkeys(name for dim in dims if isinstance(dim, DimExpr) for name in free_symbols(dim) if name in symbols)
+    names = dict.fromkeys(
+        name for dim in dims if isinstance(dim, DimExpr) for name in free_symbols(dim) if name in symbols
+    )
     for number, name in enumerate(names):
         parts += [f"{'; ' if number == 0 else ', '}{name}=", len(values), f" from {sources.get(name, 'the caller')}"]
         values.append(symbols[name])

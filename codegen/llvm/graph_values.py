@@ -4,8 +4,8 @@
             | Dynamic    a tensor whose rank or dtype is known only when the program runs: a block of words
             | Shape | DynamicShape | Scalar | Items (a tuple) | Text | Handle (an object of the runtime) | Callable
 
-`store` writes a value in the layout of a type, `load` reads one; between functions, at the ends of branches and at calls
-out of the program values pass in that form.
+`store` writes a value in the layout of a type, `load` reads one; between functions, at the ends of branches and at
+calls out of the program values pass in that form.
 """
 
 from __future__ import annotations
@@ -21,9 +21,21 @@ from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, 
 from weft.runtime.frame import DYNAMIC_RANK
 
 __all__ = [
-    "DYNAMIC_WORDS", "Callable_", "Dynamic", "DynamicShape", "Handle", "Items", "Scalar", "Shape", "Tensor", "Text", "Value",
-    "load", "store", "width",
-]  # fmt: skip
+    "DYNAMIC_WORDS",
+    "Callable_",
+    "Dynamic",
+    "DynamicShape",
+    "Handle",
+    "Items",
+    "Scalar",
+    "Shape",
+    "Tensor",
+    "Text",
+    "Value",
+    "load",
+    "store",
+    "width",
+]
 
 DYNAMIC_WORDS = 4 + DYNAMIC_RANK
 
@@ -137,7 +149,7 @@ def write(w: FunctionWriter, block: str, index: int, word: Size) -> None:
 
 
 def load(w: FunctionWriter, ty: Type, block: str, index: int = 0) -> tuple[Value, int]:
-    """The value of a type at a word of a block, and the index after it. Blocks stay as they are while the value lives."""
+    """The value of a type at a word of a block, and the index after it; the block stays while the value lives."""
     if isinstance(ty, TensorType):
         if is_dynamic(ty):
             return Dynamic(place(w, block, index)), index + DYNAMIC_WORDS
@@ -204,7 +216,9 @@ def store(w: FunctionWriter, value: Value, ty: Type, block: str, index: int = 0)
         return index
     if isinstance(value, Handle):
         return _store_all(w, block, index, [value.word])
-    raise TargetError(f"llvm: a {type(value).__name__} where a value of type {type(ty).__name__} is needed", code="W743", span=ty.span)
+    raise TargetError(
+        f"llvm: a {type(value).__name__} where a value of type {type(ty).__name__} is needed", code="W743", span=ty.span
+    )
 
 
 def _store_all(w: FunctionWriter, block: str, index: int, words: Sequence[Size]) -> int:

@@ -17,14 +17,42 @@ from weft.ir import dtype as dtypes
 __all__ = ["emit_math", "is_math"]
 
 _LLVM = {
-    "exp": "exp", "exp2": "exp2", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "log": "log", "log2": "log2",
-    "log10": "log10", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint", "nearbyint": "nearbyint",
-    "fabs": "fabs", "copysign": "copysign", "fma": "fma",
-}  # fmt: skip
+    "exp": "exp",
+    "exp2": "exp2",
+    "sqrt": "sqrt",
+    "sin": "sin",
+    "cos": "cos",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "nearbyint",
+    "nearbyint": "nearbyint",
+    "fabs": "fabs",
+    "copysign": "copysign",
+    "fma": "fma",
+}
 _LIBRARY = (
-    "tan", "sinh", "cosh", "tanh", "acos", "acosh", "asin", "asinh", "atan", "atanh", "log1p", "exp10", "erf", "atan2", "hypot",
-    "nextafter", "fmod",
-)  # fmt: skip
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "log1p",
+    "exp10",
+    "erf",
+    "atan2",
+    "hypot",
+    "nextafter",
+    "fmod",
+)
 
 
 def is_math(name: str) -> bool:
@@ -61,14 +89,18 @@ def _library(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str]) 
     return by_lane(arith, dtype, operands, [dtype] * len(operands), one)
 
 
-def by_lane(arith: Arithmetic, dtype: str, operands: Sequence[str], kinds: Sequence[str], one: Callable[..., str]) -> str:
+def by_lane(
+    arith: Arithmetic, dtype: str, operands: Sequence[str], kinds: Sequence[str], one: Callable[..., str]
+) -> str:
     """Apply a scalar function to each lane."""
     lanes, w = dtypes.lanes(dtype), arith.w
     if lanes == 1:
         return one(*operands)
     result, element = "poison", value_type(dtypes.element(dtype))
     for lane in range(lanes):
-        parts = [w.emit(f"extractelement {value_type(k)} {v}, i64 {lane}") for v, k in zip(operands, kinds, strict=True)]
+        parts = [
+            w.emit(f"extractelement {value_type(k)} {v}, i64 {lane}") for v, k in zip(operands, kinds, strict=True)
+        ]
         result = w.emit(f"insertelement {value_type(dtype)} {result}, {element} {one(*parts)}, i64 {lane}")
     return result
 
@@ -175,7 +207,9 @@ def _ldexp(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str])
     element = dtypes.element(dtype)
     if element in ("float16", "bfloat16"):
         wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
-        return arith.cast(wide, dtype, _ldexp(arith, wide, [arith.cast(dtype, wide, operands[0]), operands[1]], [wide, kinds[1]]))
+        return arith.cast(
+            wide, dtype, _ldexp(arith, wide, [arith.cast(dtype, wide, operands[0]), operands[1]], [wide, kinds[1]])
+        )
     count = dtypes.with_lanes("int32", dtypes.lanes(dtype))
     exponent = operands[1]
     if dtypes.is_integer(kinds[1]) and dtypes.bits(kinds[1]) > 32:

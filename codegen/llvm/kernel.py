@@ -3,8 +3,8 @@
     kernel ::= int32 weft.kernel.<name>(frame, buffer pointers and scalars in order, symbols as int64, [result pointer])
 
 The function has no blocks and no vectorized loops any more (`weft.transform.lower_blocks`, `lower_vector_loops`). The
-result is 0, or 1 after a failure that is recorded in the frame, or 2 when a callback raised. Memory of a kernel lives on
-the stack when it is small and of known size, else on the heap, and is freed on every way out.
+result is 0, or 1 after a failure that is recorded in the frame, or 2 when a callback raised. Memory of a kernel lives
+on the stack when it is small and of known size, else on the heap, and is freed on every way out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from weft.codegen.llvm.expressions import BufferView, ExpressionEmitter, dtype_of
 from weft.codegen.llvm.program import Program, frame_word, kernel_symbol
-from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
+from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
@@ -83,7 +83,9 @@ def kernel_params(function: PrimFunc) -> list[tuple[str, str]]:
 
 def result_dtype(function: PrimFunc) -> str:
     """The dtype of the scalar that a function returns; empty when it returns none."""
-    return function.ret_type.dtype if isinstance(function.ret_type, PrimType) and function.ret_type.dtype != "void" else ""
+    return (
+        function.ret_type.dtype if isinstance(function.ret_type, PrimType) and function.ret_type.dtype != "void" else ""
+    )
 
 
 def emit_kernel(module: ModuleWriter, program: Program, name: str, function: PrimFunc, *, noalias: bool) -> None:
@@ -100,7 +102,8 @@ class KernelEmitter(ExpressionEmitter):
         pointer = "ptr noalias" if noalias else "ptr"
         params = [("ptr", "frame")]
         params += [
-            (f"{pointer} nocapture" if isinstance(p, Buffer) else value_type(p.dtype), f"p{i}") for i, p in enumerate(function.params)
+            (f"{pointer} nocapture" if isinstance(p, Buffer) else value_type(p.dtype), f"p{i}")
+            for i, p in enumerate(function.params)
         ]
         params += [("i64", f"s{i}") for i in range(len(self.symbols))]
         if result_dtype(function):
@@ -139,7 +142,11 @@ class KernelEmitter(ExpressionEmitter):
     def describe(self, buffer: Buffer, pointer: str) -> BufferView:
         """The view that a buffer's declaration makes of the memory at `pointer`."""
         shape = [self.size(extent) for extent in buffer.shape]
-        strides = compact_strides(self.w, shape) if buffer.strides is None else [self.size(extent) for extent in buffer.strides]
+        strides = (
+            compact_strides(self.w, shape)
+            if buffer.strides is None
+            else [self.size(extent) for extent in buffer.strides]
+        )
         view = BufferView(pointer, buffer.dtype, shape, strides)
         if buffer.elem_offset is not None:
             view.pointer = self.address(view, self.size(buffer.elem_offset))
@@ -175,7 +182,9 @@ class KernelEmitter(ExpressionEmitter):
         """Emit one statement."""
         method = _STATEMENTS.get(type(stmt))
         if method is None:
-            raise TargetError(f"llvm: a {type(stmt).__name__} must be lowered before code generation", code="W740", span=stmt.span)
+            raise TargetError(
+                f"llvm: a {type(stmt).__name__} must be lowered before code generation", code="W740", span=stmt.span
+            )
         method(self, stmt)
 
     def _sequence(self, stmt: SeqStmt) -> None:
@@ -193,11 +202,15 @@ class KernelEmitter(ExpressionEmitter):
             self._sequence(SeqStmt((stmt,)))
 
     def _bind(self, stmt: Bind) -> None:
-        wide = self.size(stmt.value) if dtypes.is_signed(stmt.var.dtype) and dtypes.lanes(stmt.var.dtype) == 1 and self.is_index(stmt.value) else None
+        wide = (
+            self.size(stmt.value)
+            if dtypes.is_signed(stmt.var.dtype) and dtypes.lanes(stmt.var.dtype) == 1 and self.is_index(stmt.value)
+            else None
+        )
         self.bind(stmt.var, self.value(stmt.value), wide)
 
     def is_index(self, expr: PrimExpr) -> bool:
-        """Whether the value is index arithmetic, so that its exact 64-bit form is worth having next to the narrow one."""
+        """Whether the value is index arithmetic, whose exact 64-bit form is worth having next to the narrow one."""
         return dtypes.bits(expr.dtype) < 64 and self.is_cheap(expr)
 
     def _store(self, stmt: BufferStore) -> None:
@@ -214,10 +227,18 @@ class KernelEmitter(ExpressionEmitter):
 
     def _for(self, stmt: For) -> None:
         if stmt.kind == "vectorized":
-            raise TargetError("llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span)
+            raise TargetError(
+                "llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span
+            )
         start, extent = self.size(stmt.start), self.size(stmt.extent)
         step = 1 if stmt.step is None else self.size(stmt.step)
-        if stmt.kind == "unrolled" and isinstance(start, int) and isinstance(extent, int) and isinstance(step, int) and step > 0:
+        if (
+            stmt.kind == "unrolled"
+            and isinstance(start, int)
+            and isinstance(extent, int)
+            and isinstance(step, int)
+            and step > 0
+        ):
             count = max(0, -(-extent // step))
             if count * self.copies <= UNROLL_COPIES:
                 self._unrolled(stmt, range(start, start + extent, step))
@@ -361,7 +382,9 @@ class KernelEmitter(ExpressionEmitter):
         self.w.branch(self.w.emit(f"icmp eq ptr {pointer}, null"), bad, good, COLD)
         self.w.open(bad)
         name = stmt.buffer.name or "_"
-        self.program.fail(self.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [size], span=stmt.span)
+        self.program.fail(
+            self.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [size], span=stmt.span
+        )
         self.leave(1)
         self.w.open(good)
         self.scopes.open[-1].append(pointer)
@@ -378,17 +401,23 @@ class KernelEmitter(ExpressionEmitter):
         """A call of another tensor-level function: pointers and scalars, symbols solved from the buffers given."""
         callee = self.program.kernel(expr.op.name) if isinstance(expr.op, GlobalVar) else None
         if callee is None or not isinstance(expr.op, GlobalVar):
-            raise TargetError(f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span)
+            raise TargetError(
+                f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span
+            )
         if len(expr.args) != len(callee.params):
             raise TargetError(
-                f"llvm: {expr.op.name} takes {len(callee.params)} arguments, got {len(expr.args)}", code="W740", span=expr.span
+                f"llvm: {expr.op.name} takes {len(callee.params)} arguments, got {len(expr.args)}",
+                code="W740",
+                span=expr.span,
             )
         operands = ["ptr %frame"]
         for param, arg in zip(callee.params, expr.args, strict=True):
             if isinstance(param, Buffer):
                 operands.append(f"ptr {self.pointer(arg)}")
             else:
-                operands.append(f"{value_type(param.dtype)} {self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))}")
+                operands.append(
+                    f"{value_type(param.dtype)} {self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))}"
+                )
         solved = self._solve(expr, callee)
         operands += [f"i64 {solved[symbol]}" for symbol in buffer_symbols(callee)]
         dtype = result_dtype(callee)
@@ -425,7 +454,10 @@ class KernelEmitter(ExpressionEmitter):
             view = self.view_behind(arg)
             if view is None or len(view.shape) != param.ndim:
                 continue
-            for wanted, given in (*zip(param.shape, view.shape, strict=True), *zip(param.strides or (), view.strides, strict=False)):
+            for wanted, given in (
+                *zip(param.shape, view.shape, strict=True),
+                *zip(param.strides or (), view.strides, strict=False),
+            ):
                 if isinstance(wanted, PrimVar):
                     solved.setdefault(wanted, given)
             if isinstance(param.elem_offset, PrimVar):
@@ -433,9 +465,11 @@ class KernelEmitter(ExpressionEmitter):
         missing = [symbol.name for symbol in buffer_symbols(callee) if symbol not in solved]
         if missing:
             raise TargetError(
-                f"llvm: this call leaves the sizes {', '.join(missing)} of the callee unknown", code="W740", span=expr.span,
+                f"llvm: this call leaves the sizes {', '.join(missing)} of the callee unknown",
+                code="W740",
+                span=expr.span,
                 hint="pass whole buffers of the callee's rank",
-            )  # fmt: skip
+            )
         return solved
 
     def call_call_extern(self, expr: PrimCall) -> str:
@@ -445,7 +479,11 @@ class KernelEmitter(ExpressionEmitter):
             return self._callback(expr, name, rest)
         operands, types = [], []
         for arg in rest:
-            ty = "ptr" if self.view_behind(arg) is not None and not isinstance(arg, BufferLoad) else value_type(dtype_of(arg))
+            ty = (
+                "ptr"
+                if self.view_behind(arg) is not None and not isinstance(arg, BufferLoad)
+                else value_type(dtype_of(arg))
+            )
             types.append(ty)
             operands.append(f"{ty} {self.pointer(arg) if ty == 'ptr' else self.value(arg)}")
         result = value_type(expr.dtype)
@@ -590,9 +628,11 @@ def written_buffers(function: PrimFunc) -> set[int]:
     return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
 
 
-_READ_ONLY_CALLS = frozenset({"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"})
-COLD = ", !prof !{!\"branch_weights\", i32 1, i32 2000}"
-WARM = ", !prof !{!\"branch_weights\", i32 2000, i32 1}"
+_READ_ONLY_CALLS = frozenset(
+    {"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"}
+)
+COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
+WARM = ', !prof !{!"branch_weights", i32 2000, i32 1}'
 
 
 def in_process(name: str) -> bool:

@@ -1,10 +1,10 @@
 """The last steps with LLVM: parse, verify, optimise, emit object code or assembly.
 
-    opt   IR pipeline   code generator   what it buys
-    0     none          0                the quickest compile
-    1     O1            2                scalar optimisation
-    2     O2            2                loops vectorised, multiply-add contracted
-    3     O3            3                and float reductions reassociated (faster sums, not bit-stable)
+opt   IR pipeline   code generator   what it buys
+0     none          0                the quickest compile
+1     O1            2                scalar optimisation
+2     O2            2                loops vectorised, multiply-add contracted
+3     O3            3                and float reductions reassociated (faster sums, not bit-stable)
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Machine:
     def _make(self, level: int) -> Any:
         llvm = binding()
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default")
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default"
+        )
 
     @functools.cached_property
     def quick_machine(self) -> Any:

@@ -1,7 +1,7 @@
 """Dtypes and constants in LLVM's spelling.
 
-    value type   of an SSA value: i1 for bool, half, float, double, iN; bfloat16 and smaller floats are their bits (iN)
-    memory type  of one element in a buffer: as `weft.ir.dtype.storage` lays it out (bool and 4-bit types take a byte)
+value type   of an SSA value: i1 for bool, half, float, double, iN; bfloat16 and smaller floats are their bits (iN)
+memory type  of one element in a buffer: as `weft.ir.dtype.storage` lays it out (bool and 4-bit types take a byte)
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _FLOATS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 def is_bits_float(dtype: str) -> bool:
-    """Whether a floating type is held as its bits because LLVM's code for it needs library support (bfloat16, 8-bit floats)."""
+    """Whether a floating type is held as its bits because LLVM's code for it needs library support (bfloat16, 8-bit
+    floats).
+    """
     return dtypes.is_float(dtype) and dtypes.element(dtype) not in _FLOATS
 
 
@@ -90,7 +92,9 @@ def _float_text(value: float, dtype: str) -> str:
 
 def _small_float_bits(value: float, dtype: str) -> int:
     if dtype != "bfloat16":
-        raise TargetError(f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="cast to float16 first")
+        raise TargetError(
+            f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="cast to float16 first"
+        )
     with np.errstate(over="ignore"):
         bits = int(np.float32(value).view("uint32"))
     if value != value:

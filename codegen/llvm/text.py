@@ -27,7 +27,9 @@ class ModuleWriter:
 
     def declare(self, name: str, result: str, params: tuple[str, ...], attributes: str = "") -> str:
         """Declare an outside function once; gives its spelling."""
-        self._declarations.setdefault(name, f"declare {result} @{quoted(name)}({', '.join(params)}) {attributes}".rstrip())
+        self._declarations.setdefault(
+            name, f"declare {result} @{quoted(name)}({', '.join(params)}) {attributes}".rstrip()
+        )
         return f"@{quoted(name)}"
 
     def add_global(self, text: str) -> None:
@@ -61,10 +63,18 @@ def quoted(name: str) -> str:
 class FunctionWriter:
     """One LLVM function under construction."""
 
-    def __init__(self, module: ModuleWriter, name: str, result: str, params: list[tuple[str, str]], attributes: str = "", linkage: str = "") -> None:
+    def __init__(
+        self,
+        module: ModuleWriter,
+        name: str,
+        result: str,
+        params: list[tuple[str, str]],
+        attributes: str = "",
+    ) -> None:
         self.module = module
         self.name = name
-        self._head = f"define {linkage + ' ' if linkage else ''}{result} @{quoted(name)}({', '.join(f'{t} %{n}' for t, n in params)}) {attributes}"
+        described = ", ".join(f"{ty} %{param}" for ty, param in params)
+        self._head = f"define {result} @{quoted(name)}({described}) {attributes}"
         self._allocas: list[str] = []
         self._lines: list[str] = []
         self._count = 0

@@ -1,4 +1,4 @@
-"""Entries for tensor-level functions that Python calls: from the words of arguments to pointers, scalars and symbols."""
+"""Entries for tensor-level functions that Python calls: from words to pointers, scalars and symbols."""
 
 from __future__ import annotations
 
