@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import pstats
 import os
+import pstats
 import subprocess
 import sys
 import tempfile
