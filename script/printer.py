@@ -842,7 +842,9 @@ class _Printer:
 
     def _store(self, stmt: BufferStore) -> None:
         if stmt.predicate is not None:
-            raise ScriptError("a predicated store has no text form", code="W114")
+            head = [f"{self.name(stmt.buffer)}.vstore(", *self._position(stmt.indices), ", ", *self.operand(stmt.value)]
+            self.line(self.join([*head, ", predicate=", (stmt.predicate, 0), ")"]))
+            return
         pieces = [*self._element(stmt.buffer, stmt.indices), " = ", *self.operand(stmt.value)]
         self.line(self.join(pieces))
 
@@ -1014,7 +1016,9 @@ class _Printer:
         self.line(f"assert {self.join([*self._condition(stmt.condition), f', {message}'])}")
 
     def _attr(self, stmt: AttrStmt) -> None:
-        values = {"node": stmt.node, "key": stmt.key, "value": stmt.value}
+        # A typed constant, so that it does not read back as a plain number.
+        value = _Ready(self.immediate(stmt.value)) if isinstance(stmt.value, (IntImm, FloatImm)) else stmt.value
+        values = {"node": stmt.node, "key": stmt.key, "value": value}
         self._inner(f"with {self.form_text(SCOPES['T.attr'], values)}:", stmt.body)
 
     def _evaluate(self, stmt: Evaluate) -> None:
@@ -1105,8 +1109,12 @@ class _Printer:
 
     def _load(self, expr: BufferLoad) -> tuple[list[Piece], int]:
         if expr.predicate is not None:
-            raise ScriptError("a predicated load has no text form", code="W114")
+            position = self._position(expr.indices)
+            return [f"{self.name(expr.buffer)}.vload(", *position, ", predicate=", (expr.predicate, 0), ")"], ATOM
         return self._element(expr.buffer, expr.indices), ATOM
+
+    def _position(self, indices: Sequence[PrimExpr]) -> list[Piece]:
+        return ["[", *_separated([(index, 0)] for index in indices), "]"]
 
     def _element(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> list[Piece]:
         if not indices:
@@ -1257,6 +1265,8 @@ def _same(value: Any, default: Any) -> bool:
         return value is default
     if isinstance(value, Node):
         return False
+    if isinstance(value, Mapping) and isinstance(default, Mapping):
+        return not value and not default
     return type(value) is type(default) and value == default
 
 

@@ -666,14 +666,18 @@ class TensorReader(Reader):
         raise self.fail("W115", f"{describe(base)} has no method '{name}' in a script", tree.func)
 
     def _vload(self, buffer: Buffer, tree: ast.Call) -> PrimExpr:
-        values = self._values(tree, ("dtype",))
+        values = self._values(tree, ("dtype", "predicate"))
         indices = values[0] if values and isinstance(values[0], (tuple, list)) else values[:1]
         stated = [self.constant(keyword.value) for keyword in tree.keywords if keyword.arg == "dtype"] or values[1:2]
         lanes = dtypes.lanes(stated[0]) if stated else 1
         made = [self.as_prim(index, tree) for index in indices]
         if lanes > 1:
             made[-1] = Ramp(made[-1], const(1, made[-1].dtype), lanes)
-        return BufferLoad(buffer, tuple(made), span=self.span(tree))
+        return BufferLoad(buffer, tuple(made), self._predicate(tree), span=self.span(tree))
+
+    def _predicate(self, tree: ast.Call) -> PrimExpr | None:
+        found = [keyword.value for keyword in tree.keywords if keyword.arg == "predicate"]
+        return self.prim(found[0]) if found else None
 
     def attribute_of(self, base: Any, tree: ast.Attribute) -> Any:
         """`A.data`, `A.shape`, `A.dtype`, `x.dtype` and the like."""
@@ -868,7 +872,7 @@ class TensorReader(Reader):
     def _vstore(self, tree: ast.Call) -> Stmt:
         assert isinstance(tree.func, ast.Attribute)
         buffer = self.value(tree.func.value)
-        values = self._values(tree)
+        values = self._values(tree, ("predicate",))
         if not isinstance(buffer, Buffer) or len(values) != 2:
             raise self.fail("W113", "vstore takes indices and a value", tree)
         indices = [self.as_prim(index, tree) for index in (values[0] if isinstance(values[0], (tuple, list)) else [values[0]])]
@@ -876,7 +880,7 @@ class TensorReader(Reader):
         lanes = dtypes.lanes(value.dtype)
         if lanes > 1 and dtypes.lanes(indices[-1].dtype) == 1:
             indices[-1] = Ramp(indices[-1], const(1, indices[-1].dtype), lanes)
-        return BufferStore(buffer, value, tuple(indices), span=self.span(tree))
+        return BufferStore(buffer, value, tuple(indices), self._predicate(tree), span=self.span(tree))
 
     # clauses
 

@@ -23,7 +23,7 @@ from tests.generation.opaque import opaque_kernel
 from tests.generation.values import DTYPES, attribute_map, constant, small_array
 from weft.errors import WeftError
 from weft.ir import dtype as dtypes
-from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, substitute, symbol
+from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, prove_equal, substitute, symbol
 from weft.ir.graph import (
     Binding,
     BindingBlock,
@@ -95,6 +95,7 @@ class _Module:
         self.runnable = runnable
         self.bindings = bindings
         self.functions: dict[str, BaseFunc] = {}
+        self.taken = {"main"}
         self.devices: list[VDevice] = []
         self.operators = _operators(runnable)
 
@@ -131,7 +132,9 @@ class _Module:
 
     def fresh(self, names: Sequence[str]) -> str:
         """A function name that is free."""
-        return fresh_name(self.choices.pick(names), {*self.functions, "main"})
+        name = fresh_name(self.choices.pick(names), self.taken)
+        self.taken.add(name)
+        return name
 
     def add(self, function: Any) -> GlobalVar:
         """Add a function under its own name."""
@@ -425,7 +428,8 @@ class _Function:
         if dim is not None and not self.choices.flip(30):
             return dim
         if not self.runnable and is_symbolic(dim) and self.choices.flip():  # type: ignore[arg-type]
-            return self._dim()
+            other = self._dim()
+            return dim if prove_equal(dim, other) is False else other  # type: ignore[arg-type]
         name = fresh_name(self.choices.pick(("p", "q", "n", "rows")), self.used_symbols)
         self.used_symbols.add(name)
         self.symbols.append(name)

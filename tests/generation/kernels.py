@@ -281,24 +281,18 @@ class _Kernel:
             second = BufferStore(output.buffer, self.value(dtype, position, output.dims), indices)
             scalars = Scalars(self.choices, self._atoms(position, output.dims))
             return IfThenElse(scalars.value("bool", 2), first, second)
+        joined = "or" if dtypes.is_bool(dtype) else "add"
         if kind == 8:
             variable = PrimVar(self.choices.name(), dtype)
             bind = Bind(variable, self.value(dtype, position, output.dims))
-            return SeqStmt(
-                (
-                    bind,
-                    BufferStore(
-                        output.buffer, binary("add", variable, self.value(dtype, position, output.dims, 1)), indices
-                    ),
-                )
-            )
+            value = binary(joined, variable, self.value(dtype, position, output.dims, 1))
+            return SeqStmt((bind, BufferStore(output.buffer, value, indices)))
         if kind == 7:
             first = BufferStore(output.buffer, self.value(dtype, position, output.dims, 1), indices)
             scalars = Scalars(self.choices, self._atoms(position, output.dims))
-            again = BufferStore(
-                output.buffer, binary("add", BufferLoad(output.buffer, indices), scalars.leaf(dtype)), indices
-            )
-            return SeqStmt((first, IfThenElse(scalars.value("bool", 1), again)))
+            sum_ = binary(joined, BufferLoad(output.buffer, indices), scalars.leaf(dtype))
+            condition = scalars.value("bool", 1)
+            return SeqStmt((first, IfThenElse(condition, BufferStore(output.buffer, sum_, indices))))
         return BufferStore(output.buffer, self.value(dtype, position, output.dims), indices)
 
     # Stages ----------------------------------------------------------------------------------------------------------

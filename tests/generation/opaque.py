@@ -71,6 +71,7 @@ class _Opaque:
         self.buffers: list[Buffer] = []
         self.handles: list[PrimVar] = []
         self.loops = 0
+        self.reduced: set[PrimVar] = set()
 
     def build(self, name: str) -> PrimFunc:
         choices = self.choices
@@ -153,14 +154,25 @@ class _Opaque:
 
     def position(self, buffer: Buffer, lanes: int = 1) -> tuple[PrimExpr, ...]:
         """Indices of one element, or of `lanes` along the last axis."""
-        indices = [self.expression(self.choices.pick(("int32", "int64")), 1) for _ in range(buffer.ndim)]
+        indices = [self._index(extent) for extent in buffer.shape]
         if lanes > 1 and indices:
-            indices[-1] = Ramp(indices[-1], const(self.choices.integer(1, 3), indices[-1].dtype), lanes)
+            indices[-1] = Ramp(const(0, "int32"), const(self.choices.integer(1, 3) if lanes == 2 else 1, "int32"), lanes)
         return tuple(indices)
+
+    def _index(self, extent: int | PrimExpr) -> PrimExpr:
+        """An index that is not plainly out of range."""
+        dtype = self.choices.pick(("int32", "int64"))
+        if not isinstance(extent, int):
+            return const(0, dtype)
+        varying = [variable for variable in self.variables if variable.dtype == dtype and variable not in self.reduced]
+        if varying and self.choices.flip():
+            return binary("floormod", self.choices.pick(varying[::-1]), const(extent, dtype))
+        return const(self.choices.integer(0, extent - 1), dtype)
 
     def _store(self) -> Stmt:
         buffer = self.choices.pick(self.buffers[::-1])
-        lanes = self.choices.pick((4, 2, 16)) if self.choices.flip(15) and buffer.ndim else 1
+        last = buffer.shape[-1] if buffer.ndim else 1
+        lanes = self.choices.pick((4, 2)) if self.choices.flip(15) and isinstance(last, int) and last >= 4 else 1
         indices = self.position(buffer, lanes)
         value = self.expression(buffer.dtype, 3) if lanes == 1 else self._vector(buffer.dtype, lanes)
         predicate = self._mask(lanes) if self.choices.flip(8) else None
@@ -201,7 +213,14 @@ class _Opaque:
         annotations = attribute_map(self.choices) if self.choices.flip(10) else attribute_map(self.choices, most=0)
         buffer = self._buffer(self.variables[0])
         self.buffers.append(buffer)
-        return AllocBuffer(buffer, annotations)
+        return sequence([AllocBuffer(buffer, annotations), self._first(buffer)])
+
+    def _first(self, buffer: Buffer) -> Stmt:
+        """A store to a new buffer, from others."""
+        self.buffers.remove(buffer)
+        value = self.expression(buffer.dtype, 1)
+        self.buffers.append(buffer)
+        return BufferStore(buffer, value, self.position(buffer))
 
     def _declare(self) -> Stmt:
         if not self.handles:
@@ -216,8 +235,8 @@ class _Opaque:
 
     def _attribute(self) -> Stmt:
         choices = self.choices
-        value = choices.pick((StringImm("value"), const(4, "int32")))
-        return AttrStmt(choices.pick((StringImm("scope"), self.variables[0])), choices.pick(("pragma", "two words")), value, self._nested())
+        value = choices.pick(("value", const(4, "int32"), 4, None, 0.5))
+        return AttrStmt(choices.pick(("scope", self.variables[0], self.buffers[0])), choices.pick(("pragma", "two words")), value, self._nested())
 
     def _nested(self) -> Stmt:
         self.loops += 1
@@ -266,8 +285,9 @@ class _Opaque:
         predicate = self.expression("bool", 1) if choices.flip(20) else None
         allocated = tuple(self._buffer(self.variables[0]) for _ in range(choices.pick((0, 0, 1, 2))))
         self.buffers.extend(allocated)
+        self.reduced.update(axis.var for axis in iters if axis.kind == "reduce")
         init = self._store() if any(axis.kind == "reduce" for axis in iters) and choices.flip() else None
-        body = self._nested()
+        body = sequence([*(self._first(buffer) for buffer in allocated), self._nested()])
         regions = None
         if choices.flip(30):
             regions = tuple(BufferRegion(b, tuple(Range(0, extent) for extent in b.shape)) for b in self.buffers)
@@ -320,7 +340,7 @@ class _Opaque:
         if buffers and choices.flip(40):
             buffer = choices.pick(buffers)
             predicate = self._leaf("bool") if choices.flip(5) else None
-            return BufferLoad(buffer, tuple(const(choices.integer(0, 3), "int32") for _ in range(buffer.ndim)), predicate)
+            return BufferLoad(buffer, self.position(buffer), predicate)
         if dtype == "bool":
             return IntImm(int(choices.flip()), "bool")
         if dtype in _FLOATS:
@@ -355,7 +375,8 @@ class _Opaque:
             return Unary(choices.pick(("neg", "bitwise_not")), self.expression(dtype, depth - 1))
         others = ("floordiv", "floormod", "truncdiv", "truncmod", "bitwise_and", "bitwise_or", "bitwise_xor")
         kind = choices.pick((*_ARITHMETIC, *others, "shift_left", "shift_right"))
-        return Binary(kind, self.expression(dtype, depth - 1), self.expression(dtype, depth - 1))
+        right = self.expression(dtype, depth - 1) if kind in _ARITHMETIC else IntImm(1, dtype)
+        return Binary(kind, self.expression(dtype, depth - 1), right)
 
     def _vector(self, dtype: str, lanes: int) -> PrimExpr:
         choices = self.choices
