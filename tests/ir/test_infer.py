@@ -31,7 +31,7 @@ from weft.ir.op import get_op
 from weft.ir.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, prim_to_dim
 from weft.ir.relations import common_base, dims_of, erase, is_base_of, match_types, type_text
 from weft.ir.tensor import Buffer, Evaluate, IntImm, PrimFunc, PrimVar
-from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
 n, m, k = symbol("n"), symbol("m"), symbol("k")
 
@@ -50,7 +50,7 @@ def deduced(name: str, *args: Any, **kwargs: Any) -> str:
     return "; ".join(shape_text(part) for part in (ty.fields if isinstance(ty, TupleType) else [ty]))
 
 
-def shape_text(ty: Any) -> str:
+def shape_text(ty: Type) -> str:
     dims = dims_of(ty)
     return "?" if dims is None else ", ".join(format_dim(dim) for dim in dims)
 
@@ -146,7 +146,7 @@ def arguments(shapes: tuple[Any, ...], make: Callable[[str, tuple[Dim, ...]], An
             return [one(part) for part in shape]
         if shape and isinstance(shape[0], str):
             return make(shape[0], shape[1:])
-        return make("bool" if shape is None else "float32", shape)
+        return make("float32", shape)
 
     return [one(shape) for shape in shapes]
 
@@ -651,7 +651,7 @@ def test_python_operators_build_operator_calls() -> None:
         assert call.op.name == name
         assert shape_text(infer_type(call)) == "n, 4"
     assert (x == y) is False
-    assert (x == x) is True  # noqa: PLR0124
+    assert (x == x) is True
 
 
 def test_python_numbers_and_arrays_take_part() -> None:
