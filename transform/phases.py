@@ -21,6 +21,8 @@ from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.dead_code import DeadCodeElimination
+from weft.transform.fold_constant import FoldConstant
+from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.normalize import Normalize
@@ -42,11 +44,11 @@ PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
     Phase("assign"),
-    Phase("legalize", (LegalizeOps(),)),
+    Phase("legalize", (FoldConstant(), LegalizeOps())),  # whole operators fold faster than their loops
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
     Phase("fuse"),
     Phase("schedule"),
-    Phase("lower", (LowerToMemory(),)),
+    Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan"),
     Phase("codegen"),
     Phase("link"),
@@ -66,7 +68,7 @@ def phase(name: str, target: Any = None) -> Pipeline:
     """The passes of one phase as a pipeline; PassError W507 for an unknown name.
 
     >>> str(phase("lower"))
-    'lower-to-memory'
+    'lambda-lift,lower-to-memory'
     """
     for item in PHASES:
         if item.name == name:
