@@ -17,13 +17,13 @@ import numpy as np
 
 from weft.codegen.llvm.graph import emit_function, emit_runtime
 from weft.codegen.llvm.kernel import emit_kernel
-from weft.codegen.llvm.machine import Machine, assembly, compile_module
+from weft.codegen.llvm.machine import Machine, compile_module
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
 from weft.codegen.llvm.wrapper import emit_wrapper
 from weft.codegen.signature import graph_signature, kernel_data
 from weft.codegen.target import HostTarget, host_target
-from weft.errors import PassError, TargetError
+from weft.errors import PassError
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash
@@ -85,7 +85,7 @@ def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | 
 def generate(module: IRModule, target: HostTarget) -> Program:
     """The program of a lowered module: object code, signatures, sites, constants."""
     functions, aliases = _deduplicated(module)
-    emission = Emission(functions, target.opt, aliases=aliases)
+    emission = Emission(functions, target.opt, aliases=aliases, fast_math=target.fast_math)
     kernels, graphs = ModuleWriter(), ModuleWriter()
     signatures = []
     called = {name for name, f in functions.items() if isinstance(f, PrimFunc)}
@@ -110,7 +110,7 @@ def generate(module: IRModule, target: HostTarget) -> Program:
         texts.append(text)
     return Program(
         functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
-        target=(machine.triple, machine.cpu, machine.features), sources={"llvm": "\n".join(texts)},
+        target=(machine.triple, machine.cpu, target.needs), sources=texts,
     )  # fmt: skip
 
 
@@ -150,5 +150,3 @@ def call(module_or_function: IRModule | BaseFunc, *args: Any, **options: Any) ->
         found = _cache[module_or_function] = compile(module_or_function)["main"]
     return found(*args, **options)
 
-
-_ = (assembly, TargetError)

@@ -1,79 +1,107 @@
-"""What the LLVM code generator is asked to compile for.
+"""What native code is compiled for: this machine's own processor, or a general level that it has.
 
-    target ::= "llvm" option*       option ::= -mcpu=NAME | -mattr=+FEATURE,-FEATURE | -opt-level=0..3
+    target ::= a `weft.Target` of kind llvm, in any of its forms
 
-Kinds and options that are not known are refused, never ignored.
+An executable runs in this process, so a processor that the machine is not, another triple, or a feature that it lacks is
+refused; so is every option that this code generator could not honour.
 """
 
 from __future__ import annotations
 
-import difflib
-import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from weft.codegen.llvm.machine import host, host_features
 from weft.errors import TargetError
+from weft.ir.target import Target
 
 __all__ = ["HostTarget", "host_target"]
 
-_OPTIONS = ("mcpu", "mattr", "opt-level")
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+LEVELS: Mapping[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 
 @dataclass(frozen=True)
 class HostTarget:
-    """The CPU of this machine, or a more general one of its family; empty names mean the machine's own."""
+    """A processor (empty: the machine's own), features switched on or off, an optimisation level."""
 
     cpu: str = ""
     features: str = ""
     opt: int = 2
+    fast_math: bool = False
 
-    def __str__(self) -> str:
-        return (
-            "llvm" + (f" -mcpu={self.cpu}" if self.cpu else "") + (f" -mattr={self.features}" if self.features else "")
-        )
+    @property
+    def needs(self) -> str:
+        """The features that a machine needs to run the code, as `+a,+b`."""
+        if not self.cpu:
+            return host()[2]
+        names = [f"+{name}" for name in LEVELS.get(self.cpu, ())]
+        return ",".join([*names, *(f for f in self.features.split(",") if f.startswith("+"))])
 
 
-def host_target(target: object, opt: int) -> HostTarget:
-    """Read a target; TargetError W701 unknown kind, W702 unknown option, W703 wrong value.
+def host_target(target: object, opt: int = 2) -> HostTarget:
+    """Read a target; TargetError for an unknown kind, option or processor, and for one that this machine cannot run.
 
-    >>> host_target("llvm -mcpu=x86-64-v2", 2).cpu
-    'x86-64-v2'
+    Codes: those of `weft.Target`; W730 not a leaf of kind llvm, W731 another machine, W732 an option that cannot be
+    honoured, W733 a wrong optimisation level.
+
+    >>> host_target("llvm -mcpu=x86-64").cpu
+    'x86-64'
     """
     if opt not in (0, 1, 2, 3) or isinstance(opt, bool):
-        raise TargetError(f"opt is 0, 1, 2 or 3, got {opt!r}", code="W703")
-    if target is None:
-        return HostTarget(opt=opt)
+        raise TargetError(f"opt is 0, 1, 2 or 3, got {opt!r}", code="W733")
     if isinstance(target, HostTarget):
         return target
-    kind, *rest = _words(str(target))
-    if kind != "llvm":
-        close = difflib.get_close_matches(kind, ["llvm"], 1)
-        hint = "did you mean 'llvm'?" if close else "the kinds are: llvm"
-        raise TargetError(f"unknown target kind {kind!r}", code="W701", hint=hint)
-    options = dict(_option(word) for word in rest)
-    cpu = options.get("mcpu", "")
-    if "opt-level" in options:
-        if options["opt-level"] not in ("0", "1", "2", "3"):
-            raise TargetError(f"-opt-level is 0, 1, 2 or 3, got {options['opt-level']!r}", code="W703")
-        opt = int(options["opt-level"])
-    return HostTarget("" if cpu == "native" else cpu, options.get("mattr", ""), opt)
+    wanted = Target("llvm") if target is None else target if isinstance(target, Target) else Target(_spec(target))
+    if not wanted.is_leaf or wanted.kind.name != "llvm":
+        raise TargetError(
+            f"weft.compile makes native code, for targets of kind llvm; got {wanted}", code="W730", hint='say "llvm"'
+        )
+    options = wanted.to_dict()
+    for name in ("mfpu", "mfloat_abi"):
+        if name in options:
+            raise TargetError(f"native code for {host()[0]} has no option -{name}", code="W732")
+    _check_triple(options.get("mtriple"))
+    features = [str(feature) for feature in options.get("mattr", ())]
+    for feature in features:
+        _check_feature(feature)
+    cpu = _checked_cpu(str(options.get("mcpu", "host")))
+    return HostTarget(cpu, ",".join(features), opt, bool(options.get("fast_math", False)))
 
 
-def _words(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise TargetError(f"target {text!r}: {error}", code="W703") from None
-    if not words:
-        raise TargetError("the target is empty", code="W701", hint='say "llvm"')
-    return words
+def _spec(target: object) -> Any:
+    if isinstance(target, (str, Mapping)):
+        return target
+    raise TargetError(f"a target is text, a dict or a weft.Target, got {type(target).__name__}", code="W730")
 
 
-def _option(word: str) -> tuple[str, str]:
-    name, equals, value = word.lstrip("-").partition("=")
-    if not word.startswith("-") or name not in _OPTIONS:
-        close = difflib.get_close_matches(name, _OPTIONS, 1)
-        hint = f"did you mean -{close[0]}?" if close else f"the options are: {', '.join('-' + o for o in _OPTIONS)}"
-        raise TargetError(f"target llvm has no option {word!r}", code="W702", hint=hint)
-    if not equals or not value:
-        raise TargetError(f"target option -{name} needs a value: -{name}=...", code="W703")
-    return name, value
+def _check_triple(triple: object) -> None:
+    own = host()[0]
+    if triple is not None and str(triple).split("-")[0] != own.split("-")[0]:
+        raise TargetError(f"native code for {triple} cannot run on this machine ({own})", code="W731")
+
+
+def _check_feature(feature: str) -> None:
+    known = host_features()
+    name = feature.lstrip("+-")
+    if name not in known:
+        raise TargetError(f"this processor family has no feature {name!r}", code="W732")
+    if feature.startswith("+") and not known[name]:
+        raise TargetError(f"this machine lacks the feature {name}", code="W731")
+
+
+def _checked_cpu(cpu: str) -> str:
+    triple, own, _ = host()
+    if cpu in ("host", "native", own):
+        return ""
+    if cpu in LEVELS and triple.startswith("x86_64"):
+        known = host_features()
+        lacks = [name for name in LEVELS[cpu] if not known.get(name)]
+        if not lacks:
+            return cpu
+        raise TargetError(f"this machine cannot run code for {cpu}: it lacks {', '.join(lacks)}", code="W731")
+    levels = f", {', '.join(LEVELS)}" if triple.startswith("x86_64") else ""
+    raise TargetError(f"this machine is no {cpu}; it is {own}", code="W731", hint=f"choose one of: host, {own}{levels}")

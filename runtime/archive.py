@@ -38,7 +38,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         name = f"data/{hashlib.sha256(data).hexdigest()}"
         parts[name] = data
         constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
-    parts.update({f"source/{kind}": text.encode() for kind, text in program.sources.items()})
+    parts.update({f"source/{i}.ll": text.encode() for i, text in enumerate(program.sources)})
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -46,7 +46,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "sites": program.sites,
         "constants": constants,
         "objects": len(program.objects),
-        "sources": sorted(program.sources),
+        "sources": len(program.sources),
         "target": list(program.target),
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
@@ -83,7 +83,7 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
         return build(
             functions=manifest["functions"], sites=manifest["sites"], constants=constants,
             objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
-            sources={kind: parts[f"source/{kind}"].decode() for kind in manifest["sources"]},
+            sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
         )  # fmt: skip
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}", code="W800") from None

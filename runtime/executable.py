@@ -22,7 +22,7 @@ from weft.runtime import archive
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
 from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, PLACE, SITE, VALUES
-from weft.runtime.linker import Library
+from weft.runtime.linker import Library, assembly
 from weft.runtime.values import Packer, copy_into, storage, unpack, words_of
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
@@ -37,8 +37,8 @@ class Program:
     """What an executable consists of: plain data, and what its file holds.
 
     `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
-    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the generated text
-    by kind.
+    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text
+    of each object.
     """
 
     functions: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class Program:
     constants: list[tuple[np.ndarray, str]]
     objects: list[bytes]
     target: tuple[str, str, str]
-    sources: dict[str, str] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
 
 
 class _Loaded:
@@ -198,12 +198,12 @@ class Executable(Mapping[str, CompiledFunction]):
 
     def source(self, kind: str = "llvm") -> str:
         """The generated code as text: "llvm" or "asm"; ArtifactError W806 for another kind."""
-        sources = self._program.sources
-        if kind not in sources:
-            raise ArtifactError(
-                f"no {kind!r} source", code="W806", hint=f"choose one of: {', '.join(sorted(sources)) or 'none'}"
-            )
-        return sources[kind]
+        texts = self._program.sources
+        if kind == "asm":
+            texts = [assembly(text, self._program.target) for text in texts]
+        elif kind != "llvm":
+            raise ArtifactError(f"no {kind!r} source", code="W806", hint="choose one of: asm, llvm")
+        return "\n".join(texts)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import ArtifactError
 
-__all__ = ["Library", "host"]
+__all__ = ["Library", "assembly", "host"]
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
@@ -40,6 +40,15 @@ def host() -> tuple[str, str, str]:
     """(triple, CPU name, features) of this machine."""
     llvm = _binding()
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def assembly(text: str, target: tuple[str, str, str]) -> str:
+    """The assembly of LLVM text for (triple, CPU, features)."""
+    llvm = _binding()
+    triple, cpu, features = target
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
+    with _lock:
+        return machine.emit_assembly(llvm.parse_assembly(text))
 
 
 class Library:

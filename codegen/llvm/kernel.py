@@ -108,7 +108,7 @@ class KernelEmitter(ExpressionEmitter):
         params += [("i64", f"s{i}") for i in range(len(self.symbols))]
         if result_dtype(function):
             params.append(("ptr", "result"))
-        flags = {2: "contract", 3: "reassoc contract"}.get(program.opt, "")
+        flags = {2: "contract", 3: "reassoc contract"}.get(3 if program.fast_math else program.opt, "")
         super().__init__(FunctionWriter(module, kernel_symbol(name), "i32", params, "nounwind"), program, flags)
         self.module = module
         self.scopes = _Scopes()

@@ -37,14 +37,22 @@ def host() -> tuple[str, str, str]:
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
+@functools.cache
+def host_features() -> dict[str, bool]:
+    """Every feature of this processor family, and whether this machine has it."""
+    return dict(binding().get_host_cpu_features())
+
+
 class Machine:
     """A CPU and an optimisation level to emit code for."""
 
     def __init__(self, cpu: str = "", features: str = "", opt: int = 2) -> None:
-        triple, host_cpu, host_features = host()
+        triple, host_cpu, own_features = host()
         self.triple = triple
         self.cpu = cpu or host_cpu
-        self.features = features if cpu else ",".join(filter(None, (host_features, features)))
+        # A 64-bit machine is assumed by everything here; a name that LLVM does not know must not make it doubt that.
+        base = ("+64bit,+sse2" if triple.startswith("x86_64") else "") if cpu else own_features
+        self.features = ",".join(filter(None, (base, features)))
         self.opt = opt
 
     @functools.cached_property
@@ -56,7 +64,7 @@ class Machine:
         llvm = binding()
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default"
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
         )
 
     @functools.cached_property
@@ -87,11 +95,3 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False) -> tuple
             builder = llvm.create_pass_builder(target_machine, options)
             builder.getModulePassManager().run(module, builder)
         return target_machine.emit_object(module), str(module)
-
-
-def assembly(machine: Machine, text: str) -> str:
-    """Assembly of LLVM text that is already optimised."""
-    llvm = binding()
-    with _lock:
-        module = llvm.parse_assembly(text)
-        return machine.target_machine.emit_assembly(module)
