@@ -501,8 +501,7 @@ class _Printer:
         """A top-level function; `written` is its name as an identifier."""
         self.reset()
         if isinstance(function, Function):
-            self.symbols |= _signature_symbols(function)
-            self.used |= _body_symbols(function) - self.symbols
+            self.used |= _signature_symbols(function) | _body_symbols(function)
             self.graph_function(written, name, function)
         else:
             self.prim_function(written, name, function)
@@ -520,7 +519,8 @@ class _Printer:
         params = ", ".join(f"{self.name(param)}: {self.show_type(param.ty)}" for param in function.params)
         result = f" -> {self.show_type(function.ret_type)}" if function.ret_type is not None else ""
         self.quoted = before
-        self.symbols |= _signature_symbols(function)
+        for param in function.params:
+            self.symbols |= _type_symbols(param.ty)
         self.line(f"def {written}({params}){result}:")
         outer = self.indent
         self.indent += "    "

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import WeftError
+from weft.errors import Span, WeftError
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
@@ -41,13 +41,13 @@ from weft.ir.graph import (
 from weft.ir.infer import VOID, TypeContext, check_claim, infer_type, type_text
 from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.op import OPS, get_op
-from weft.ir.relations import type_symbols
+from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
-from weft.script.reader import ModuleScope, Reader, Scope, definition_options, describe, is_dim, is_plain
+from weft.script.reader import ModuleScope, Reader, Scope, definition_options, describe, is_dim, is_plain, parts_of
 from weft.script.source import MISSING, Unit
 from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
 
@@ -55,8 +55,6 @@ __all__ = ["GraphReader"]
 
 _LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 _OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
-_DECLARED_OUTSIDE = "a symbol of the result must come from a parameter"
-
 
 class _Blocks:
     """The binding blocks of a sequence while it is read."""
@@ -88,6 +86,8 @@ class GraphReader(Reader):
         self.ret_tree: ast.expr | None = None
         self.pure = True
         self.counter = 0
+        self.return_span: Span | None = None
+        self.result_symbols: set[str] = set()  # named by the result type and by no parameter
         self.hidden: dict[str, str] = {}  # names bound elsewhere -> why they are not visible
 
     # -- functions -----------------------------------------------------------------------------------------------------
@@ -112,9 +112,12 @@ class GraphReader(Reader):
             self.scope.names[argument.arg] = var
             params.append(var)
         self.params = tuple(params)
+        known = set(self.symbols)
         if tree.returns is not None:
             self.ret_type = self.read_type(tree.returns)
             self.ret_tree = tree.returns
+        self.result_symbols = self.symbols - known - self.unit.symbols.keys()
+        self.symbols -= self.result_symbols
         self.defining = False
         self.negative_dims = True
 
@@ -136,7 +139,12 @@ class GraphReader(Reader):
     def _result_type(self, body: SeqExpr, tree: ast.FunctionDef) -> Type:
         if self.ret_type is None:
             return self.infer(body, tree)
-        place = body.body.span or self.span(tree)
+        unbound = self.result_symbols - self.symbols
+        if unbound and self.ret_tree is not None:
+            name = min(unbound)
+            hint = did_you_mean(name, self.symbols) or "bind it by a parameter or by R.match_cast"
+            raise self.fail("W117", f"no parameter binds the symbol '{name}' of the result", self.ret_tree, hint)
+        place = self.return_span or self.span(tree)
         check_claim(self.ret_type, self.infer(body.body, tree), self.context, f"result of {tree.name}", place, at_run_time=True)
         return self.ret_type
 
@@ -173,6 +181,7 @@ class GraphReader(Reader):
 
     def returned(self, tree: ast.Return) -> Expr:
         """The leaf that a return gives."""
+        self.return_span = self.span(tree.value or tree)
         if tree.value is None:
             return Tuple((), span=self.span(tree))
         return self.leaf(self.value(tree.value), tree.value)
@@ -292,7 +301,7 @@ class GraphReader(Reader):
     @staticmethod
     def _is_static(value: Any) -> bool:
         if isinstance(value, (tuple, list)):
-            return all(GraphReader._is_static(item) for item in value)
+            return all(map(GraphReader._is_static, parts_of(value)))
         return not isinstance(value, Expr) or isinstance(value, (ExternFunc, GlobalVar, PrimFunc))
 
     def _claim(self, annotation: ast.expr, value: Any, tree: ast.expr) -> Type:
@@ -310,7 +319,7 @@ class GraphReader(Reader):
 
     def _name_new_symbols(self, new: set[str], declared: Type, value: Expr, annotation: ast.expr, tree: ast.expr) -> None:
         made = self._bare_symbols(self.infer(value, tree)) - self.symbols
-        if len(made) < len(new) and not isinstance(value, (Call, If)):
+        if len(made) < len(new):
             self.symbols -= new
             name = sorted(new)[0]
             hint = did_you_mean(name, self.symbols) or "symbols come from the signature or from R.match_cast"
@@ -370,6 +379,7 @@ class GraphReader(Reader):
         """Bind a value to a new variable."""
         ty = self.infer(value, tree)
         if declared is not None:
+            ty = self._with_declared_names(ty, declared)
             check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
             ty = declared
         else:
@@ -378,6 +388,16 @@ class GraphReader(Reader):
         var = self.make_var(target.id, ty, target)
         self._emit(VarBinding(var, value, span=self.span(tree)))
         return var
+
+    def _with_declared_names(self, ty: Type, declared: Type) -> Type:
+        """The deduced type, with symbols that deduction has just made called as the annotation calls them."""
+        renamed: dict[str, Any] = {}
+        for made, named in zip(_dims_within(ty), _dims_within(declared), strict=False):
+            if isinstance(made, DimExpr) and isinstance(named, DimExpr) and made is not named:
+                name = str(made)
+                if name.isidentifier() and name not in self.symbols:
+                    renamed[name] = named
+        return substitute_type(ty, renamed) if renamed else ty
 
     def _place_of_claim(self, tree: ast.AST) -> Any:
         return self.span(tree.annotation if isinstance(tree, ast.AnnAssign) else tree)
@@ -941,6 +961,17 @@ GraphReader._STATEMENTS = {
 }  # fmt: skip
 
 
+def _dims_within(ty: Type) -> Iterator[Any]:
+    """The dimensions of a type in order."""
+    if isinstance(ty, TensorType):
+        yield from ty.dims or ()
+    elif isinstance(ty, ShapeType):
+        yield from ty.dims or ()
+    elif isinstance(ty, TupleType):
+        for part in ty.fields:
+            yield from _dims_within(part)
+
+
 def _is_output(reader: Reader, tree: ast.stmt) -> bool:
     return isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and reader.dotted(tree.value.func) == "R.output"
 
@@ -977,4 +1008,3 @@ def _returns(tree: ast.If) -> bool:
     return _ends_in_return(tree.body) or _ends_in_return(tree.orelse)
 
 
-_ = (free_symbols, Node, _DECLARED_OUTSIDE)

@@ -37,7 +37,7 @@ from weft.script.syntax import (
     Form,
 )
 
-__all__ = ["ModuleScope", "Reader", "Scope", "definition_options", "describe", "is_dim", "is_plain", "signature_text"]
+__all__ = ["ModuleScope", "Reader", "Scope", "definition_options", "describe", "is_dim", "is_plain", "parts_of", "signature_text"]
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
@@ -48,6 +48,8 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _FOLD_UNARY: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.not_, "bitwise_not": operator.invert}
 _MAX_BITS = 4096
+_MAX_PARTS = 1_000_000
+_MAX_FIELDS = 100_000
 _UNSUPPORTED = {
     ast.Lambda: "a lambda", ast.ListComp: "a list comprehension", ast.SetComp: "a set comprehension",
     ast.DictComp: "a dict comprehension", ast.GeneratorExp: "a generator expression", ast.Await: "await",
@@ -109,8 +111,25 @@ def is_dim(value: Any) -> bool:
 def is_plain(value: Any) -> bool:
     """Whether a value is Python data that can be known while reading."""
     if isinstance(value, (tuple, list)):
-        return all(is_plain(item) for item in value)
+        return all(map(is_plain, parts_of(value)))
     return value is None or isinstance(value, (bool, int, float, str, dict, range, FrozenMap, np.ndarray, np.generic))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """The parts of nested tuples and lists; W103 when they are too many (a value may hold another one many times)."""
+    found: list[Any] = []
+    stack = [value]
+    steps = 0
+    while stack:
+        current = stack.pop()
+        steps += 1
+        if steps > _MAX_PARTS:
+            raise fail("W103", f"a value known while reading has more than {_MAX_PARTS} parts")
+        if isinstance(current, (tuple, list)):
+            stack.extend(current)
+        else:
+            found.append(current)
+    return found
 
 
 def _plain_capture(value: Any) -> Any:
@@ -391,6 +410,8 @@ class Reader:
         return self.combine(kind, left, right, tree)
 
     def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
+        if kind == "add" and isinstance(left, (str, tuple, list)) and len(left) + len(right) > _MAX_PARTS:
+            raise self.fail("W103", f"the constant would have more than {_MAX_PARTS} parts", tree)
         if kind not in ("pow", "shift_left", "mul"):
             return
         sized = [isinstance(side, (str, list, tuple, np.ndarray)) for side in (left, right)]
@@ -702,9 +723,22 @@ class Reader:
         fields: list[Type] = []
         for argument in self._spread(tree):
             fields.append(self.read_type(argument))
+        self._check_fields(fields, tree)
         if tree.keywords:
             raise self.fail("W113", f"R.Tuple has no argument '{tree.keywords[0].arg}'", tree.keywords[0])
         return TupleType(tuple(fields), self.span(tree))
+
+    def _check_fields(self, fields: list[Type], tree: ast.AST) -> None:
+        """A type may hold another one many times: that must not explode."""
+        stack: list[Type] = list(fields)
+        count = 0
+        while stack:
+            current = stack.pop()
+            count += 1
+            if count > _MAX_FIELDS:
+                raise self.fail("W103", f"a tuple type of more than {_MAX_FIELDS} parts", tree)
+            if isinstance(current, TupleType):
+                stack.extend(current.fields)
 
     def _func_type(self, tree: ast.Call) -> FuncType:
         values = self.bind(TYPES["R.Callable"], tree)
