@@ -30,14 +30,14 @@ __all__ = ["Limits", "did_you_mean", "fail"]
 class Limits:
     """How much a text may ask of the reader.
 
-    `size` counts characters, `nesting` levels of expressions and statements, `digits` decimal digits of an integer,
-    `steps` statements read, static loops unrolled.
+    `size` counts characters, `nesting` levels of expressions, `digits` decimal digits of an integer, `unrolled` statements and
+    rounds of static loops.
     """
 
     size: int = 256 * 1024 * 1024
     nesting: int = 200
     digits: int = 400
-    steps: int = 300_000
+    unrolled: int = 50_000
 
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:

@@ -211,7 +211,6 @@ class GraphReader(Reader):
 
     def statement(self, tree: ast.stmt) -> None:
         """Read one statement into the current block."""
-        self.unit.step(tree)
         method = self._STATEMENTS.get(type(tree))
         if method is None:
             hint = "write the loop as a T.prim_func, or use a static `for i in range(3)`" if isinstance(tree, ast.While) else None
@@ -607,6 +606,7 @@ class GraphReader(Reader):
             for statement in tree.body:
                 if isinstance(statement, (ast.Break, ast.Continue)):
                     raise self.unsupported(statement)
+                self.unit.step(statement)
                 self.statement(statement)
 
     def _iterated(self, name: str, arguments: list[Any], tree: ast.For) -> Any:

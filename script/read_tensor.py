@@ -834,7 +834,6 @@ class TensorReader(Reader):
         """Statements in order; statement-form T.attr and T.launch_thread take the rest of the block as their body."""
         result: list[Stmt] = []
         for position, tree in enumerate(trees):
-            self.unit.step(tree)
             method = self._STATEMENTS.get(type(tree))
             if method is None:
                 raise self.unsupported(tree)

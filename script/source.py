@@ -143,10 +143,10 @@ class Unit:
         return Span(self.source, start, start + len(tree.name))
 
     def step(self, tree: ast.AST) -> None:
-        """Count a statement against the limit (static loops may multiply them)."""
+        """Count a statement or round of a static loop against the limit."""
         self.steps += 1
-        if self.steps > self.limits.steps:
-            raise fail("W103", f"more than {self.limits.steps} statements after unrolling", self.span(tree))
+        if self.steps > self.limits.unrolled:
+            raise fail("W103", f"static loops unroll to more than {self.limits.unrolled} statements", self.span(tree))
 
     def capture(self, name: str) -> Any:
         """The Python value of a name outside the script, or MISSING."""
