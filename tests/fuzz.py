@@ -1,0 +1,66 @@
+"""Round trip of many generated modules: print, read, compare, print again, hash, verify.
+
+    python tests/fuzz.py [--count 10000] [--start 0] [--run] [--stop 20]
+
+Every seed gives a module that runs and one of anything that can be written. `--run` interprets the former as well. Prints the
+seeds that fail, grouped by what went wrong, and exits with 1 when there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+if __name__ == "__main__":  # from the checkout, installed or not
+    root = Path(__file__).resolve().parent.parent
+    sys.path[:0] = [str(root / "src"), str(root)]
+
+from tests.properties import check_round_trip, check_well_formed, interpreted
+from tests.strategies import generate
+
+
+def _kind(error: BaseException) -> str:
+    """What went wrong without names and numbers."""
+    first = str(error).splitlines()[0] if str(error) else ""
+    return f"{type(error).__name__} " + re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", "#", first)[:100]
+
+
+def _check(seed: int, runnable: bool, run: bool) -> None:
+    module = generate(seed, runnable=runnable)
+    check_well_formed(module)
+    check_round_trip(module)
+    if run and runnable:
+        interpreted(module, seed)
+
+
+def main() -> int:
+    """Run; the exit code."""
+    parser = argparse.ArgumentParser(description="round trip of generated modules")
+    parser.add_argument("--count", type=int, default=10_000, help="how many seeds")
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("--run", action="store_true", help="interpret what runs")
+    parser.add_argument("--stop", type=int, default=20, help="stop after so many kinds of failure")
+    options = parser.parse_args()
+    failures: dict[str, list[str]] = defaultdict(list)
+    began = time.monotonic()
+    for seed in range(options.start, options.start + options.count):
+        for runnable in (True, False):
+            try:
+                _check(seed, runnable, options.run)
+            except Exception as error:
+                failures[_kind(error)].append(f"{seed}{'' if runnable else ' (any)'}")
+        if seed % 1000 == 999:
+            print(f"{seed + 1 - options.start} seeds, {time.monotonic() - began:.0f} s, {len(failures)} kinds of failure")
+        if len(failures) >= options.stop:
+            break
+    for kind, seeds in sorted(failures.items(), key=lambda item: -len(item[1])):
+        print(f"{len(seeds):5} {kind}: seeds {', '.join(seeds[:5])}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Strategies of hypothesis for well-formed modules, and the same generators from a seed.
+
+    modules(), kernels(), opaque_kernels()      strategies; examples shrink
+    generate(seed), generate_kernel(seed)       the same value for the same seed, in any process; fast
+    arguments_for(function)                     a strategy of argument lists that fit a signature
+    random_arguments(function, choices)         one such list
+
+`runnable` modules have a meaning: the interpreter runs their `main` (with `extern` for external functions) on any arguments
+that fit, up to sizes that an operator refuses. Others hold anything that can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.generation.arguments import random_arguments
+from tests.generation.choices import Choices, DrawnChoices, SeededChoices
+from tests.generation.graphs import extern, module
+from tests.generation.kernels import free_kernel
+from tests.generation.opaque import opaque_kernel
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimFunc
+
+__all__ = [
+    "Choices", "DrawnChoices", "SeededChoices", "arguments_for", "extern", "generate", "generate_kernel", "kernels",
+    "modules", "opaque_kernels", "random_arguments",
+]  # fmt: skip
+
+
+@st.composite
+def modules(draw: Callable[[Any], Any], runnable: bool = True, bindings: int = 8) -> IRModule:
+    """Modules of both levels with a function `main`."""
+    return module(DrawnChoices(draw), runnable=runnable, bindings=bindings)
+
+
+@st.composite
+def kernels(draw: Callable[[Any], Any]) -> PrimFunc:
+    """Kernels that write every element of their outputs."""
+    return free_kernel(DrawnChoices(draw))
+
+
+@st.composite
+def opaque_kernels(draw: Callable[[Any], Any]) -> PrimFunc:
+    """Tensor-level functions of any constructs."""
+    return opaque_kernel(DrawnChoices(draw))
+
+
+@st.composite
+def arguments_for(draw: Callable[[Any], Any], function: Function | PrimFunc) -> list[Any]:
+    """Arguments that fit the signature of a function."""
+    return random_arguments(function, DrawnChoices(draw))
+
+
+def generate(seed: int, *, runnable: bool = True, bindings: int = 15) -> IRModule:
+    """The module of a seed."""
+    return module(SeededChoices(seed), runnable=runnable, bindings=bindings)
+
+
+def generate_kernel(seed: int, *, runnable: bool = True) -> PrimFunc:
+    """The kernel of a seed."""
+    return free_kernel(SeededChoices(seed)) if runnable else opaque_kernel(SeededChoices(seed))
