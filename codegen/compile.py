@@ -97,8 +97,8 @@ def generate(module: IRModule, target: HostTarget) -> Program:
             emit_wrapper(graphs, emission, name, function)
             signatures.append(kernel_data(name, function))
         if isinstance(function, Function):
-            emit_function(graphs, emission, name, function)
-            signatures.append(graph_signature(name, function))
+            written = emit_function(graphs, emission, name, function)
+            signatures.append(graph_signature(name, function, written))
     emit_runtime(graphs)
     machine = Machine(target.cpu, target.features, target.opt)
     objects, texts = [], []
@@ -149,4 +149,3 @@ def call(module_or_function: IRModule | BaseFunc, *args: Any, **options: Any) ->
     if found is None:
         found = _cache[module_or_function] = compile(module_or_function)["main"]
     return found(*args, **options)
-

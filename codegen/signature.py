@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from weft.codegen.llvm.kernel import result_dtype, written_buffers
@@ -50,12 +50,14 @@ def type_data(ty: Type) -> list[Any]:
     )  # fmt: skip
 
 
-def graph_signature(name: str, function: Function) -> dict[str, Any]:
-    """The signature of a graph function."""
+def graph_signature(name: str, function: Function, written: Collection[int] = ()) -> dict[str, Any]:
+    """The signature of a graph function that writes some parameters in place: a pure one writes copies of them."""
     params = [
         {"name": p.name or f"arg{i}", "type": type_data(p.ty), "span": span_json(p.span)}
         for i, p in enumerate(function.params)
     ]
+    for position in written:
+        params[position]["type"].append("copied" if function.pure else "written")
     return {
         "name": name,
         "kind": "graph",

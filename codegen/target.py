@@ -2,8 +2,8 @@
 
     target ::= a `weft.Target` of kind llvm, in any of its forms
 
-An executable runs in this process, so a processor that the machine is not, another triple, or a feature that it lacks is
-refused; so is every option that this code generator could not honour.
+An executable runs in this process, so a processor that the machine is not, another triple, or a feature that it lacks
+is refused; so is every option that this code generator could not honour.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
         raise TargetError(f"opt is 0, 1, 2 or 3, got {opt!r}", code="W733")
     if isinstance(target, HostTarget):
         return target
-    wanted = Target("llvm") if target is None else target if isinstance(target, Target) else Target(_spec(target))
+    if target is None or target == "llvm":
+        return HostTarget(opt=opt)
+    wanted = target if isinstance(target, Target) else Target(_spec(target))
     if not wanted.is_leaf or wanted.kind.name != "llvm":
         raise TargetError(
             f"weft.compile makes native code, for targets of kind llvm; got {wanted}", code="W730", hint='say "llvm"'

@@ -45,9 +45,12 @@ Words = Sequence[int]
 class CallState:
     """One running call: the sites of its program, a callback's error, what compiled code refers to by number."""
 
-    def __init__(self, sites: Sequence[dict[str, Any]], objects: list[Any]) -> None:
+    def __init__(
+        self, sites: Sequence[dict[str, Any]], objects: list[Any], read_only: Sequence[tuple[int, int]] = ()
+    ) -> None:
         self.sites = sites
         self.objects = objects
+        self.read_only = read_only
         self.keep: list[Any] = []
         self.error: BaseException | None = None
 
@@ -117,7 +120,7 @@ def _value(state: CallState, arg: Sequence[Any], words: Words) -> Any:
     if kind == "tensor":
         data, _, shape, dtype = tensor_parts(arg, words)
         array = view_memory(data, shape, dtype)
-        if len(arg) > 4 and arg[4] == "constant":
+        if (len(arg) > 4 and arg[4] == "constant") or any(start <= data < start + n for start, n in state.read_only):
             array.flags.writeable = False
         return array
     if kind == "shape":

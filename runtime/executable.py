@@ -115,7 +115,7 @@ class CompiledFunction:
     def _run(self, packer: Packer, out: Any) -> Any:
         loaded = self._loaded
         frame = _Frame()
-        state = CallState(loaded.program.sites, packer.objects)
+        state = CallState(loaded.program.sites, packer.objects, packer.read_only)
         handle = begin(state)
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
         words = (ctypes.c_int64 * max(1, len(packer.words)))(*packer.words)

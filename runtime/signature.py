@@ -1,7 +1,7 @@
 """Signatures of compiled functions as plain data, and their checks.
 
     signature ::= {name, kind, symbol, params: [{name, type, span}], result: type}
-    type      ::= ["tensor", dtype | null, dims | null, rank]        rank -1 is unknown
+    type      ::= ["tensor", dtype | null, dims | null, rank, use?]  rank -1 is unknown; use: copied | written
                 | ["buffer", dtype, dims, strides | null, written]   a tensor-level parameter
                 | ["shape", dims | null, rank] | ["prim", dtype, dim | null]
                 | ["tuple", type*] | ["string"] | ["object"]

@@ -70,6 +70,7 @@ class Packer:
     keep: list[Any] = field(default_factory=list)
     copy_back: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
+    read_only: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.binder = Binder(self.function)
@@ -103,12 +104,26 @@ class Packer:
         return array
 
     def _tensor(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        array = dense(self._array(ty, value, position, name))
+        given = self._array(ty, value, position, name)
+        use = ty[4] if len(ty) > 4 else ""
+        if use == "written":
+            self.require_writable(given, position, name)
+        array = np.array(given, order="C", copy=True) if use == "copied" else dense(given)
+        if use == "written" and array is not given:
+            self.copy_back.append((given, array))
+        if not given.flags.writeable:
+            self.read_only.append((address(array), array.nbytes))
         self.keep.append(array)
         if ty[1] is not None and (ty[2] is not None or ty[3] >= 0):
             self.words += (address(array), 0, *array.shape)
         else:
             self.words += self._dynamic(array, ty, position, name)
+
+    def require_writable(self, array: np.ndarray, position: int, name: str) -> None:
+        """ArgumentError W853 for a read-only array that the function writes."""
+        if not array.flags.writeable:
+            message = f"argument {position} `{name}` of {self.function} is read-only, and the function writes it"
+            raise ArgumentError(message, code="W853")
 
     def _dynamic(self, array: np.ndarray, ty: Sequence[Any], position: int, name: str) -> list[int]:
         if array.ndim > DYNAMIC_RANK:
@@ -123,9 +138,8 @@ class Packer:
     def _buffer(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
         _, _, _, strides, written = ty
         array = self._array(ty, value, position, name)
-        if written and not array.flags.writeable:
-            message = f"argument {position} `{name}` of {self.function} is read-only, and the function writes it"
-            raise ArgumentError(message, code="W853")
+        if written:
+            self.require_writable(array, position, name)
         size = array.itemsize
         if (
             strides is not None

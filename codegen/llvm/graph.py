@@ -80,12 +80,14 @@ from weft.runtime.values import scalar_word
 __all__ = ["emit_function", "emit_runtime"]
 
 
-def emit_function(module: ModuleWriter, program: Program, name: str, function: Function) -> None:
-    """Emit one graph function into a module."""
+def emit_function(module: ModuleWriter, program: Program, name: str, function: Function) -> set[int]:
+    """Emit one graph function into a module; gives the positions of the parameters that it writes in place."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 100_000))  # branches nest as deep as the user's program
     try:
-        GraphEmitter(module, program, name, function).emit()
+        emitter = GraphEmitter(module, program, name, function)
+        emitter.emit()
+        return emitter.written
     finally:
         sys.setrecursionlimit(limit)
 
@@ -104,6 +106,7 @@ class GraphEmitter:
         self.symbols: dict[str, Size] = {}
         self.sources: dict[str, str] = {}
         self.sizes: dict[DimExpr, Size] = {}
+        self.written: set[int] = set()  # the parameters that kernels write in place
         self.slots = 0  # how many references the function may hold
         self.held: dict[Var, list[int]] = {}
         self.status = self.w.alloca("i32", align=4)
@@ -126,6 +129,8 @@ class GraphEmitter:
         given: list[tuple[Value, Type, str]] = []
         for position, param in enumerate(self.function.params, 1):
             value, index = load(self.w, param.ty, "%arguments", index)
+            if isinstance(value, Tensor):
+                value.param = position - 1
             self.variables[param] = value
             given.append((value, param.ty, f"argument {position} `{param.name}`"))
         self.check(given, self.function.span)
@@ -633,6 +638,8 @@ class GraphEmitter:
                 if position in written and tensor.constant:
                     tensor = self.copied(tensor, span)
                     _rebind(self, call, position, tensor)
+                elif position in written and tensor.param >= 0:
+                    self.written.add(tensor.param)
                 operands.append(f"ptr {self.w.emit(f'inttoptr i64 {tensor.data} to ptr')}")
             else:
                 word = match.scalar(position, param.dtype, arg)

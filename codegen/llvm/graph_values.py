@@ -42,13 +42,14 @@ DYNAMIC_WORDS = 4 + DYNAMIC_RANK
 
 @dataclass
 class Tensor:
-    """A tensor of known rank and dtype; `writable` is False for constants."""
+    """A tensor of known rank and dtype; `param` is the position of the parameter that it is, -1 for others."""
 
     data: str
     owner: str
     sizes: list[Size]
     dtype: str
     constant: bool = False
+    param: int = -1
 
 
 @dataclass
