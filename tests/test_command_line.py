@@ -438,6 +438,45 @@ def test_compile_saves_an_executable_that_loads_and_runs(run: Run) -> None:
     np.testing.assert_array_equal(result, INPUTS["x"] * np.float32(0.5) + 1)
 
 
+def test_run_takes_a_saved_executable(run: Run) -> None:
+    save(**INPUTS)
+    run("compile", "model.py")
+    compiled = run.json("run", "model.weft", "--input", "x.npy", "--random")[1]["results"]
+    assert compiled == run.json("run", "model.py", "--input", "x.npy", "--random", "--interpret")[1]["results"]
+    kernel = run.json("run", "model.weft", "--function", "halve", "--random", "--symbol", "n=0")[1]["results"]
+    assert [(row["name"], row["shape"]) for row in kernel] == [("y", [0, 4])]
+
+
+@pytest.mark.parametrize("option", ["--interpret", "--unit=Model", "--target=llvm"])
+def test_an_option_that_a_saved_executable_cannot_honour_is_refused(run: Run, option: str) -> None:
+    run("compile", "function.py")
+    status, (found,) = run.json("run", "function.weft", "--random", option)
+    assert (status, found["code"]) == (1, "W014")
+
+
+@pytest.mark.parametrize("size", [0, 10, 3000])
+def test_a_damaged_executable_is_refused(run: Run, size: int) -> None:
+    run("compile", "function.py")
+    Path("damaged.weft").write_bytes(Path("function.weft").read_bytes()[:size])
+    status, (found,) = run.json("run", "damaged.weft", "--random")
+    assert (status, found["code"][:2]) == (1, "W8")
+
+
+def test_a_setup_file_registers_what_a_run_calls(run: Run) -> None:
+    Path("helper.py").write_text("def triple(x, out):\n    out[...] = 3 * x\n")
+    Path("setup.py").write_text("import weft\nfrom helper import triple\nweft.register_func('cli.triple', triple)\n")
+    call = "R.call_dps_packed('cli.triple', (x,), out_ty=R.Tensor((n, 4), 'float32'))"
+    Path("external.py").write_text(FUNCTION.replace("R.nn.relu(x)", call))
+    save(x=INPUTS["x"])
+    assert run("run", "external.py", "--input", "x.npy")[0] == 1
+    _, report = run.json("run", "external.py", "--input", "x.npy", "--setup", "setup.py")
+    assert report["results"][0]["max"] == 21
+    Path("bad.py").write_text("1 / 0\n")
+    status, (found,) = run.json("run", "function.py", "--random", "--setup", "bad.py")
+    assert (status, found["code"]) == (1, "W015")
+    assert "ZeroDivisionError" in found["message"]
+
+
 def test_compile_names_its_output_after_the_file(run: Run) -> None:
     assert run("compile", "function.py")[0] == 0
     assert Path("function.weft").exists()
@@ -483,7 +522,10 @@ def test_an_unknown_pass_comes_with_the_nearest_name(run: Run) -> None:
     assert "dead-code-elimination" in found["hint"]
 
 
-def test_phases_are_those_of_the_library(run: Run) -> None:
+def test_phases_are_those_of_the_library_and_of_the_documentation(run: Run) -> None:
+    """A5."""
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert " > ".join(weft.transform.phases()) in page
     _, rows = run.json("phases")
     assert [row["phase"] for row in rows] == weft.transform.phases()
     status, text, _ = run("phases")

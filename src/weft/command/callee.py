@@ -46,7 +46,7 @@ class Callee:
 
 def find_callee(options: argparse.Namespace) -> Callee:
     """What the options name: a function of a saved executable, or one of a script, compiled or interpreted."""
-    if options.file != "-" and zipfile.is_zipfile(options.file):
+    if Path(options.file).is_file() and (options.file.endswith(".weft") or zipfile.is_zipfile(options.file)):
         return _of_executable(options)
     module = as_module(load_one(options.file, options.unit))
     callables = {name: f for name, f in module.items() if isinstance(f, Function | PrimFunc)}
