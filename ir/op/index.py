@@ -270,10 +270,11 @@ def _lower_gather_elements(args: Arguments, context: TypeContext, name: str) -> 
     kernel = Kernel(args, context, name)
     if not kernel.known:
         return None
-    dims = dims_of(tensor(args, "data", context)) or ()
-    axis = axis_of(args, args.axis, len(dims))
-    x = kernel.input("data", tuple(dim if d == axis else kernel.dims[d] for d, dim in enumerate(dims)))
-    indices = kernel.input("indices")
+    x, indices = kernel.input("data"), kernel.input("indices")
+    axis = axis_of(args, args.axis, x.ndim)
+    for d, (size, given) in enumerate(zip(x.shape, indices.shape, strict=True)):
+        if d != axis:
+            kernel.require_equal(size, given, f"size {size} of axis {d} is not {given}")
     kernel.check_indices(indices, x.shape[axis])
     return kernel.compute(
         lambda *i: x(*(wrapped_index(indices(*i), x.shape[d]) if d == axis else index for d, index in enumerate(i)))
@@ -324,9 +325,9 @@ def _lower_gather_nd(args: Arguments, context: TypeContext, name: str) -> PrimFu
     if not kernel.known:
         return None
     batch, depth = args.batch_dims, _depth(args, _indices(args, context))
-    dims = dims_of(tensor(args, "data", context)) or ()
-    x = kernel.input("data", (*kernel.dims[:batch], *dims[batch:]))
-    indices = kernel.input("indices")
+    x, indices = kernel.input("data"), kernel.input("indices")
+    for size, given in zip(x.shape[:batch], indices.shape[:batch], strict=True):
+        kernel.require_equal(size, given, f"batch size {size} is not {given}")
     count = indices.ndim - 1
     for position in range(depth):
         kernel.check_indices(indices, x.shape[batch + position], last=position)

@@ -30,7 +30,6 @@ from weft.ir.op.common import (
     axes_of,
     axis_of,
     broadcast_load,
-    broadcast_shape,
     example,
     f32,
     same_dtype,
@@ -301,7 +300,11 @@ def _lower_broadcast_to(args: Arguments, context: TypeContext, name: str) -> Pri
     kernel = Kernel(args, context, name)
     if not kernel.known:
         return None
-    x = kernel.input("x", broadcast_shape(tensor(args, "x", context), kernel.dims))
+    # The result has the sizes that were asked for, so the kernel asserts what shared symbols would say in its shapes.
+    x = kernel.input("x")
+    for size, target in zip(x.shape, kernel.dims[len(kernel.dims) - x.ndim :], strict=True):
+        if size != 1:
+            kernel.require_equal(size, target, f"size {size} is not {target}")
     return kernel.compute(lambda *i: broadcast_load(x, i))
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.ir import assert_structural_equal
+from weft.ir import IRModule, assert_structural_equal, verify
 from weft.ir.dim import DimExpr, evaluate, free_symbols
 from weft.ir.dtype import is_bool, is_float, is_unsigned
-from weft.ir.graph import Call, Constant, Expr, PrimValue, ShapeExpr, Tuple, Var
+from weft.ir.graph import Call, Constant, Expr, GlobalVar, PrimValue, ShapeExpr, Tuple, Var
 from weft.ir.infer import TypeContext, infer_type
 from weft.ir.interpret import interpret
 from weft.ir.op import OPS, Example, OpDef
-from weft.ir.op.common import kernel_inputs
+from weft.ir.op.common import kernel_call, kernel_inputs
 from weft.ir.relations import dims_of, type_symbols
 from weft.ir.tensor import Buffer
 from weft.ir.types import PrimType, TensorType, TupleType, Type
@@ -197,6 +197,19 @@ def test_binding_what_unbind_gives_makes_the_same_call(definition: OpDef, exampl
         else:
             kwargs[param.name] = value
     assert_structural_equal(definition.bind(args, kwargs), call)
+
+
+@pytest.mark.parametrize(("definition", "example"), EXAMPLES)
+def test_kernels_are_well_formed_and_fit_their_calls(definition: OpDef, example: Example) -> None:
+    call, _ = bound(definition, example)
+    context = TypeContext()
+    kernel = definition.lower(call, context, "kernel")
+    if kernel is None:
+        assert definition.lowering is None
+        return
+    assert verify(IRModule({"kernel": kernel})) == []
+    replaced = kernel_call(call, kernel, GlobalVar("kernel"), context)
+    assert_structural_equal(infer_type(replaced, TypeContext({"kernel": kernel})), infer_type(call))
 
 
 @pytest.mark.parametrize("definition", OPS.values(), ids=list(OPS))
