@@ -31,6 +31,7 @@ from weft.transform.normalize import Normalize
 from weft.transform.phases import default_pipeline, phase, phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
 from weft.transform.registry import find_pass, pass_names
+from weft.transform.tile_contractions import TileContractions
 from weft.transform.to_non_dataflow import ToNonDataflow
 
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
@@ -39,7 +40,7 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
 __all__ = [
     "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr",
     "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift", "LegalizeOps",
-    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore", "Timing",
-    "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass",
+    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore", "TileContractions",
+    "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass",
     "parse_pipeline", "pass_names", "phase", "phases",
 ]  # fmt: skip

@@ -1,11 +1,12 @@
 """CanonicalizeBindings: bindings that only rename, re-check or repack.
 
     y = x                        uses of y become x; in a dataflow block whose output y is, x takes the place of y
-    y = match_cast(x, ty)        the same, when the type of x already says ty
+    y = match_cast(x, ty)        the same, when the type of x is ty
     t = (a, b); y = t[0]         y = a, and so on as above
     p = t[0]; q = t[1]; (p, q)   t
 
-A binding whose annotation says more than the value's type is a claim and stays.
+A binding whose type differs from that of its value stays: where it says more it is a claim, and where it says less the
+code after it was checked with less (what would be refuted with more must still be left to run time).
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from weft.ir import (
     VarBinding,
     replace,
 )
-from weft.ir.infer import is_base_of
 from weft.transform.base import FunctionPass
 from weft.transform.keys import same_type
 from weft.transform.rewriting import FunctionRewriter
@@ -59,14 +59,14 @@ class _Canonical(FunctionRewriter):
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         value = self.simplified(binding.value)
         if isinstance(binding, MatchCast):
-            if not isinstance(value, Var) or is_base_of(binding.ty, value.ty) is not True:
+            if not isinstance(value, Var) or not same_type(binding.ty, value.ty):
                 return replace(binding, value=value)
             binding = VarBinding(binding.var, value, span=binding.span)
         if isinstance(value, Tuple):
             self.tuples[binding.var] = value.fields
         elif isinstance(value, TupleGetItem) and isinstance(value.value, Var):
             self.items[binding.var] = (value.value, value.index)
-        elif isinstance(value, Var) and is_base_of(binding.var.ty, value.ty) is True:
+        elif isinstance(value, Var) and same_type(binding.var.ty, value.ty):
             if isinstance(binding.var, DataflowVar) or not isinstance(value, DataflowVar):
                 self.replaced[binding.var] = value
                 return ()

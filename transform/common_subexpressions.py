@@ -27,9 +27,8 @@ from weft.ir import (
     VarBinding,
     replace,
 )
-from weft.ir.infer import is_base_of
 from weft.transform.base import FunctionPass
-from weft.transform.keys import expr_key
+from weft.transform.keys import expr_key, same_type
 from weft.transform.purity import gives_fresh_memory, is_pure
 from weft.transform.rewriting import FunctionRewriter
 
@@ -100,7 +99,7 @@ class _Merge(FunctionRewriter):
             self.available[key] = binding.var
             self.added.append(key)
             return binding
-        if is_base_of(binding.var.ty, first.ty) is not True:
+        if not same_type(binding.var.ty, first.ty):
             return binding
         if isinstance(first, DataflowVar) and not isinstance(binding.var, DataflowVar):
             return replace(binding, value=first)

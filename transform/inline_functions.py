@@ -40,6 +40,7 @@ from weft.ir.relations import match_types
 from weft.transform.base import Pass
 from weft.transform.bind_symbolic_vars import symbols_of
 from weft.transform.dead_code import referenced_functions, remove_unreachable
+from weft.transform.keys import same_type
 from weft.transform.rewriting import FunctionRewriter, bindings_of, derived
 from weft.transform.to_non_dataflow import PlainBlocks
 
@@ -162,11 +163,13 @@ class _Inliner(FunctionRewriter):
         return substitute_symbols(callee, values)
 
     def cast(self, arg: Expr, ty: Type, name: str, span: Span | None, new: list[Binding]) -> Expr:
-        """The argument, checked at run time where its type does not say that it fits."""
-        if is_base_of(ty, infer_type(arg, self.context)) is True:
+        """The argument under the parameter's type, checked at run time where its own does not say that it fits."""
+        given = infer_type(arg, self.context)
+        if same_type(ty, given):
             return arg
         var = self.fresh(name, ty, span)
-        new.append(MatchCast(var, arg, ty, span=span))
+        fits = is_base_of(ty, given) is True
+        new.append(VarBinding(var, arg, span=span) if fits else MatchCast(var, arg, ty, span=span))
         return var
 
     def result(self, binding: VarBinding, value: Expr, declared: Type, span: Span | None) -> list[Binding]:
@@ -177,7 +180,7 @@ class _Inliner(FunctionRewriter):
         if isinstance(value, Tuple) and not value.fields:
             return []
         visible = isinstance(var, DataflowVar) or not isinstance(value, DataflowVar)
-        if isinstance(value, Var) and visible and is_base_of(var.ty, given) is True:
+        if isinstance(value, Var) and visible and same_type(var.ty, given):
             self.replaced[var] = value
             return []
         return [replace(binding, value=value, span=span)]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.ir.dim import Dim, evaluate, free_symbols, operation
 from weft.ir.dtype import is_bool, is_float, is_integer, is_numpy
@@ -53,12 +52,12 @@ def first_difference(old: IRModule, new: IRModule, name: str, trials: int = TRIA
             return None
         try:
             expected = _run(old, name, arguments)
-        except WeftError:
+        except Exception:  # whatever it was, it was so before
             continue
         try:
             actual = _run(new, name, arguments)
-        except WeftError as error:
-            return f"on inputs {_shapes(arguments)} it fails now: {error.message}"
+        except Exception as error:
+            return f"on inputs {_shapes(arguments)} it fails now: {error}"
         if results_differ(expected, actual):
             return f"on inputs {_shapes(arguments)} it gave {_short(expected)}, now {_short(actual)}"
     return None

@@ -125,7 +125,6 @@ def test_a_cast_that_cannot_fail_goes() -> None:
         @R.function
         def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
             y = R.match_cast(x, R.Tensor(("n", 4), "float32"))
-            z = R.match_cast(y, R.Tensor(ndim=2, dtype="float32"))
             w = R.exp(y)
             return w
         """,
@@ -133,6 +132,20 @@ def test_a_cast_that_cannot_fail_goes() -> None:
         @R.function
         def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
             w = R.exp(x)
+            return w
+        """,
+    )
+
+
+def test_a_binding_that_says_less_than_its_value_stays() -> None:
+    left_alone(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(ndim=2, dtype="float32"):
+            y = R.match_cast(x, R.Tensor(ndim=2, dtype="float32"))
+            z: R.Tensor(ndim=2, dtype="float32") = x
+            w = R.add(y, z)
             return w
         """,
     )

@@ -100,9 +100,11 @@ def test_the_callees_own_symbols_get_names_that_are_free() -> None:
             m_2 = T.int64()
             b = R.match_cast(x, R.Tensor((m_1,), "float32"))
             c = R.exp(b)
+            a: R.Tensor(ndim=1, dtype="float32") = c
             d = R.match_cast(z, R.Tensor((m_2,), "float32"))
             e = R.exp(d)
-            return e
+            f: R.Tensor(ndim=1, dtype="float32") = e
+            return f
         """,
     )
 

@@ -1,0 +1,175 @@
+"""TileContractions: the same sums, in register tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.ir import For, IRModule, PrimFunc, TensorType, Var, walk
+from weft.ir.builder import BlockBuilder
+from weft.ir.dim import Dim, symbol
+from weft.ir.op import get_op
+from weft.script import tir as T
+from weft.transform import LegalizeOps, TileContractions
+
+N = symbol("n")
+
+
+def legalized(name: str, *shapes: tuple[Dim, ...], dtype: str = "float32", **options: object) -> IRModule:
+    params = [Var(f"x{i}", TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
+    builder = BlockBuilder()
+    with builder.function("main", params):
+        builder.emit_func_output(builder.emit(get_op(name).bind(params, options, None)))
+    return LegalizeOps()(builder.get())
+
+
+def check(module: IRModule, *arrays: np.ndarray, vector_bits: int = 128, registers: int = 16) -> IRModule:
+    """Tile a module and compare it with itself before: the order of the sums is kept, so the bits are too."""
+    tiled = TileContractions(vector_bits=vector_bits, registers=registers)(module)
+    assert weft.verify(tiled) == []
+    weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
+    np.testing.assert_array_equal(weft.interpret(tiled)["main"](*arrays), weft.interpret(module)["main"](*arrays))
+    return tiled
+
+
+def random(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 14), st.integers(1, 4), st.integers(1, 19), st.booleans())
+def test_products_of_any_size_are_unchanged(rows: int, inner: int, columns: int, symbolic: bool) -> None:
+    module = legalized("matmul", (N if symbolic else rows, inner), (inner, columns))
+    tiled = check(module, random(rows, inner), random(inner, columns))
+    if not rows == 0:
+        assert tiled is not module
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 13])
+def test_symbolic_columns_get_smaller_tiles_at_the_end(count: int) -> None:
+    module = legalized("matmul", (6, 3), (3, symbol("m")))
+    check(module, random(6, 3), random(3, count))
+
+
+def test_batched_products_keep_their_outer_loops() -> None:
+    check(legalized("matmul", (3, 5, 4), (3, 4, 9)), random(3, 5, 4), random(3, 4, 9))
+    check(legalized("matmul", (2, 1, 5, 4), (3, 4, 9)), random(2, 1, 5, 4), random(3, 4, 9))
+
+
+def test_an_operand_read_across_is_copied_first() -> None:
+    module = legalized("linear", (N, 7), (10, 7))
+    tiled = check(module, random(5, 7), random(10, 7))
+    assert "weight_reordered" in tiled.script()
+
+
+def test_a_copy_that_would_be_read_once_is_not_made() -> None:
+    module = legalized("linear", (1, 7), (10, 7))
+    assert TileContractions()(module) is module
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "options"),
+    [
+        ((2, 3, 6, 9), (5, 3, 3, 3), {"padding": 1}),
+        ((1, 3, 7, 8), (4, 3, 2, 2), {"dilation": 2}),
+        ((2, 4, 6, 9), (4, 1, 3, 3), {"padding": 1, "groups": 4}),
+        ((2, 4, 5, 6), (6, 2, 3, 3), {"groups": 2}),
+    ],
+)
+def test_convolutions_along_their_rows(
+    data: tuple[int, ...], weight: tuple[int, ...], options: dict[str, object]
+) -> None:
+    module = legalized("nn.conv2d", data, weight, **options)
+    assert check(module, random(*data), random(*weight)) is not module
+
+
+def test_a_strided_convolution_is_left_alone() -> None:
+    module = legalized("nn.conv2d", (1, 2, 7, 9), (3, 2, 3, 3), strides=2)
+    assert TileContractions()(module) is module
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16"])
+def test_other_dtypes_are_left_alone(dtype: str) -> None:
+    module = legalized("matmul", (4, 3), (3, 8), dtype=dtype)
+    assert TileContractions()(module) is module
+
+
+def test_double_precision_has_half_the_lanes() -> None:
+    check(
+        legalized("matmul", (5, 3), (3, 11), dtype="float64"),
+        random(5, 3, dtype="float64"),
+        random(3, 11, dtype="float64"),
+    )
+
+
+def test_the_tile_follows_from_the_registers() -> None:
+    module = legalized("matmul", (48, 3), (3, 64))
+
+    def most_sums(vector_bits: int, registers: int) -> int:
+        tiled = TileContractions(vector_bits=vector_bits, registers=registers)(module)
+        function = tiled["matmul"]
+        assert isinstance(function, PrimFunc)
+        loops = [item for item in walk(function) if isinstance(item, For) and item.kind == "unrolled"]
+        return max(item.extent for item in loops if isinstance(item.extent, int))
+
+    assert most_sums(256, 16) == 12
+    assert most_sums(512, 32) == 28
+
+
+@T.prim_func
+def subtracting(a: T.Buffer((4, 4), "float32"), b: T.Buffer((4, 4), "float32"), c: T.Buffer((4, 4), "float32")):
+    for i, j, k in T.grid(4, 4, 4):
+        with T.block("c"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                c[vi, vj] = T.float32(0)
+            c[vi, vj] = c[vi, vj] - a[vi, vk] * b[vk, vj]
+
+
+@T.prim_func
+def starting_elsewhere(a: T.Buffer((4, 4), "float32"), b: T.Buffer((4, 4), "float32"), c: T.Buffer((4, 4), "float32")):
+    for i, j, k in T.grid(4, 4, 4):
+        with T.block("c"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                c[vi, vj] = T.float32(1)
+            c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+
+
+@T.prim_func
+def guarded(a: T.Buffer((4, 4), "float32"), b: T.Buffer((4, 4), "float32"), c: T.Buffer((4, 4), "float32")):
+    for i, j, k in T.grid(4, 4, 4):
+        with T.block("c"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            T.where(i < 3)
+            with T.init():
+                c[vi, vj] = T.float32(0)
+            c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+
+
+@T.prim_func
+def in_place(a: T.Buffer((4, 4), "float32"), c: T.Buffer((4, 4), "float32")):
+    for i, j, k in T.grid(4, 4, 4):
+        with T.block("c"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                c[vi, vj] = T.float32(0)
+            c[vi, vj] = c[vi, vj] + a[vi, vk] * c[vk, vj]
+
+
+@pytest.mark.parametrize("function", [subtracting, starting_elsewhere, guarded, in_place], ids=lambda f: f.name)
+def test_what_is_no_plain_sum_of_products_is_left_alone(function: PrimFunc) -> None:
+    module = IRModule({"main": function})
+    assert TileContractions()(module) is module
+
+
+def test_machine_code_agrees_with_numpy() -> None:
+    tiled = TileContractions(vector_bits=256, registers=16)(legalized("matmul", (N, 33), (33, 70)))
+    main = weft.compile(tiled)["main"]
+    weights = random(33, 70)
+    for rows in (0, 1, 5, 6, 13):
+        data = random(rows, 33)
+        np.testing.assert_allclose(main(data, weights), data @ weights, rtol=1e-4, atol=1e-4)
