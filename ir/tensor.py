@@ -329,10 +329,15 @@ class PrimCall(PrimExpr):
 
 @node
 class SeqStmt(Stmt):
-    """Statements in order."""
+    """Statements in order; a sequence inside a sequence is spliced in, so that one program has one form."""
 
     stmts: tuple[Stmt, ...] = ()
     span: Span | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if any(isinstance(stmt, SeqStmt) for stmt in self.stmts):
+            flat = (part for stmt in self.stmts for part in (stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)))
+            object.__setattr__(self, "stmts", tuple(flat))
 
 
 @node
