@@ -11,6 +11,7 @@ import ast
 import contextlib
 import gc
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -51,7 +52,9 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
     if len(source.text) > limits.size:
         raise fail("W103", f"the text has {len(source.text)} characters, the limit is {limits.size}")
     try:
-        return ast.parse(source.text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
+            return ast.parse(source.text)
     except SyntaxError as error:
         raise _syntax_error(source, error) from None
     except (RecursionError, MemoryError):

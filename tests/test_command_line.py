@@ -555,6 +555,11 @@ def test_a_process_ends_with_the_status_and_prints_errors_on_standard_error() ->
     assert len(done.stderr.splitlines()) <= 24
 
 
+def test_advice_of_python_on_style_stays_out_of_the_output() -> None:
+    done = process("check", "-", stdin=FUNCTION + '\nx = 0x1for y in "\\d"\nz = "\\d"\nw = 1if z else 2\n')
+    assert "Warning" not in done.stderr
+
+
 def test_the_traceback_comes_when_asked_for() -> None:
     assert "Traceback" in process("show", "nowhere.py", WEFT_TRACEBACK="full").stderr
 
