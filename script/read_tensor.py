@@ -290,6 +290,11 @@ class TensorReader(Reader):
                 self.defining = before
         return made
 
+    def declared_outside(self, name: str, variable: PrimVar, tree: ast.AST) -> PrimVar:
+        """A symbol declared outside the script keeps its dtype."""
+        self.symbol_dtypes.setdefault(name, variable.dtype)
+        return self.symbol_value(name, tree)
+
     def dim_text(self, text: str, tree: ast.expr) -> Any:
         """A size written as a string: a scalar expression over symbols."""
         if text.isidentifier():

@@ -12,16 +12,16 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from weft.errors import ShapeError, Span, WeftError
-from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, minimum, parse_dim, symbol
+from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, maximum, minimum, parse_dim, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Expr, GlobalVar
 from weft.ir.node import EMPTY, FrozenMap, Node, freeze
-from weft.ir.tensor import FloatImm, IntImm, PrimExpr
+from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimVar
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.source import MISSING, Unit
@@ -223,7 +223,16 @@ class Reader:
     def captured(self, value: Any, name: str, tree: ast.AST) -> Any:
         """A Python value from outside; W140 when the script cannot hold it."""
         value = _plain_capture(value)
-        if is_plain(value) or isinstance(value, (Node, DimExpr, np.dtype)):
+        if isinstance(value, TypeVar):
+            return self.symbol_value(value.__name__, tree)
+        if isinstance(value, PrimVar) and value.dtype != "handle":
+            return self.declared_outside(name, value, tree)
+        if isinstance(value, DimExpr):
+            self.symbols.update(free_symbols(value))
+            return value
+        if hasattr(value, "__weft_dtype__"):
+            return value.__weft_dtype__
+        if is_plain(value) or isinstance(value, (Node, np.dtype)):
             return value
         if isinstance(value, type) and issubclass(value, np.generic):
             return check_dtype(value)
@@ -231,6 +240,10 @@ class Reader:
             "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,
             "numbers, strings, dtypes, arrays, tuples, types and functions of weft can be captured",
         )  # fmt: skip
+
+    def declared_outside(self, name: str, variable: PrimVar, tree: ast.AST) -> Any:
+        """A symbol that Python code outside the script declared by `n = T.int64()`."""
+        return self.symbol_value(name, tree)
 
     def dotted(self, tree: ast.expr) -> str | None:
         """`R.nn.relu` for such a tree when its root is a namespace, in the spelling of the table."""
@@ -289,8 +302,27 @@ class Reader:
         function = self.global_name(tree)
         if function is not None:
             return GlobalVar(function, self.span(tree))
+        found = self.captured_path(tree)
+        if found is not MISSING:
+            return self.captured(found, ast.unparse(tree), tree)
         base = self.value(tree.value)
         return self.attribute_of(base, tree)
+
+    def captured_path(self, tree: ast.expr) -> Any:
+        """What `config.sizes["hidden"]` is when its root is a Python object of the user's program, or MISSING."""
+        if self.unit.captured is None:
+            return MISSING
+        if isinstance(tree, ast.Name):
+            return MISSING if self.scope.get(tree.id) is not MISSING else self.unit.capture(tree.id)
+        if isinstance(tree, ast.Attribute) and not tree.attr.startswith("_"):
+            base = self.captured_path(tree.value)
+            return MISSING if base is MISSING or isinstance(base, Node) else getattr(base, tree.attr, MISSING)
+        if isinstance(tree, ast.Subscript):
+            base = self.captured_path(tree.value)
+            if isinstance(base, (tuple, list, dict)):
+                key = self.slice_of(tree.slice)
+                return self.fold(lambda: base[key], tree)
+        return MISSING
 
     def named(self, name: str, tree: ast.expr) -> Any:
         """A name of I, R or T that is not called: a type, or a dtype."""
@@ -491,6 +523,9 @@ class Reader:
         function = self.global_name(tree)
         if function is not None:
             return GlobalVar(function, self.span(tree))
+        found = self.captured_path(tree)
+        if found is not MISSING:
+            return self.captured(found, ast.unparse(tree), tree)
         base = self.value(tree.value)
         return self.subscript_of(base, tree)
 

@@ -7,7 +7,7 @@ build calls: `R.add(x, y)` is the Call node. Operators are looked up when first 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any as _Any  # R.Any is a type of the script
 
 from weft.errors import ScriptError
 from weft.ir.dim import Dim, parse_dim
@@ -21,11 +21,11 @@ from weft.script.constants import constant_value
 from weft.script.decorators import function
 
 
-def _dims(dims: Iterable[Any] | None) -> tuple[Dim, ...] | None:
+def _dims(dims: Iterable[_Any] | None) -> tuple[Dim, ...] | None:
     return None if dims is None else tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
 
 
-def _is_dtype(value: Any) -> bool:
+def _is_dtype(value: _Any) -> bool:
     try:
         check_dtype(value)
     except Exception:
@@ -33,7 +33,7 @@ def _is_dtype(value: Any) -> bool:
     return True
 
 
-def _type(value: Any) -> Type:
+def _type(value: _Any) -> Type:
     """A type given as a type, a type's bare name (`R.Tensor`), or a dtype."""
     if isinstance(value, Type):
         return value
@@ -49,7 +49,7 @@ def _type(value: Any) -> Type:
     return PrimType(check_dtype(dtype))
 
 
-def Tensor(shape: Any = None, dtype: Any = None, *, ndim: int = -1, vdevice: Any = None) -> TensorType:
+def Tensor(shape: _Any = None, dtype: _Any = None, *, ndim: int = -1, vdevice: _Any = None) -> TensorType:
     """A tensor type; dimensions are ints, symbols, or strings such as "n" and "2 * n".
 
     >>> Tensor(("n", 4), "float32").ndim
@@ -61,25 +61,25 @@ def Tensor(shape: Any = None, dtype: Any = None, *, ndim: int = -1, vdevice: Any
     return TensorType(made, check_dtype(dtype) if dtype is not None else None, ndim, vdevice)  # type: ignore[arg-type]
 
 
-def Shape(dims: Iterable[Any] | None = None, *, ndim: int = -1) -> ShapeType:
+def Shape(dims: Iterable[_Any] | None = None, *, ndim: int = -1) -> ShapeType:
     """A shape type."""
     return ShapeType(_dims(dims), ndim)
 
 
-def Tuple(*fields: Any) -> TupleType:
+def Tuple(*fields: _Any) -> TupleType:
     """A tuple type."""
     if len(fields) == 1 and isinstance(fields[0], (tuple, list)):
         fields = tuple(fields[0])
     return TupleType(tuple(map(_type, fields)))
 
 
-def Prim(dtype: Any) -> PrimType:
+def Prim(dtype: _Any) -> PrimType:
     """The type of one scalar."""
     return PrimType(check_dtype(dtype))
 
 
 def _callable(
-    params: Sequence[Any] | None = None, ret: Any = None, pure: bool | None = None, *, purity: bool | None = None,
+    params: Sequence[_Any] | None = None, ret: _Any = None, pure: bool | None = None, *, purity: bool | None = None,
     derive: str | None = None, derive_func: str | None = None,
 ) -> FuncType:  # fmt: skip
     """A function type; without params, that of an opaque function."""
@@ -92,27 +92,27 @@ def _callable(
 Str = String = StringType
 
 
-def const(data: Any, dtype: str | None = None, *, shape: Any = None, bits: bool = False) -> Constant:
+def const(data: _Any, dtype: str | None = None, *, shape: _Any = None, bits: bool = False) -> Constant:
     """A constant from a number, nested lists or an array."""
     return constant_value(data, dtype, shape, bits, None, None)  # type: ignore[arg-type]
 
 
-def shape(dims: Iterable[Any]) -> ShapeExpr:
+def shape(dims: Iterable[_Any]) -> ShapeExpr:
     """A shape as a value."""
     return ShapeExpr(_dims(dims) or ())
 
 
-def prim_value(value: Any, dtype: str = "") -> PrimValue:
+def prim_value(value: _Any, dtype: str = "") -> PrimValue:
     """A scalar as a value."""
     return PrimValue(parse_dim(value) if isinstance(value, str) else value, dtype)
 
 
-def _string(value: Any) -> StringImm:
+def _string(value: _Any) -> StringImm:
     """A string as a value."""
     return StringImm(value)
 
 
-def dtype(value: Any) -> DataTypeImm:
+def dtype(value: _Any) -> DataTypeImm:
     """A dtype as a value."""
     return DataTypeImm(check_dtype(value))
 
@@ -122,7 +122,7 @@ def _tuple(*fields: Expr) -> _TupleExpr:
     return _TupleExpr(fields)
 
 
-def call_packed(func: Any, *args: Expr, ty_args: Any = (), sinfo_args: Any = (), attrs: Mapping[str, Any] | None = None) -> Call:
+def call_packed(func: _Any, *args: Expr, ty_args: _Any = (), sinfo_args: _Any = (), attrs: Mapping[str, _Any] | None = None) -> Call:
     """A call of a registered function that returns its result."""
     callee = func if isinstance(func, Expr) else ExternFunc(func)
     types = ty_args or sinfo_args
@@ -130,13 +130,13 @@ def call_packed(func: Any, *args: Expr, ty_args: Any = (), sinfo_args: Any = (),
     return Call(callee, args, FrozenMap(dict(attrs or {})), tuple(map(_type, types)))
 
 
-def call_op(name: str, *args: Expr, attrs: Mapping[str, Any] | None = None, ty_args: Any = ()) -> Call:
+def call_op(name: str, *args: Expr, attrs: Mapping[str, _Any] | None = None, ty_args: _Any = ()) -> Call:
     """A call of an operator by name, its parts given as they are."""
     return Call(Op(name), args, FrozenMap(dict(attrs or {})), tuple(ty_args))
 
 
-def _only_in_scripts(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+def _only_in_scripts(name: str) -> _Any:
+    def refuse(*args: _Any, **kwargs: _Any) -> _Any:
         raise ScriptError(f"R.{name} has a meaning only inside a decorated function", code="W115")
 
     return refuse
@@ -154,7 +154,7 @@ class _Namespace:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> _Any:
         return _operator(f"{self._prefix}.{name}")
 
     def __dir__(self) -> list[str]:
@@ -165,7 +165,7 @@ class _Namespace:
         return f"<operators R.{self._prefix}>"
 
 
-def _operator(name: str) -> Any:
+def _operator(name: str) -> _Any:
     if name in OPS:
         return OPS[name]
     if any(known.startswith(f"{name}.") for known in OPS):
@@ -182,7 +182,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _NAMED:
