@@ -40,7 +40,7 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
 __all__ = [
     "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr",
     "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift", "LegalizeOps",
-    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore", "TileContractions",
-    "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass",
-    "parse_pipeline", "pass_names", "phase", "phases",
+    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore",
+    "TileContractions", "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass",
+    "map_functions", "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
 ]  # fmt: skip

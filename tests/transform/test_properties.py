@@ -1,0 +1,99 @@
+"""What every pass promises, on generated modules: well formed, readable, a fixed point where claimed, of the same meaning."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.properties import assert_agree, check_round_trip, check_well_formed, interpreted, nudged, precision, run_main
+from tests.strategies import generate
+
+from weft.errors import WeftError
+from weft.transform import (
+    CanonicalizeBindings,
+    DeadCodeElimination,
+    EliminateCommonSubexpr,
+    FoldConstant,
+    InlinePrivateFunctions,
+    LambdaLift,
+    LegalizeOps,
+    LowerToMemory,
+    Normalize,
+    Pass,
+    PassContext,
+    Pipeline,
+    ToNonDataflow,
+)
+
+FIXED_POINT = [
+    Normalize(),
+    CanonicalizeBindings(),
+    DeadCodeElimination(),
+    EliminateCommonSubexpr(),
+    FoldConstant(),
+    InlinePrivateFunctions(),
+    LambdaLift(),
+    ToNonDataflow(),
+    LegalizeOps(),
+    LowerToMemory(),
+]
+TOGETHER = Pipeline(
+    [
+        InlinePrivateFunctions(),
+        FoldConstant(),
+        CanonicalizeBindings(),
+        EliminateCommonSubexpr(),
+        LambdaLift(),
+        LegalizeOps(),
+        CanonicalizeBindings(),
+        DeadCodeElimination(),
+        LowerToMemory(),
+    ],
+    name="all",
+)
+SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def names(item: Pass) -> str:
+    """The pass, as the test's id."""
+    return item.name
+
+
+@pytest.mark.parametrize("item", [*FIXED_POINT, TOGETHER], ids=names)
+@SETTINGS
+@given(seed=SEEDS)
+def test_a_pass_gives_a_well_formed_module_that_reads_back(item: Pass, seed: int) -> None:
+    with PassContext(config={"check.level": 0}):
+        for runnable in (True, False):
+            new = item(generate(seed, runnable=runnable))
+            check_well_formed(new)
+            check_round_trip(new)
+
+
+@pytest.mark.parametrize("item", FIXED_POINT, ids=names)
+@SETTINGS
+@given(seed=SEEDS)
+def test_a_second_run_of_a_pass_changes_nothing(item: Pass, seed: int) -> None:
+    with PassContext(config={"check.level": 0}):
+        once = item(generate(seed))
+        assert item(once) is once
+
+
+@pytest.mark.parametrize("item", [*FIXED_POINT, TOGETHER], ids=names)
+@SETTINGS
+@given(seed=SEEDS)
+def test_a_pass_keeps_the_meaning_of_a_module(item: Pass, seed: int) -> None:
+    old = generate(seed, bindings=8)
+    arguments, expected = interpreted(old, seed)
+    if expected is None:
+        return
+    with PassContext(config={"check.level": 0}):
+        new = item(old)
+    got = run_main(new, arguments)
+    near_module, near_arguments = nudged(old, arguments)
+    try:
+        nearby = run_main(near_module, near_arguments)
+    except WeftError:
+        nearby = None
+    assert_agree(expected, got, nearby if nearby is not None else expected, precision(old))
