@@ -23,7 +23,7 @@ from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
 from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, PLACE, SITE, VALUES
 from weft.runtime.linker import Library, assembly
-from weft.runtime.values import Packer, copy_into, storage, unpack, words_of
+from weft.runtime.values import Packer, Quick, copy_into, storage, unpack, words_of
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
@@ -56,6 +56,7 @@ class _Loaded:
         self.program = program
         exports = [function["symbol"] for function in program.functions]
         self.library = Library(program.objects, [*exports, "weft.release"])
+        self.calls_out = any(site["kind"] == "call" for site in program.sites)
         self.release = _RELEASE(self.library.addresses["weft.release"])
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
@@ -92,13 +93,19 @@ class CompiledFunction:
         self._types = [param["type"] for param in signature["params"]]
         self._names = [param["name"] for param in signature["params"]]
         self._result = signature["result"]
-        self._result_words = max(1, words_of(self._result)) if self._result else 1
+        self._word_array = ctypes.c_int64 * max(1, sum(map(words_of, self._types)))
+        self._result_array = ctypes.c_int64 * (max(1, words_of(self._result)) if self._result else 1)
+        self._quick = Quick.of(self._types)
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}({', '.join(self._names)})>"
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any."""
+        if self._quick is not None and not named:
+            words = self._quick.words(args)
+            if words is not None:
+                return self._run(words, None, out)
         if named or len(args) != len(self._types):
             args = tuple(self._arranged(args, named))
         packer = Packer(self.name)
@@ -110,27 +117,30 @@ class CompiledFunction:
         except ArgumentError as error:
             wrong = packer.binder.refused or position + 1
             raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None
-        return self._run(packer, out)
+        return self._run(packer.words, packer, out)
 
-    def _run(self, packer: Packer, out: Any) -> Any:
+    def _run(self, given: list[int], packer: Packer | None, out: Any) -> Any:
         loaded = self._loaded
         frame = _Frame()
-        state = CallState(loaded.program.sites, packer.objects, packer.read_only)
-        handle = begin(state)
+        objects = packer.objects if packer is not None else []
+        state = CallState(loaded.program.sites, objects, packer.read_only if packer is not None else ())
+        handle = begin(state) if loaded.calls_out else 0
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
-        words = (ctypes.c_int64 * max(1, len(packer.words)))(*packer.words)
-        results = (ctypes.c_int64 * self._result_words)()
+        words = self._word_array(*given)
+        results = self._result_array()
         try:
             status = self._entry(ctypes.addressof(frame), ctypes.addressof(words), ctypes.addressof(results))
             if status:
                 raise self._failure(status, frame, state)
-            for array, copy in packer.copy_back:
-                array[...] = copy
+            if packer is not None:
+                for array, copy in packer.copy_back:
+                    array[...] = copy
             if not self._result:
                 return None
             value = unpack(self._result, list(results), loaded.release, state.objects)
         finally:
-            end(handle)
+            if handle:
+                end(handle)
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
