@@ -114,9 +114,11 @@ class Session:
 
 
 def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
-    """An array whose bytes mean nothing."""
+    """An array whose bytes mean nothing; ShapeError W225 for a negative size."""
     from weft.ir.dtype import storage
 
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"a tensor of shape {shape_text(tuple(shape))} has a negative size", code="W225")
     array = np.empty(tuple(shape), storage(dtype))
     array.reshape(-1).view(np.uint8)[:] = 0xA5
     return array

@@ -20,7 +20,7 @@ from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.tensor import Buffer, BufferLoad, PrimCall
+from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 
 __all__ = ["compile_intrinsic", "missing_function", "shown_values"]
 
@@ -194,6 +194,25 @@ def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
     return address
 
 
+def _access_ptr(compiler: Compiler, node: PrimCall) -> Compiled:
+    """The pointer to a buffer, or an offset in its elements further on when a number is given."""
+    base = node.args[0]
+    taken = (
+        PrimCall("address_of", (base,), "handle", span=node.span) if isinstance(base, (BufferLoad, Buffer)) else base
+    )
+    pointer = compiler.expression(taken)
+    numbers = [arg for arg in node.args[1:] if isinstance(arg, PrimExpr) and dtypes.is_integer(arg.dtype)]
+    if not numbers:
+        return pointer
+    offset = compiler.expression(numbers[0])
+
+    def point(frame: Frame) -> Pointer:
+        start, count = pointer(frame), offset(frame)
+        return start.moved(count * start.view.data.itemsize) if count and start.view is not None else start
+
+    return point
+
+
 def _byte_offset(compiler: Compiler, node: PrimCall) -> Compiled:
     pointer, count = (compiler.expression(arg) for arg in node.args)
     return lambda frame: pointer(frame).moved(count(frame))
@@ -207,13 +226,19 @@ def _print_buffer(compiler: Compiler, node: PrimCall) -> Compiled:
     labels = [_label(arg) for arg in node.args]
 
     def show(frame: Frame) -> int:
-        for label, arg in zip(labels, args, strict=True):
-            value = arg(frame)
+        values = [arg(frame) for arg in args]
+        # What follows a pointer describes it (dtype, shape) and is known here already.
+        if any(isinstance(value, Pointer) for value in values):
+            shown = [(label, value) for label, value in zip(labels, values, strict=True) if isinstance(value, Pointer)]
+        else:
+            shown = list(zip(labels, values, strict=True))
+        for label, value in shown:
+            text = value
             if isinstance(value, Pointer):
                 label = label or (value.view.name if value.view is not None else "")
                 dtype = value.view.dtype if value.view is not None else "uint8"
-                value = shown_values(value.array(), dtype)
-            print(f"{label}: {value}" if label else value)
+                text = shown_values(value.array(), dtype)
+            print(f"{label}: {text}" if label else text)
         return 0
 
     return show
@@ -280,6 +305,8 @@ _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {
     "vectorcombine": _combine,
     "get_active_lane_mask": _lane_mask,
     "address_of": _address_of,
+    "access_ptr": _access_ptr,
+    "tvm_access_ptr": _access_ptr,
     "handle_add_byte_offset": _byte_offset,
     "print_buffer": _print_buffer,
 }

@@ -13,13 +13,15 @@ import numpy as np
 
 from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
 from weft.ir import dtype as dtypes
+from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.infer import quick_type
 from weft.ir.interpret.graph import Closure, Evaluator, Scope
 from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.op import OpDef, get_op
-from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from weft.ir.relations import dims_of
+from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = ["apply_operator"]
 
@@ -68,6 +70,8 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
         raise BoundsError(f"R.{name}: {error}", code="W900", span=node.span) from None
     except ValueError as error:
         raise ShapeError(f"R.{name}: {error}", code="W224", span=node.span) from None
+    except TypeError as error:  # a dtype that was not known when the call was deduced
+        raise DTypeError(f"R.{name}: {error}", code="W320", span=node.span) from None
     return _encoded(result, evaluator.type_of(node), name)
 
 
@@ -253,6 +257,15 @@ def _shape_of(given: _Given) -> Any:
     return tuple(int(size) for size in given.value(_first(given), read=False).shape)
 
 
+def _squeeze(given: _Given) -> Any:
+    """Without axes, what is known to be 1 goes: a symbolic size that is 1 by chance stays."""
+    x, axis = given.value("x"), given.value("axis")
+    dims = dims_of(_type_of(given.node.args[0]) or AnyType())
+    if axis is None and dims is not None:
+        axis = tuple(index for index, dim in enumerate(dims) if prove_equal(dim, 1) is True)
+    return np.squeeze(x, axis)
+
+
 def _first(given: _Given) -> str:
     return next(iter(given.parts))
 
@@ -355,6 +368,7 @@ _SPECIAL: dict[str, Callable[[_Given], Any]] = {
     "tensor_to_shape": _tensor_to_shape,
     "shape_to_tensor": _shape_to_tensor,
     "null_value": _null,
+    "squeeze": _squeeze,
     "to_vdevice": _same,
     "hint_on_device": _same,
     "builtin.stop_lift_params": _same,

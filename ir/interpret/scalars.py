@@ -4,9 +4,9 @@
     vector ::= NumPy array of the same elements
 
 Integers wrap to their width. Division and remainder of integers by zero give 0. A shift by less than zero or by the
-width or more shifts everything out. Floats round to their type at each step; `min` and `max` hand on nan; float
-`floordiv` and `floormod` are those of Python. A float becomes an integer by truncation, out-of-range values saturate,
-nan gives 0.
+width or more shifts everything out. Floats round to their type at each step; `min` and `max` hand on nan and take -0.0
+for less than 0.0; float `floordiv` and `floormod` are those of Python. A float becomes an integer by truncation,
+out-of-range values saturate, nan gives 0.
 """
 
 from __future__ import annotations
@@ -118,10 +118,31 @@ def _bool_scalar(kind: str) -> Function:
     return lambda a, b: bool(function(int(a), int(b)) & 1)
 
 
+# np.minimum and np.maximum leave open which of two zeros they give.
+
+
+def _float_minimum(a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
+    return _least(a, b)
+
+
+def _float_maximum(a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
+    return -_least(-a, -b)
+
+
+def _least(a: Any, b: Any) -> Any:
+    if a < b or a != a:
+        return a
+    return a if a == b and np.signbit(a) else b
+
+
 _FLOATS: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "floordiv": np.floor_divide, "floormod": np.remainder, "truncdiv": lambda a, b: np.trunc(a / b),
-    "truncmod": np.fmod, "min": np.minimum, "max": np.maximum,
+    "truncmod": np.fmod, "min": _float_minimum, "max": _float_maximum,
 }  # fmt: skip
 
 

@@ -104,6 +104,16 @@ def test_min_and_max_hand_on_nan() -> None:
     assert np.isnan(binary_function("min", "float32")(np.float32(1), np.float32("nan")))
 
 
+def test_min_and_max_tell_the_two_zeros_apart() -> None:
+    zero = np.float32(0)
+    for a, b in ((zero, -zero), (-zero, zero)):
+        assert np.signbit(binary_function("min", "float32")(a, b))
+        assert not np.signbit(binary_function("max", "float32")(a, b))
+        pair = np.array([a]), np.array([b])
+        assert np.signbit(binary_function("min", "float32x1")(*pair))
+        assert not np.signbit(binary_function("max", "float32x1")(*pair))
+
+
 def test_negation_of_the_least_integer_wraps() -> None:
     assert unary_function("neg", "int8")(-128) == -128
     assert unary_function("bitwise_not", "uint8")(1) == 254
