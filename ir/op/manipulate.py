@@ -113,7 +113,8 @@ def _lower_reshape(args: Arguments, context: TypeContext, name: str) -> PrimFunc
         return None
     x = kernel.input("x")
     source = dims_of(tensor(args, "x", context)) or ()
-    kernel.require_equal(product(source), product(kernel.dims), "the numbers of elements differ")
+    wanted = ", ".join(map(str, kernel.dims))
+    kernel.require_equal(product(source), product(kernel.dims), f"{product(source)} elements do not fill ({wanted})")
     return kernel.compute(lambda *i: x(*regroup(source, kernel.dims, i, context)))
 
 
