@@ -2,7 +2,7 @@
 
 Operands have one dtype. The result has `out_dtype`, by default that dtype; sums of types narrower than float32 run in
 float32. An equality of sizes that is not proved is a check of the kernel (its buffers share the size).
-Errors: DTypeError W320, W321; ShapeError W201 contracted sizes that differ, W202 wrong rank, W206 wrong subscripts.
+Errors: DTypeError W320, W321; ShapeError W201 contracted sizes that differ, W202 wrong rank, W205 wrong subscripts.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def _einsum_labels(args: Arguments, ranks: Sequence[int]) -> _Einsum:
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
     if len(terms) != len(ranks):
-        raise shape_error(args, f"the subscripts {text!r} name {len(terms)} operands, got {len(ranks)}", "W206")
+        raise shape_error(args, f"the subscripts {text!r} name {len(terms)} operands, got {len(ranks)}", "W205")
     operands = tuple(_term(args, term, rank) for term, rank in zip(terms, ranks, strict=True))
     longest = max((labels for labels in (_dots(term) for term in operands)), key=len, default=())
     if arrow:
@@ -294,9 +294,9 @@ def _einsum_labels(args: Arguments, ranks: Sequence[int]) -> _Einsum:
     known = {label for term in operands for label in term}
     for label in result:
         if label not in known:
-            raise shape_error(args, f"the result's subscript {label!r} is in no operand", "W206")
+            raise shape_error(args, f"the result's subscript {label!r} is in no operand", "W205")
     if len(set(result)) != len(result):
-        raise shape_error(args, f"a subscript occurs twice in the result {output!r}", "W206")
+        raise shape_error(args, f"a subscript occurs twice in the result {output!r}", "W205")
     return _Einsum(operands, result)
 
 
@@ -308,17 +308,17 @@ def _term(args: Arguments, term: str, rank: int) -> tuple[str, ...]:
     """The labels of an operand; `...` stands for as many axes as are left, counted from the last: .1 is the last."""
     before, dots, after = term.partition("...")
     if not (before + after).isalpha() and before + after:
-        raise shape_error(args, f"wrong subscripts {term!r}", "W206", "write letters, as in 'ij,jk->ik'")
+        raise shape_error(args, f"wrong subscripts {term!r}", "W205", "write letters, as in 'ij,jk->ik'")
     count = rank - len(before) - len(after)
     if count < 0 or (count > 0 and not dots):
-        raise shape_error(args, f"the subscripts {term!r} do not fit an operand of {rank} dimensions", "W206")
+        raise shape_error(args, f"the subscripts {term!r} do not fit an operand of {rank} dimensions", "W205")
     return (*before, *(f".{position}" for position in range(count, 0, -1)), *after)
 
 
 def _result_term(args: Arguments, term: str, ellipsis: tuple[str, ...]) -> tuple[str, ...]:
     before, dots, after = term.partition("...")
     if not (before + after).isalpha() and before + after:
-        raise shape_error(args, f"wrong subscripts {term!r} of the result", "W206")
+        raise shape_error(args, f"wrong subscripts {term!r} of the result", "W205")
     return (*before, *(ellipsis if dots else ()), *after)
 
 
@@ -406,7 +406,7 @@ def einsum(args: Arguments, context: TypeContext) -> TensorType:
     """
     operands = tensors(args, "operands", context)
     if not operands:
-        raise shape_error(args, "no operands", "W206")
+        raise shape_error(args, "no operands", "W205")
     for index, operand in enumerate(operands):
         require_dtype(args, f"operands[{index}]", operand, "number")
     dtype = same_dtype(args, *operands)

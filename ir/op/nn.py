@@ -219,7 +219,7 @@ def dropout(args: Arguments, context: TypeContext) -> TupleType:
     data = tensor(args, "data", context)
     require_dtype(args, "data", data, "float")
     if not 0 <= args.rate <= 1:
-        raise shape_error(args, f"rate must be in [0, 1], got {args.rate}", "W206")
+        raise shape_error(args, f"rate must be in [0, 1], got {args.rate}", "W205")
     return TupleType((data, data))
 
 
@@ -295,7 +295,7 @@ def pixel_shuffle(args: Arguments, context: TypeContext) -> TensorType:
     """Channels moved into the plane: (..., c * r**2, h, w) -> (..., c, h * r, w * r) for the factor r."""
     data, factor = tensor(args, "data", context), args.upscale_factor
     if factor < 1:
-        raise shape_error(args, f"upscale_factor must be positive, got {factor}", "W206")
+        raise shape_error(args, f"upscale_factor must be positive, got {factor}", "W205")
     if 0 <= data.ndim < 3:
         raise shape_error(args, f"data needs at least 3 dimensions, got {data.ndim}")
     dims = dims_of(data)

@@ -159,9 +159,9 @@ def _params(bias: Param) -> list[Param]:
 def _rule(args: Arguments, context: TypeContext) -> TensorType:
     if args.causal_mask not in _MASKS:
         hint = "the masks are None, 'TopLeft' and 'BottomRight'"
-        raise shape_error(args, f"unknown causal_mask {args.causal_mask!r}", "W206", hint)
+        raise shape_error(args, f"unknown causal_mask {args.causal_mask!r}", "W205", hint)
     if args.window_size is not None and args.causal_mask is None:
-        raise shape_error(args, "window_size needs a causal_mask", "W206")
+        raise shape_error(args, "window_size needs a causal_mask", "W205")
     operands = {name: tensor(args, name, context) for name in ("query", "key", "value")}
     if args.bias is not None:
         operands["bias"] = tensor(args, "bias", context)

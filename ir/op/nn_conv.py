@@ -1,7 +1,7 @@
 """Convolutions and transposed convolutions over one, two or three spatial axes, in any order of axes.
 
 The result has `out_dtype`, by default the dtype of the operands; sums of types narrower than float32 run in float32.
-Errors: those of windows (W206, W207, W208); ShapeError W201 channels that do not match; DTypeError W320, W321.
+Errors: those of windows (W205, W227, W228); ShapeError W201 channels that do not match; DTypeError W320, W321.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _operands(args: Arguments, spatial: str, context: TypeContext) -> tuple[Tens
         require_rank(args, name, operand, len(spatial) + 2)
         require_dtype(args, name, operand, "number")
     if args.groups < 1:
-        raise shape_error(args, f"groups must be positive, got {args.groups}", "W206")
+        raise shape_error(args, f"groups must be positive, got {args.groups}", "W205")
     return data, weight, args.out_dtype or same_dtype(args, data, weight)
 
 
@@ -261,11 +261,11 @@ def _transposed_outputs(args: Arguments, window: Window, extra: tuple[int, ...],
     for axis, size in enumerate(sizes):
         if extra[axis] >= max(window.strides[axis], window.dilation[axis]):
             message = f"output_padding ({extra[axis]}) must be smaller than the stride or the dilation"
-            raise shape_error(args, message, "W206")
+            raise shape_error(args, message, "W205")
         covered = (size - 1) * window.strides[axis] + window.reach(axis) + extra[axis]
         left = covered - window.begins[axis] - window.ends[axis]
         if isinstance(left, int) and left < 0:
-            raise shape_error(args, f"the padding leaves nothing along {window.letters[axis]}", "W207")
+            raise shape_error(args, f"the padding leaves nothing along {window.letters[axis]}", "W227")
         found.append(left)
     return tuple(found)
 

@@ -1,6 +1,6 @@
 """Losses.
 
-Errors: ShapeError W201, W202 sizes that do not fit, W206 an unknown reduction; DTypeError W320, W321; at run time
+Errors: ShapeError W201, W202 sizes that do not fit, W205 an unknown reduction; DTypeError W320, W321; at run time
 BoundsError for a target that is no class.
 """
 
@@ -136,7 +136,7 @@ def nll_loss(args: Arguments, context: TypeContext) -> TensorType:
     """
     if args.reduction not in _REDUCTIONS:
         hint = f"the reductions are {', '.join(_REDUCTIONS)}"
-        raise shape_error(args, f"unknown reduction {args.reduction!r}", "W206", hint)
+        raise shape_error(args, f"unknown reduction {args.reduction!r}", "W205", hint)
     predictions, targets = tensor(args, "predictions", context), tensor(args, "targets", context)
     require_dtype(args, "predictions", predictions, "float")
     require_dtype(args, "targets", targets, "integer")

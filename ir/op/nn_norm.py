@@ -1,7 +1,7 @@
 """Softmax and normalisation.
 
 Statistics are computed in float32 at least, variances in two passes. Axes may be negative.
-Errors: ShapeError W201 sizes of scales and offsets, W203, W204 axes, W206 groups; DTypeError W320, W321.
+Errors: ShapeError W201 sizes of scales and offsets, W203, W204 axes, W205 groups; DTypeError W320, W321.
 """
 
 from __future__ import annotations
@@ -401,7 +401,7 @@ def _group_norm_reference(
 def group_norm(args: Arguments, context: TypeContext) -> TensorType:
     """data normalised over the axes and the channels of each group, times gamma, plus beta, given by channel."""
     if args.num_groups < 1:
-        raise shape_error(args, f"num_groups must be positive, got {args.num_groups}", "W206")
+        raise shape_error(args, f"num_groups must be positive, got {args.num_groups}", "W205")
     data, channel, _ = _channel_rule(args, context)
     dims = dims_of(data)
     if dims is not None:

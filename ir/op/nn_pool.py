@@ -1,7 +1,7 @@
 """Pools over one, two or three spatial axes, adaptive pools, and padding.
 
 A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data.
-Errors: those of windows (W206, W207, W208); ShapeError W203, W206 for padding; DTypeError W321.
+Errors: those of windows (W205, W227, W228); ShapeError W203, W205 for padding; DTypeError W321.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _pool_window(args: Arguments, spatial: str) -> Window:
     sizes = args.pool_size * len(spatial) if len(args.pool_size) == 1 else args.pool_size
     if len(sizes) != len(spatial) or min(sizes) < 1:
         message = f"pool_size must be 1 or {len(spatial)} positive values, got {args.pool_size}"
-        raise shape_error(args, message, "W206")
+        raise shape_error(args, message, "W205")
     return window_of(args, spatial, sizes, args.ceil_mode)
 
 
@@ -225,7 +225,7 @@ def _output_sizes(args: Arguments, spatial: str, sizes: Sequence[Dim]) -> tuple[
     wanted = wanted * len(spatial) if len(wanted) == 1 else wanted
     if len(wanted) != len(spatial) or min(wanted) < 1:
         message = f"output_size must be 1 or {len(spatial)} positive values, got {args.output_size}"
-        raise shape_error(args, message, "W206")
+        raise shape_error(args, message, "W205")
     return wanted
 
 
@@ -256,7 +256,7 @@ def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         sizes = by_letter(layout, dims)
         for letter in spatial:
             if sizes[letter] == 0:
-                raise shape_error(args, f"axis {letter} is empty, and the mean of nothing has no value", "W205")
+                raise shape_error(args, f"axis {letter} is empty, and the mean of nothing has no value", "W226")
         outputs = _output_sizes(args, spatial, [sizes[letter] for letter in spatial])
         return TensorType(in_layout(out_layout, {**sizes, **by_letter(spatial, outputs)}), data.dtype)
 
@@ -348,12 +348,12 @@ def _pad_pairs(args: Arguments, ndim: int) -> list[tuple[int, int]]:
     """(before, after) of each axis, checked."""
     if args.pad_mode not in _PAD_MODES:
         hint = f"the modes are {', '.join(_PAD_MODES)}"
-        raise shape_error(args, f"unknown pad_mode {args.pad_mode!r}", "W206", hint)
+        raise shape_error(args, f"unknown pad_mode {args.pad_mode!r}", "W205", hint)
     if len(args.pad_width) != 2 * ndim:
         message = f"pad_width needs two values for each of {ndim} axes, got {len(args.pad_width)}"
-        raise shape_error(args, message, "W206", "write before and after of the first axis, then of the second, ...")
+        raise shape_error(args, message, "W205", "write before and after of the first axis, then of the second, ...")
     if min(args.pad_width, default=0) < 0:
-        raise shape_error(args, f"pad_width must not be negative, got {min(args.pad_width)}", "W206")
+        raise shape_error(args, f"pad_width must not be negative, got {min(args.pad_width)}", "W205")
     return list(zip(args.pad_width[::2], args.pad_width[1::2], strict=True))
 
 
@@ -410,7 +410,7 @@ def _fill(args: Arguments, dtype: str) -> float | int | bool:
     if is_float(dtype):
         return value
     if value != int(value):
-        raise shape_error(args, f"pad_value {value} is not a value of {dtype}", "W206")
+        raise shape_error(args, f"pad_value {value} is not a value of {dtype}", "W205")
     return bool(value) if dtype == "bool" else int(value)
 
 
@@ -462,5 +462,5 @@ def pad(args: Arguments, context: TypeContext) -> TensorType:
     for axis, ((before, after), size) in enumerate(zip(pairs, dims, strict=True)):
         if isinstance(size, int) and size < _needed(args.pad_mode, before, after):
             message = f"axis {axis} of {size} elements is too short for {args.pad_mode} padding by {max(before, after)}"
-            raise shape_error(args, message, "W207")
+            raise shape_error(args, message, "W227")
     return TensorType(tuple(size + sum(pair) for size, pair in zip(dims, pairs, strict=True)), data.dtype)

@@ -2,7 +2,7 @@
 
 A layout names the axes by letters: N batch, C channels, then D, H, W; kernels O and I. One value of strides or dilation
 stands for all axes; padding is one value, one for each axis, or the begins of all axes followed by the ends.
-Errors: ShapeError W206 wrong attributes, W207 a window that does not fit, W208 a layout.
+Errors: ShapeError W205 wrong attributes, W227 a window that does not fit, W228 a layout.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def check_layout(args: Arguments, name: str, layout: str, letters: str) -> None:
-    """ShapeError W208 unless the layout is an order of the letters."""
+    """ShapeError W228 unless the layout is an order of the letters."""
     if sorted(layout) != sorted(letters):
-        raise shape_error(args, f"{name} must be an order of {letters}, got {layout!r}", "W208")
+        raise shape_error(args, f"{name} must be an order of {letters}, got {layout!r}", "W228")
 
 
 def by_letter(layout: str, values: Sequence[Any]) -> dict[str, Any]:
@@ -39,27 +39,27 @@ def in_layout(layout: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def per_axis(args: Arguments, name: str, count: int, least: int = 1) -> tuple[int, ...]:
-    """An attribute with one value for all axes, or one for each; ShapeError W206 otherwise."""
+    """An attribute with one value for all axes, or one for each; ShapeError W205 otherwise."""
     values = args[name]
     values = values * count if len(values) == 1 else values
     if len(values) != count:
-        raise shape_error(args, f"{name} must have 1 or {count} values, got {len(values)}", "W206")
+        raise shape_error(args, f"{name} must have 1 or {count} values, got {len(values)}", "W205")
     if min(values) < least:
-        raise shape_error(args, f"{name} must be at least {least}, got {min(values)}", "W206")
+        raise shape_error(args, f"{name} must be at least {least}, got {min(values)}", "W205")
     return values
 
 
 def _padding(args: Arguments, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = args.padding
     if min(values) < 0:
-        raise shape_error(args, f"padding must not be negative, got {min(values)}", "W206")
+        raise shape_error(args, f"padding must not be negative, got {min(values)}", "W205")
     if len(values) == 1:
         values = values * count
     if len(values) == count:
         return values, values
     if len(values) == 2 * count:
         return values[:count], values[count:]
-    raise shape_error(args, f"padding must have 1, {count} or {2 * count} values, got {len(values)}", "W206")
+    raise shape_error(args, f"padding must have 1, {count} or {2 * count} values, got {len(values)}", "W205")
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class Window:
         return size + self.begins[axis] + self.ends[axis]
 
     def outputs(self, args: Arguments, shape: Sequence[Dim]) -> Dims:
-        """The number of positions of the window along each axis; ShapeError W207 where it does not fit once."""
+        """The number of positions of the window along each axis; ShapeError W227 where it does not fit once."""
         return tuple(self._output(args, axis, size) for axis, size in enumerate(shape))
 
     def _output(self, args: Arguments, axis: int, size: Dim) -> Dim:
         room = self.padded(axis, size) - self.reach(axis)
         if isinstance(room, int) and room < 0:
             along = f"{self.padded(axis, size)} elements along {self.letters[axis]}"
-            raise shape_error(args, f"a window of {self.reach(axis)} does not fit {along}", "W207")
+            raise shape_error(args, f"a window of {self.reach(axis)} does not fit {along}", "W227")
         step = self.strides[axis]
         return (room + step - 1) // step + 1 if self.ceil else room // step + 1
 

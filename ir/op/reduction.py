@@ -69,10 +69,10 @@ def reduced_type(args: Arguments, x: TensorType, keepdims: bool, dtype: str | No
 
 
 def require_elements(args: Arguments, dims: Dims | None, axes: Sequence[int]) -> None:
-    """ShapeError W205 when a reduction without a neutral element runs over an axis of size 0."""
+    """ShapeError W226 when a reduction without a neutral element runs over an axis of size 0."""
     for axis in axes:
         if dims is not None and dims[axis] == 0:
-            raise shape_error(args, f"axis {axis} is empty, and the reduction of nothing has no value", "W205")
+            raise shape_error(args, f"axis {axis} is empty, and the reduction of nothing has no value", "W226")
 
 
 def check_elements(kernel: Kernel, dims: Dims, axes: Sequence[int]) -> None:

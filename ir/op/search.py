@@ -1,7 +1,7 @@
 """Positions of extremes, choice by a condition, and search in sorted boundaries.
 
 Positions are int64. Of equal values the first counts; a nan counts as the extreme, as in NumPy.
-Errors: ShapeError W203 axis out of range, W205 an empty axis; DTypeError W321.
+Errors: ShapeError W203 axis out of range, W226 an empty axis; DTypeError W321.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `axis` is None (all axes), an axis or a list of axes; negative axes count from the end. Results keep the dtype of x.
 Floating values narrower than float32 accumulate in float32. An empty sum is 0, an empty product 1, an empty mean or
 variance nan; the maximum or minimum of nothing is an error.
-Errors: ShapeError W203 axis out of range, W204 an axis twice, W205 an empty maximum; DTypeError W321.
+Errors: ShapeError W203 axis out of range, W204 an axis twice, W226 an empty maximum; DTypeError W321.
 """
 
 from __future__ import annotations
