@@ -13,7 +13,7 @@ from typing import Any
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import prim, te
 from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
-from weft.ir.dtype import is_bool, is_float, is_integer
+from weft.ir.dtype import can_hold, is_bool, is_float, is_integer
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.infer import TypeContext
 from weft.ir.op.declare import Arguments, Example
@@ -168,6 +168,10 @@ def require_scalar(args: Arguments, name: str, context: TypeContext, dtype: str 
         value = args[name].value if isinstance(args[name], PrimValue) else None
         if not (isinstance(value, float) and value.is_integer()):
             raise dtype_error(args, f"{name} is {own}, which does not fit {dtype}", "W321", "convert with R.astype")
+    given = args[name].value if isinstance(args[name], PrimValue) else None
+    whole = isinstance(given, int) or (isinstance(given, float) and given.is_integer())
+    if dtype is not None and is_integer(dtype) and whole and not can_hold(dtype, int(given)):
+        raise dtype_error(args, f"{name} is {given}, which does not fit {dtype}", "W321")
     return ty
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
 from tests.generation.choices import Choices
 from tests.generation.values import small_array
+
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, evaluate, free_symbols
 from weft.ir.graph import Function, Var

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-
 from tests.generation.choices import Choices
 from tests.generation.kernels import free_kernel, kernel
 from tests.generation.opaque import opaque_kernel
 from tests.generation.values import DTYPES, attribute_map, constant, small_array
+
 from weft.errors import WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, prove_equal, substitute, symbol
@@ -500,7 +500,7 @@ class _Function:
         axis = choices.integer(-1, max(rank - 1, 0))
         kinds: dict[str, Callable[[], Any]] = {
             "int": lambda: axis,
-            "bool": lambda: choices.flip(),
+            "bool": lambda: choices.flip() and not (self.runnable and param.name == "assume_inbound"),
             "float": lambda: 0.5 if self.runnable else choices.number(),
             "dim": self._dim,
             "ints": lambda: choices.several(1, 3, lambda: choices.integer(-1, max(rank - 1, 2))),
@@ -528,6 +528,8 @@ class _Function:
     def _operand(self, chosen: list[Var]) -> Any:
         choices = self.choices
         candidates = self._tensors()
+        if self.runnable:  # what an operator would ask of unknown ranks and dtypes may not hold
+            candidates = [var for var in candidates if var.ty.ndim >= 0 and var.ty.dtype is not None]  # type: ignore[attr-defined]
         if chosen and choices.flip(90):
             candidates = [var for var in candidates if var.ty.dtype == chosen[0].ty.dtype]  # type: ignore[attr-defined]
             if choices.flip(60):
@@ -563,6 +565,8 @@ class _Function:
         if not definition.examples:
             raise Rejected
         example = choices.pick(definition.examples)
+        if self.runnable and "assume_inbound" in example.kwargs:
+            raise Rejected
         # Constants for what has a range; parameters only at the top level, and not too many.
         with_parameters = not example.ranges and not self.nested and len(self.params) < 7 and choices.flip(60)
         names = sorted(_symbols_in((*example.args, *example.kwargs.values(), *_bounds(example.ranges))))

@@ -17,6 +17,7 @@ from math import prod
 from tests.generation.choices import Choices
 from tests.generation.scalars import Atom, Scalars
 from tests.generation.values import DTYPES, attribute_map
+
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, symbol
 from weft.ir.node import FrozenMap

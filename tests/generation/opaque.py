@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.generation.choices import Choices
 from tests.generation.kernels import sequence
 from tests.generation.values import attribute_map
+
 from weft.ir.graph import StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.prim import binary, const, intrinsic

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from tests.generation.choices import Choices
+
 from weft.ir import dtype as dtypes
 from weft.ir.dim import symbol
 from weft.ir.graph import Constant
