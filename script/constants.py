@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import DTypeError, Span, WeftError
+from weft.errors import Span, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Constant
 from weft.script.diagnostics import fail
@@ -199,5 +199,3 @@ def _check_values(values: np.ndarray, dtype: str, span: Span) -> None:
         if dtypes.is_integer(dtype) and not dtypes.can_hold(dtype, int(item)):
             raise fail("W152", f"{item!r} does not fit in {dtype}", span)
 
-
-_ = DTypeError

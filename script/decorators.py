@@ -12,9 +12,7 @@ CPython keeps the text of nothing else, and then the error says so.
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
-import inspect
 import linecache
 import os
 import sys
@@ -36,7 +34,7 @@ __all__ = ["function", "ir_module", "prim_func"]
 
 
 def ir_module(cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False) -> Any:
-    """Read a class as an IRModule; see DESIGN of the script for what it may hold.
+    """Read a class of decorated functions as an IRModule.
 
     Raises: ScriptError and the errors of type deduction, with the place in the user's file.
     """
@@ -80,7 +78,7 @@ def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
     if not isinstance(cls, type):
         raise fail("W104", "@I.ir_module decorates a class")
     frame, line = caller
-    captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals, _CAPTURED_BUILTINS)
+    captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)
     return _read(frame.f_code, frame.f_globals, line, cls.__name__, ast.ClassDef, captured)
 
 
@@ -101,16 +99,13 @@ def _closure(func: FunctionType) -> dict[str, Any]:
     return found
 
 
-_CAPTURED_BUILTINS: Mapping[str, Any] = {}
-
-
 def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimFunc | FunctionType:
     if not isinstance(func, FunctionType):
         raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
     if _inside_class(func):
         return func
     frame, _ = caller
-    captured = ChainMap(_closure(func), dict(frame.f_locals), func.__globals__, _CAPTURED_BUILTINS)
+    captured = ChainMap(_closure(func), dict(frame.f_locals), func.__globals__)
     return _read(func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured)
 
 
@@ -195,5 +190,3 @@ def _no_source(name: str, filename: str, reason: str) -> Exception:
         hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
     )  # fmt: skip
 
-
-_ = (inspect, builtins)

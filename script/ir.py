@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar as _TypeVar
+from typing import Any
+from typing import TypeVar as _TypeVar
 
 import numpy as np
 

@@ -46,7 +46,6 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
-    COMPARISONS,
     AllocBuffer,
     AssertStmt,
     AttrStmt,
@@ -76,8 +75,8 @@ from weft.ir.tensor import (
     PrimVar,
     Range,
     Return,
-    SeqStmt,
     Select,
+    SeqStmt,
     Stmt,
     Unary,
     While,
@@ -603,7 +602,7 @@ class _Printer:
     @staticmethod
     def _is_silent(var: Var, value: Expr, dataflow: bool) -> bool:
         """Whether the binding is written as a bare statement."""
-        if var in () or not isinstance(var.ty, TupleType) or var.ty.fields or not isinstance(value, Call):
+        if not isinstance(var.ty, TupleType) or var.ty.fields or not isinstance(value, Call):
             return False
         if dataflow and not isinstance(var, DataflowVar):
             return False
@@ -1398,5 +1397,3 @@ def _all_symbols(node: Any) -> set[str]:
             stack.extend(getattr(current, slot, None) for slot in current.__dataclass_fields__)  # type: ignore[attr-defined]
     return found
 
-
-_ = COMPARISONS

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import Span, WeftError
-from weft.ir.dim import DimExpr, free_symbols
+from weft.ir.dim import DimExpr
 from weft.ir.graph import (
     BindingBlock,
     Call,
@@ -39,7 +39,7 @@ from weft.ir.graph import (
     VarBinding,
 )
 from weft.ir.infer import VOID, TypeContext, check_claim, infer_type, type_text
-from weft.ir.node import EMPTY, FrozenMap, Node, replace
+from weft.ir.node import EMPTY, FrozenMap, replace
 from weft.ir.op import OPS, get_op
 from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.structural import structural_equal
@@ -808,7 +808,7 @@ class GraphReader(Reader):
         method = self._GRAPH_FORMS.get(name)
         if method is not None:
             return method(self, tree)
-        if name.startswith("R.") and name not in VALUES and not name in ALL_FORMS:
+        if name.startswith("R.") and name not in VALUES and name not in ALL_FORMS:
             if name[2:] in OPS:
                 args, kwargs = self.arguments(tree)
                 return self.operator(name[2:], args, kwargs, tree)

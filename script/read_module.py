@@ -16,7 +16,7 @@ from weft.ir.graph import ExternFunc, Function
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import PrimFunc
-from weft.ir.types import FuncType, PrimType, VDevice
+from weft.ir.types import FuncType, PrimType
 from weft.script.diagnostics import Limits, did_you_mean, fail
 from weft.script.read_graph import GraphReader
 from weft.script.read_tensor import TensorReader
@@ -354,9 +354,7 @@ class _ModuleReader(Reader):
         """Global infos, beside what every reader knows."""
         if name == "I.dummy_global_info":
             return DummyGlobalInfo(span=self.span(tree))
-        if name.startswith(("R.", "T.")) and name not in ALL_FORMS or name in ("R.const", "R.prim_value", "R.shape", "R.str"):
+        if (name.startswith(("R.", "T.")) and name not in ALL_FORMS) or name in ("R.const", "R.prim_value", "R.shape", "R.str"):
             return GraphReader(self.unit, self.module, {}).value(tree)
         return super().call_named(name, tree)
 
-
-_ = VDevice

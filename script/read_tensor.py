@@ -10,23 +10,23 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.errors import WeftError
+import numpy as np
+
 from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, FrozenMap, Node
-from weft.ir.structural import structural_equal
 from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
+from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
     AttrStmt,
-    Bind,
     Binary,
+    Bind,
     Block,
     Break,
-    Broadcast,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -52,16 +52,14 @@ from weft.ir.tensor import (
     Return,
     Select,
     SeqStmt,
-    Shuffle,
     Stmt,
-    Unary,
     While,
 )
 from weft.ir.types import PrimType, Type
 from weft.script.diagnostics import did_you_mean
-from weft.script.reader import ModuleScope, Reader, Scope, describe, is_dim, is_plain
+from weft.script.reader import ModuleScope, Reader, Scope, describe, is_plain
 from weft.script.source import MISSING, Unit
-from weft.script.syntax import ALL_FORMS, BINARY_CALLS, BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
+from weft.script.syntax import ALL_FORMS, BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
 
 __all__ = ["DTYPE_FIRST", "RESULT_DTYPES", "TensorReader", "axis_dtype", "index_const", "is_device_name", "loop_dtype"]
 
@@ -495,6 +493,20 @@ class TensorReader(Reader):
     def _scalar_form(self, name: str, tree: ast.Call) -> PrimExpr:
         values = self.bind(SCALARS[name], tree)
         return SCALARS[name].build(**values, span=self.span(tree))  # type: ignore[misc]
+
+    def _cast(self, tree: ast.Call) -> PrimExpr:
+        """`T.Cast("float32", x)`; `T.cast(x, "float32")` is the same."""
+        named = {keyword.arg: self.value(keyword.value) for keyword in tree.keywords}
+        values = [self.value(argument) for argument in self._spread(tree)]
+        if "dtype" in named:
+            values.insert(0, named.pop("dtype"))
+        values.extend(named.values())
+        if len(values) == 2 and isinstance(values[1], str):
+            values.reverse()
+        if len(values) != 2 or not isinstance(values[0], (str, np.dtype)):
+            raise self.fail("W113", "T.Cast takes a dtype and a value", tree, 'T.Cast("float32", value)')
+        dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+        return Cast(dtype, self.as_prim(values[1], tree), span=self.span(tree))
 
     def _select(self, tree: ast.Call) -> PrimExpr:
         values = self._values(tree)
@@ -1508,7 +1520,7 @@ class TensorReader(Reader):
 
 _R = TensorReader
 TensorReader._TENSOR_FORMS = {
-    "T.Select": _R._select, "T.if_then_else": _R._if_then_else, "T.Let": _R._let, "T.infinity": _R._infinity,
+    "T.Cast": _R._cast, "T.Select": _R._select, "T.if_then_else": _R._if_then_else, "T.Let": _R._let, "T.infinity": _R._infinity,
     "T.min_value": _R._min_value, "T.max_value": _R._max_value, "T.ceildiv": _R._ceildiv_call,
     "T.call_intrin": _R._call_intrin,
 }  # fmt: skip
@@ -1572,4 +1584,3 @@ def _kind_of(op: ast.operator) -> str:
     return BINARY_BY_TREE[type(op)]
 
 
-_ = (BINARY_CALLS, Broadcast, Shuffle, Unary, Sequence, WeftError, is_dim)

@@ -8,9 +8,8 @@ values is folded; everything else is built as it is written.
 from __future__ import annotations
 
 import ast
-import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -20,9 +19,9 @@ from weft.errors import ShapeError, Span, WeftError
 from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, maximum, minimum, parse_dim, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Expr, GlobalVar
-from weft.ir.node import EMPTY, FrozenMap, Node, freeze
+from weft.ir.node import FrozenMap, Node, freeze
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimVar
-from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
+from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.source import MISSING, Unit
 from weft.script.syntax import (
@@ -223,6 +222,8 @@ class Reader:
     def captured(self, value: Any, name: str, tree: ast.AST) -> Any:
         """A Python value from outside; W140 when the script cannot hold it."""
         value = _plain_capture(value)
+        if hasattr(value, "__weft_dtype__"):
+            return value.__weft_dtype__
         if isinstance(value, TypeVar):
             return self.symbol_value(value.__name__, tree)
         if isinstance(value, PrimVar) and value.dtype != "handle":
@@ -230,8 +231,6 @@ class Reader:
         if isinstance(value, DimExpr):
             self.symbols.update(free_symbols(value))
             return value
-        if hasattr(value, "__weft_dtype__"):
-            return value.__weft_dtype__
         if is_plain(value) or isinstance(value, (Node, np.dtype)):
             return value
         if isinstance(value, type) and issubclass(value, np.generic):
@@ -547,7 +546,7 @@ class Reader:
         parts: list[str] = []
         for part in tree.values:
             if isinstance(part, ast.Constant):
-                parts.append(part.value)
+                parts.append(str(part.value))
             elif isinstance(part, ast.FormattedValue):
                 value = self.constant(part.value)
                 if part.format_spec is not None or not isinstance(value, (int, float, str)):
@@ -810,7 +809,7 @@ class Reader:
             return self.dim_text(value, tree)
         if isinstance(value, IntImm) and value.dtype != "bool":
             value = value.value
-        if is_dim(value):
+        if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise self.fail("W103", f"the dimension {value} does not fit in 64 bits", tree)
             if isinstance(value, int) and value < 0 and self.negative_dims is False:
@@ -991,5 +990,3 @@ def typed_constant(value: int | float | bool, dtype: str) -> PrimExpr:
         return FloatImm(value, dtype)
     return IntImm(int(value), dtype)
 
-
-_ = (EMPTY, ShapeType, Mapping, math)

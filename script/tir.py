@@ -13,9 +13,14 @@ from weft.errors import ScriptError, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary, cast as _cast, const, intrinsic, unary
-from weft.ir.tensor import Binary, Broadcast, Buffer as _Buffer, BufferLoad, FloatImm, Let as _Let, PrimCall, PrimExpr, PrimVar
-from weft.ir.tensor import Ramp as _Ramp, Select as _Select, Shuffle as _Shuffle
+from weft.ir.prim import as_expr, binary, const, intrinsic, unary
+from weft.ir.prim import cast as _cast
+from weft.ir.tensor import Binary, Broadcast, FloatImm, PrimCall, PrimExpr, PrimVar
+from weft.ir.tensor import Buffer as _Buffer
+from weft.ir.tensor import Let as _Let
+from weft.ir.tensor import Ramp as _Ramp
+from weft.ir.tensor import Select as _Select
+from weft.ir.tensor import Shuffle as _Shuffle
 from weft.script.decorators import prim_func
 from weft.script.read_tensor import DTYPE_FIRST, RESULT_DTYPES, is_device_name
 from weft.script.syntax import ALIASES, ALL_FORMS, CALLED_KINDS, UNARY
@@ -211,5 +216,3 @@ def __getattr__(name: str) -> Any:
         return _only_in_scripts(name)
     raise AttributeError(f"T has no {name}")
 
-
-_ = (BufferLoad,)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (scripts inside strings and inside decorated functions)
 """The decorators: where sources are found, what scripts may capture, and what an uncaught error looks like."""
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import pytest
 
 import weft
 from weft.ir import Function, IRModule, PrimFunc
-from weft.script import ir as I, parse, relax as R, script_of, tir as T, tirx
+from weft.script import ir as I
+from weft.script import parse, script_of, tirx
+from weft.script import relax as R
+from weft.script import tir as T
 
 SIZE = 4
 SHAPE = (2, SIZE)
@@ -102,7 +106,7 @@ def test_classes_of_one_name_are_told_apart_by_their_lines(width: int) -> None:
 
 def test_symbols_declared_outside_are_symbols() -> None:
     @R.function
-    def typed(x: R.Tensor((k, symbol_m), "float32")) -> R.Tensor((k, symbol_m), "float32"):  # noqa: F821
+    def typed(x: R.Tensor((k, symbol_m), "float32")) -> R.Tensor((k, symbol_m), "float32"):
         return R.reshape(x, (k, symbol_m))
 
     assert 'x: R.Tensor(("k", "m"), "float32")' in text_of(typed)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (scripts inside strings and inside decorated functions)
 """Wrong scripts: each gives one error with code, exact place, message and (where known) the fix."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (scripts inside strings and inside decorated functions)
 """Text from anyone: nothing of it is evaluated, imported or opened, and what asks too much is refused by name."""
 
 from __future__ import annotations
