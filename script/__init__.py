@@ -1,10 +1,10 @@
 """Python and text to IR and back: the syntax table, the readers, the printer, the decorators.
 
-    parse(text)         the module or function that a text defines (runs nothing)
-    script_of(node)     the text of a node
-    show(node)          print it, coloured on terminals
-    to_html(node)       the same for notebooks
-    ir, relax, tir      the namespaces I, R, T of scripts
+parse(text)         the module or function that a text defines (runs nothing)
+script_of(node)     the text of a node
+show(node)          print it, coloured on terminals
+to_html(node)       the same for notebooks
+ir, relax, tir      the namespaces I, R, T of scripts
 """
 
 from __future__ import annotations

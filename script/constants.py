@@ -44,7 +44,7 @@ def float_text(value: float) -> str:
 
 def constant_parts(constant: Constant) -> dict[str, Any]:
     """How a constant is written: `data` as text, and which of `shape` and `bits` it needs."""
-    data, dtype = constant.data, constant.dtype
+    data = constant.data
     if data.size > LARGE:
         little = data.astype(data.dtype.newbyteorder("<"), copy=False)
         return {"data": f'"base64:{base64.b64encode(little.tobytes()).decode()}"', "shape": data.shape}
@@ -144,7 +144,9 @@ def _from_bits(data: Any, dtype: str | None, span: Span) -> np.ndarray:
     unsigned = np.dtype(f"uint{storage.itemsize * 8}")
     try:
         values = np.array(data, object)
-        if values.size and not all(isinstance(item, int) and 0 <= item < 2 ** (8 * storage.itemsize) for item in values.flat):
+        if values.size and not all(
+            isinstance(item, int) and 0 <= item < 2 ** (8 * storage.itemsize) for item in values.flat
+        ):
             raise ValueError(f"raw bits of {dtype} are integers in [0, 2**{8 * storage.itemsize})")
         return values.astype(unsigned).view(storage)
     except (ValueError, OverflowError, TypeError) as error:
@@ -198,4 +200,3 @@ def _check_values(values: np.ndarray, dtype: str, span: Span) -> None:
             raise fail("W152", f"{item!r} is not a value of {dtype}", span)
         if dtypes.is_integer(dtype) and not dtypes.can_hold(dtype, int(item)):
             raise fail("W152", f"{item!r} does not fit in {dtype}", span)
-

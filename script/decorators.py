@@ -4,9 +4,9 @@
     @R.function, @R.function(pure=, private=)      a graph function
     @T.prim_func, @T.prim_func(private=, ...)      a tensor-level function
 
-A decorated function inside a class waits for the class: it stays as it is until @I.ir_module reads the whole. Sources are
-found in files, notebooks, anything registered with linecache, `python -c`, and scripts given on a seekable standard input;
-CPython keeps the text of nothing else, and then the error says so.
+A decorated function inside a class waits for the class: it stays as it is until @I.ir_module reads the whole.
+Sources are found in files, notebooks, anything registered with linecache, `python -c`, and scripts given on a
+seekable standard input; CPython keeps the text of nothing else, and then the error says so.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimF
         return func
     frame, _ = caller
     captured = ChainMap(_closure(func), dict(frame.f_locals), func.__globals__)
-    return _read(func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured)
+    return _read(
+        func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured
+    )
 
 
 def _inside_class(func: FunctionType) -> bool:
@@ -136,7 +138,11 @@ def _definition_at(tree: ast.Module, line: int, name: str, kind: type) -> Any:
             lines = [(item.lineno, item.end_lineno or item.lineno) for item in node.decorator_list]  # type: ignore[attr-defined]
             if any(first <= line <= last for first, last in lines) or node.lineno == line:  # type: ignore[attr-defined]
                 return node
-        stack.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)))
+        stack.extend(
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+        )
     return None
 
 
@@ -189,4 +195,3 @@ def _no_source(name: str, filename: str, reason: str) -> Exception:
         "W102", f"no source text of {name} in {filename}: {reason}",
         hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
     )  # fmt: skip
-

@@ -30,8 +30,8 @@ __all__ = ["Limits", "did_you_mean", "fail"]
 class Limits:
     """How much a text may ask of the reader.
 
-    `size` counts characters, `nesting` levels of expressions, `digits` decimal digits of an integer, `unrolled` statements and
-    rounds of static loops.
+    `size` counts characters, `nesting` levels of expressions, `digits` decimal digits of an integer, `unrolled`
+    statements and rounds of static loops.
     """
 
     size: int = 256 * 1024 * 1024

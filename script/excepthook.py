@@ -1,7 +1,7 @@
 """An uncaught weft error shows the message and the user's own frames, not the inside of weft.
 
-`WEFT_TRACEBACK=full` shows everything. The hook is installed when a script is first read by a decorator; it passes every other
-exception on to the hook that was there before.
+`WEFT_TRACEBACK=full` shows everything. The hook is installed when a script is first read by a decorator; it passes
+every other exception on to the hook that was there before.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     kind ::= name, read(reader, tree) -> value, show(printer, value) -> text
 
-A kind owns both directions, so that a form (see `syntax`) never says the same thing twice. Self-contained kinds (numbers,
-strings, dtypes) convert here; the others name the method of the reader and of the printer that walks their part of the
-language.
+A kind owns both directions, so that a form (see `syntax`) never says the same thing twice. Self-contained kinds
+(numbers, strings, dtypes) convert here; the others name the method of the reader and of the printer that walks
+their part of the language.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Showing nodes as script text: the other direction of the syntax table.
 
-The text of a module or function reads back as an equal node, and printing that gives the same text again. Names are made
-unique per top-level function and valid; everything else is taken from the node as it is. Text is made of pieces (strings, and
-tensor-level expressions with the precedence their place asks for), so that deep expressions need no recursion.
+The text of a module or function reads back as an equal node, and printing that gives the same text again. Names are
+made unique per top-level function and valid; everything else is taken from the node as it is. Text is made of
+pieces (strings, and tensor-level expressions with the precedence their place asks for), so that deep expressions
+need no recursion.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -109,7 +110,24 @@ __all__ = ["HEADER", "script_of"]
 VERSION_LINE = "# weft-script 1"
 HEADER = f"{VERSION_LINE}\nfrom weft.script import ir as I, relax as R, tir as T\n"
 _RESERVED = frozenset(
-    {"I", "R", "T", "cls", "range", "min", "max", "float", "int", "bool", "len", "abs", "round", "ceildiv", "tirx", *keyword.kwlist}
+    {
+        "I",
+        "R",
+        "T",
+        "cls",
+        "range",
+        "min",
+        "max",
+        "float",
+        "int",
+        "bool",
+        "len",
+        "abs",
+        "round",
+        "ceildiv",
+        "tirx",
+        *keyword.kwlist,
+    }
 )
 _LOOP_NAMES = {"serial": "T.serial", "parallel": "T.parallel", "vectorized": "T.vectorized", "unrolled": "T.unroll",
                "thread_binding": "T.thread_binding"}  # fmt: skip
@@ -124,8 +142,8 @@ _SPELLINGS: dict[str, dict[str, str]] = {
 }
 _HEADERS = {
     "weft": HEADER,
-    "tvm-0.27": "# from tvm.script import ir as I\n# from tvm.script import relax as R\n# from tvm.script import tirx as T\n",
-    "tvm-0.20": "# from tvm.script import ir as I\n# from tvm.script import relax as R\n# from tvm.script import tir as T\n",
+    "tvm-0.27": "\n".join(f"# from tvm.script import {name}" for name in ("ir as I", "relax as R", "tirx as T")),
+    "tvm-0.20": "\n".join(f"# from tvm.script import {name}" for name in ("ir as I", "relax as R", "tir as T")),
 }
 
 Piece = Any  # str | (PrimExpr, minimal precedence)
@@ -134,8 +152,8 @@ Piece = Any  # str | (PrimExpr, minimal precedence)
 def script_of(node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False) -> str:
     """The script text of a module or function, or readable text of any smaller node.
 
-    `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is "all" or
-    "none" (annotations of bindings); with `line_numbers` the text is for reading only.
+    `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is
+    "all" or "none" (annotations of bindings); with `line_numbers` the text is for reading only.
 
     >>> from weft.ir import TensorType
     >>> script_of(TensorType((2, 3), "float32"))
@@ -355,7 +373,11 @@ class _Printer:
 
     def show_vdevice(self, value: Any) -> str:
         """A virtual device."""
-        return string_text(value) if isinstance(value, str) else self.join(self.fill(TYPES["I.vdevice"], self.node_values(TYPES["I.vdevice"], value)))
+        return (
+            string_text(value)
+            if isinstance(value, str)
+            else self.join(self.fill(TYPES["I.vdevice"], self.node_values(TYPES["I.vdevice"], value)))
+        )
 
     def show_types(self, values: Sequence[Type]) -> str:
         """One type, or a list."""
@@ -455,7 +477,12 @@ class _Printer:
     def _tensor_type(self, ty: TensorType) -> str:
         if ty.shape is not None and ty.vdevice is None and ty.dtype is not None:
             return f'R.Tensor({self.show_shape(ty.shape)}, "{ty.dtype}")'
-        values = {"shape": ty.shape, "dtype": ty.dtype, "vdevice": ty.vdevice, "ndim": ty.ndim if ty.shape is None else -1}
+        values = {
+            "shape": ty.shape,
+            "dtype": ty.dtype,
+            "vdevice": ty.vdevice,
+            "ndim": ty.ndim if ty.shape is None else -1,
+        }
         text = self.join(self.fill(TYPES["R.Tensor"], values))
         return "R.Tensor" if text == "R.Tensor()" else text
 
@@ -539,7 +566,11 @@ class _Printer:
                 self._dataflow(block)
                 plain_before = False
             elif plain_before or not block.bindings:
-                self._scope("with R.bindings():", lambda block=block: self._bindings(block.bindings, False), empty=not block.bindings)
+                self._scope(
+                    "with R.bindings():",
+                    lambda block=block: self._bindings(block.bindings, False),
+                    empty=not block.bindings,
+                )
                 plain_before = False
             else:
                 self._bindings(block.bindings, False)
@@ -746,7 +777,10 @@ class _Printer:
         return self.leaf(value)
 
     def _known_shape(self, value: ShapeExpr) -> str:
-        if all(isinstance(dim, int) or all(name in self.symbols and name not in _RESERVED for name in free_symbols(dim)) for dim in value.dims):
+        if all(
+            isinstance(dim, int) or all(name in self.symbols and name not in _RESERVED for name in free_symbols(dim))
+            for dim in value.dims
+        ):
             return self.show_shape(value.dims)
         return self.leaf(value)
 
@@ -757,7 +791,7 @@ class _Printer:
             return f"[{', '.join(map(self.show_type, value))}]"
         return self.show_type(value)
 
-    _LEAVES: dict[type, Callable[[Any, Any], str]] = {
+    _LEAVES: ClassVar[dict[type, Callable[[Any, Any], str]]] = {
         Constant: _constant, GlobalVar: _global, Tuple: _tuple, PrimValue: _prim_value, ExternFunc: _extern,
         ShapeExpr: lambda self, value: f"R.shape({self.show_dims(value.dims)})",
         StringImm: lambda self, value: f"R.str({string_text(value.value)})",
@@ -850,7 +884,9 @@ class _Printer:
     def _for(self, stmt: For) -> None:
         group = self._grid_of(stmt)
         if len(group) > 1:
-            extents = [self._typed_extent(loop.extent, loop.loop_var.dtype, loop_dtype(0, loop.extent)) for loop in group]
+            extents = [
+                self._typed_extent(loop.extent, loop.loop_var.dtype, loop_dtype(0, loop.extent)) for loop in group
+            ]
             head = self.form_text(LOOPS["T.grid"], {"extents": extents})
             self._loop(group, f"for {', '.join(self.name(loop.loop_var) for loop in group)} in {head}:")
             return
@@ -969,7 +1005,9 @@ class _Printer:
     def _axes(self, iter_vars: Sequence[IterVar]) -> None:
         if len(iter_vars) > 1 and all(self._is_remap(item) for item in iter_vars):
             letters = "".join(_AXIS_LETTERS[item.kind] for item in iter_vars)
-            text = self.form_text(CLAUSES["T.axis.remap"], {"kinds": letters, "values": [item.value for item in iter_vars]})
+            text = self.form_text(
+                CLAUSES["T.axis.remap"], {"kinds": letters, "values": [item.value for item in iter_vars]}
+            )
             self.line(f"{', '.join(self.name(item.var) for item in iter_vars)} = {text}")
             return
         for item in iter_vars:
@@ -1030,7 +1068,7 @@ class _Printer:
     def _return(self, stmt: Return) -> None:
         self.line("return" if stmt.value is None else f"return {self.join(self.operand(stmt.value))}")
 
-    _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {
+    _STATEMENTS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         SeqStmt: _seq, BufferStore: _store, For: _for, While: _while, IfThenElse: _if_statement, Block: _block, Bind: _bind,
         AllocBuffer: _alloc, DeclBuffer: _decl, AssertStmt: _assert, AttrStmt: _attr, Evaluate: _evaluate, Return: _return,
         Break: lambda self, stmt: self.line("break"), Continue: lambda self, stmt: self.line("continue"),
@@ -1039,7 +1077,7 @@ class _Printer:
     # -- tensor level: expressions -------------------------------------------------------------------------------------
 
     def operand(self, value: PrimExpr) -> list[Piece]:
-        """An expression where a bare number would take another dtype: constants are typed, but for the usual integers."""
+        """An expression where a bare number would take another dtype: only the usual integers are bare."""
         return [(value, 0)]
 
     def immediate(self, value: IntImm | FloatImm) -> str:
@@ -1199,7 +1237,7 @@ class _Printer:
         stop: list[Piece] = [str(extent)] if isinstance(extent, int) else [(extent, BINARY["add"].precedence + 1)]
         return [(start, 0), ":", (start, BINARY["add"].precedence), " + ", *stop]
 
-    _PRIMS: dict[type, Callable[[Any, Any], tuple[list[Piece], int]]] = {
+    _PRIMS: ClassVar[dict[type, Callable[[Any, Any], tuple[list[Piece], int]]]] = {
         PrimVar: lambda self, expr: ([self.name(expr)], ATOM), IntImm: _int,
         FloatImm: lambda self, expr: ([self.immediate(expr)], ATOM), Binary: _binary, Unary: _unary, BufferLoad: _load,
         Let: _let, Cast: _cast, Broadcast: _broadcast, PrimCall: _prim_call, Select: _select,
@@ -1396,4 +1434,3 @@ def _all_symbols(node: Any) -> set[str]:
         elif isinstance(current, Node):
             stack.extend(getattr(current, slot, None) for slot in current.__dataclass_fields__)  # type: ignore[attr-defined]
     return found
-

@@ -1,15 +1,15 @@
 """Reading `@R.function`: bindings of whole-tensor values, brought to A-normal form.
 
-Nested calls become bindings of their own, in the order in which Python would evaluate them. Every variable gets its type here:
-the deduced one, or the annotation, which is checked as a claim. Names known while reading (sizes, numbers, tuples of them,
-captured values) bind no variable.
+Nested calls become bindings of their own, in the order in which Python would evaluate them. Every variable gets its
+type here: the deduced one, or the annotation, which is checked as a claim. Names known while reading (sizes,
+numbers, tuples of them, captured values) bind no variable.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,7 @@ __all__ = ["GraphReader"]
 _LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 _OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
 
+
 class _Blocks:
     """The binding blocks of a sequence while it is read."""
 
@@ -99,13 +100,23 @@ class GraphReader(Reader):
             if extra is not None:
                 raise self.fail("W115", f"parameter '{extra.arg}': only plain parameters can be compiled", extra)
         if arguments.defaults:
-            raise self.fail("W115", "a graph function has no default arguments", arguments.defaults[0], "bind a constant in the body")
+            raise self.fail(
+                "W115",
+                "a graph function has no default arguments",
+                arguments.defaults[0],
+                "bind a constant in the body",
+            )
         params: list[Var] = []
         self.defining = True
         self.negative_dims = False
         for argument in (*arguments.posonlyargs, *arguments.args):
             if argument.annotation is None:
-                raise self.fail("W113", f"parameter '{argument.arg}' has no type", argument, 'write `x: R.Tensor((2, 3), "float32")`')
+                raise self.fail(
+                    "W113",
+                    f"parameter '{argument.arg}' has no type",
+                    argument,
+                    'write `x: R.Tensor((2, 3), "float32")`',
+                )
             if argument.arg in self.scope.names:
                 raise self.fail("W118", f"two parameters are named '{argument.arg}'", argument)
             var = Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
@@ -145,7 +156,9 @@ class GraphReader(Reader):
             hint = did_you_mean(name, self.symbols) or "bind it by a parameter or by R.match_cast"
             raise self.fail("W117", f"no parameter binds the symbol '{name}' of the result", self.ret_tree, hint)
         place = self.return_span or self.span(tree)
-        check_claim(self.ret_type, self.infer(body.body, tree), self.context, f"result of {tree.name}", place, at_run_time=True)
+        check_claim(
+            self.ret_type, self.infer(body.body, tree), self.context, f"result of {tree.name}", place, at_run_time=True
+        )
         return self.ret_type
 
     def infer(self, value: Expr, tree: ast.AST) -> Type:
@@ -177,7 +190,9 @@ class GraphReader(Reader):
             self.statement(statement)
         if isinstance(self.ret_type, TupleType) and not self.ret_type.fields:
             return Tuple((), span=self.span(tree))
-        raise self.fail("W120", "the function returns nothing", trees[-1] if trees else tree, "end it with `return value`")
+        raise self.fail(
+            "W120", "the function returns nothing", trees[-1] if trees else tree, "end it with `return value`"
+        )
 
     def returned(self, tree: ast.Return) -> Expr:
         """The leaf that a return gives."""
@@ -213,7 +228,11 @@ class GraphReader(Reader):
         """Read one statement into the current block."""
         method = self._STATEMENTS.get(type(tree))
         if method is None:
-            hint = "write the loop as a T.prim_func, or use a static `for i in range(3)`" if isinstance(tree, ast.While) else None
+            hint = (
+                "write the loop as a T.prim_func, or use a static `for i in range(3)`"
+                if isinstance(tree, ast.While)
+                else None
+            )
             raise self.unsupported(tree, hint)
         method(self, tree)
 
@@ -316,7 +335,9 @@ class GraphReader(Reader):
             self._name_new_symbols(new, declared, value, annotation, tree)
         return declared
 
-    def _name_new_symbols(self, new: set[str], declared: Type, value: Expr, annotation: ast.expr, tree: ast.expr) -> None:
+    def _name_new_symbols(
+        self, new: set[str], declared: Type, value: Expr, annotation: ast.expr, tree: ast.expr
+    ) -> None:
         made = self._bare_symbols(self.infer(value, tree)) - self.symbols
         if len(made) < len(new):
             self.symbols -= new
@@ -418,7 +439,9 @@ class GraphReader(Reader):
         call = tree.items[0].context_expr
         name = self.dotted(call.func) if isinstance(call, ast.Call) else self.dotted(call)
         if name not in ("R.dataflow", "R.bindings") or len(tree.items) != 1:
-            raise self.fail("W115", f"`with {ast.unparse(call)[:40]}` is not part of a graph function", call, "with R.dataflow():")
+            raise self.fail(
+                "W115", f"`with {ast.unparse(call)[:40]}` is not part of a graph function", call, "with R.dataflow():"
+            )
         if tree.items[0].optional_vars is not None:
             raise self.fail("W115", "a dataflow block has no name", tree.items[0].optional_vars)
         if self.dataflow_names is not None:
@@ -500,7 +523,9 @@ class GraphReader(Reader):
                 self.statement(statement)
             return
         if self.dataflow_names is not None:
-            raise self.fail("W119", "a dataflow block has no control flow", tree, "move the if outside of it, or use R.where")
+            raise self.fail(
+                "W119", "a dataflow block has no control flow", tree, "move the if outside of it, or use R.where"
+            )
         if not tree.orelse:
             raise self.fail("W115", "an `if` needs an `else`: both branches give the value", tree)
         condition = self.leaf(test, tree.test)
@@ -509,7 +534,9 @@ class GraphReader(Reader):
         else_name, else_type, else_branch = self._branch(tree.orelse, tree)
         if then_name != else_name:
             raise self.fail(
-                "W119", f"the branches must end by binding one name, not '{then_name}' and '{else_name}'", tree.orelse[-1]
+                "W119",
+                f"the branches must end by binding one name, not '{then_name}' and '{else_name}'",
+                tree.orelse[-1],
             )
         value = If(condition, then_branch, else_branch, span=self.span(tree))
         both = then_type is not None and else_type is not None and structural_equal(then_type, else_type)
@@ -524,8 +551,10 @@ class GraphReader(Reader):
 
     def _check_condition(self, condition: Expr, tree: ast.AST) -> None:
         ty = self.infer(condition, tree)
-        right = isinstance(ty, AnyType) or (isinstance(ty, PrimType) and ty.dtype == "bool") or (
-            isinstance(ty, TensorType) and ty.dtype in ("bool", None) and ty.ndim in (0, -1)
+        right = (
+            isinstance(ty, AnyType)
+            or (isinstance(ty, PrimType) and ty.dtype == "bool")
+            or (isinstance(ty, TensorType) and ty.dtype in ("bool", None) and ty.ndim in (0, -1))
         )
         if not right:
             raise self.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree)
@@ -551,7 +580,13 @@ class GraphReader(Reader):
             if self._is_leaf_tree(tree.value):
                 result = self.leaf(self.value(tree.value), tree.value)
                 declared = self._claim(tree.annotation, result, tree.value)
-                check_claim(declared, self.infer(result, tree), self.context, f"annotation of {tree.target.id}", self.span(tree.annotation))
+                check_claim(
+                    declared,
+                    self.infer(result, tree),
+                    self.context,
+                    f"annotation of {tree.target.id}",
+                    self.span(tree.annotation),
+                )
                 return tree.target.id, declared, result
             self.statement(tree)
             result = self._bound(tree.target.id, tree)
@@ -583,7 +618,15 @@ class GraphReader(Reader):
         if isinstance(tree, (ast.Tuple, ast.List)):
             return all(self._is_leaf_tree(item) for item in tree.elts)
         if isinstance(tree, ast.Call):
-            return self.dotted(tree.func) in ("R.const", "R.shape", "R.prim_value", "R.str", "R.dtype", "R.ExternFunc", "R.tuple")
+            return self.dotted(tree.func) in (
+                "R.const",
+                "R.shape",
+                "R.prim_value",
+                "R.str",
+                "R.dtype",
+                "R.ExternFunc",
+                "R.tuple",
+            )
         return isinstance(tree, ast.Attribute) and self.global_name(tree) is not None
 
     def _for(self, tree: ast.For) -> None:
@@ -591,7 +634,11 @@ class GraphReader(Reader):
         if tree.orelse:
             raise self.fail("W115", "`else` of a loop is not part of the script", tree)
         values: Any = None
-        if isinstance(tree.iter, ast.Call) and isinstance(tree.iter.func, ast.Name) and tree.iter.func.id in ("range", "enumerate", "zip"):
+        if (
+            isinstance(tree.iter, ast.Call)
+            and isinstance(tree.iter.func, ast.Name)
+            and tree.iter.func.id in ("range", "enumerate", "zip")
+        ):
             arguments = [self.value(argument) for argument in tree.iter.args]
             values = self._iterated(tree.iter.func.id, arguments, tree)
         else:
@@ -599,7 +646,9 @@ class GraphReader(Reader):
         if isinstance(values, np.ndarray) and self.unit.captured is not None:
             values = values.tolist()
         if not isinstance(values, (tuple, list, range)):
-            raise self.fail("W115", "a graph function loops only over what is known while reading", tree.iter, "for i in range(3):")
+            raise self.fail(
+                "W115", "a graph function loops only over what is known while reading", tree.iter, "for i in range(3):"
+            )
         for item in values:
             self.unit.step(tree)
             self._set_target(tree.target, item)
@@ -621,7 +670,11 @@ class GraphReader(Reader):
     def _set_target(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
             self.scope.names[target.id] = value
-        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (tuple, list)) and len(value) == len(target.elts):
+        elif (
+            isinstance(target, (ast.Tuple, ast.List))
+            and isinstance(value, (tuple, list))
+            and len(value) == len(target.elts)
+        ):
             for item, part in zip(target.elts, value, strict=True):
                 self._set_target(item, part)
         else:
@@ -645,10 +698,11 @@ class GraphReader(Reader):
             inner.scope.parent.names[tree.name] = var
         value = inner.function(tree, pure=options["pure"], private=options["private"])
         if declared is None:
-            var = self.make_var(tree.name, FuncType(tuple(p.ty for p in value.params), value.ret_type, value.pure), tree)
+            var = self.make_var(
+                tree.name, FuncType(tuple(p.ty for p in value.params), value.ret_type, value.pure), tree
+            )
         self._emit(VarBinding(var, value, span=self.span(tree)))  # type: ignore[possibly-undefined]
         self.scope.names[tree.name] = var  # type: ignore[possibly-undefined]
-
 
     def _assert(self, tree: ast.Assert) -> None:
         test = self.value(tree.test)
@@ -656,11 +710,14 @@ class GraphReader(Reader):
             if not test:
                 raise self.fail("W124", "the assertion is false while reading", tree)
             return
-        raise self.fail("W115", "an assertion about values", tree, 'use R.assert_op(condition, format="...") in a pure=False function')
+        raise self.fail(
+            "W115",
+            "an assertion about values",
+            tree,
+            'use R.assert_op(condition, format="...") in a pure=False function',
+        )
 
     # -- names ---------------------------------------------------------------------------------------------------------
-
-
 
     def undefined(self, name: str, tree: ast.AST) -> WeftError:
         """The error for an unknown name; says why when it was visible elsewhere."""
@@ -704,7 +761,9 @@ class GraphReader(Reader):
 
     def _prim_leaf(self, value: PrimExpr, tree: ast.AST) -> PrimValue:
         if isinstance(value, IntImm):
-            return PrimValue(bool(value.value) if value.dtype == "bool" else value.value, value.dtype, span=self.span(tree))
+            return PrimValue(
+                bool(value.value) if value.dtype == "bool" else value.value, value.dtype, span=self.span(tree)
+            )
         if isinstance(value, FloatImm):
             return PrimValue(value.value, value.dtype, span=self.span(tree))
         raise self.fail("W114", f"a tensor-level {type(value).__name__} is no value of a graph function", tree)
@@ -779,7 +838,9 @@ class GraphReader(Reader):
                 found = {"shape": ty.dims, "dtype": ty.dtype, "ndim": ty.ndim if ty.ndim >= 0 else None}[tree.attr]
                 if found is not None:
                     return found
-                raise self.fail("W114", f"the {tree.attr} of {type_text(ty)} is not known here", tree, "use R.match_cast to name it")
+                raise self.fail(
+                    "W114", f"the {tree.attr} of {type_text(ty)} is not known here", tree, "use R.match_cast to name it"
+                )
         return super().attribute_of(base, tree)
 
     def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
@@ -879,7 +940,9 @@ class GraphReader(Reader):
             hint = did_you_mean(tree.func.attr, OPS, "R.") if isinstance(base, Expr) else None
             if isinstance(base, Expr) and tree.func.attr in OPS:
                 hint = f"write `R.{tree.func.attr}({ast.unparse(tree.func.value)[:30]}, ...)`"
-            raise self.fail("W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint)
+            raise self.fail(
+                "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint
+            )
         if isinstance(tree.func, ast.Name):
             found = self.lookup(tree.func.id, tree.func)
             if isinstance(found, (Var, ExternFunc, GlobalVar)):
@@ -944,8 +1007,8 @@ class GraphReader(Reader):
         self._match_cast(target, tree, None, tree)  # type: ignore[arg-type]
         return self.scope.names.pop(target.id)
 
-    _GRAPH_FORMS: dict[str, Callable[[Any, ast.Call], Any]] = {}
-    _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {}
+    _GRAPH_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+    _STATEMENTS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {}
 
 
 _G = GraphReader
@@ -973,7 +1036,9 @@ def _dims_within(ty: Type) -> Iterator[Any]:
 
 
 def _is_output(reader: Reader, tree: ast.stmt) -> bool:
-    return isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and reader.dotted(tree.value.func) == "R.output"
+    return (
+        isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and reader.dotted(tree.value.func) == "R.output"
+    )
 
 
 def _outputs_of(reader: Reader, tree: ast.With) -> list[str]:
@@ -991,7 +1056,13 @@ def _targets(tree: ast.stmt) -> list[str]:
         return [name for statement in tree.body for name in _targets(statement)]
     if isinstance(tree, ast.If):
         return [name for statement in (*tree.body, *tree.orelse) for name in _targets(statement)]
-    targets = tree.targets if isinstance(tree, ast.Assign) else [tree.target] if isinstance(tree, (ast.AnnAssign, ast.AugAssign)) else []
+    targets = (
+        tree.targets
+        if isinstance(tree, ast.Assign)
+        else [tree.target]
+        if isinstance(tree, (ast.AnnAssign, ast.AugAssign))
+        else []
+    )
     names: list[str] = []
     for target in targets:
         for item in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
@@ -1001,10 +1072,10 @@ def _targets(tree: ast.stmt) -> list[str]:
 
 
 def _ends_in_return(trees: Sequence[ast.stmt]) -> bool:
-    return bool(trees) and (isinstance(trees[-1], ast.Return) or (isinstance(trees[-1], ast.If) and _returns(trees[-1])))
+    return bool(trees) and (
+        isinstance(trees[-1], ast.Return) or (isinstance(trees[-1], ast.If) and _returns(trees[-1]))
+    )
 
 
 def _returns(tree: ast.If) -> bool:
     return _ends_in_return(tree.body) or _ends_in_return(tree.orelse)
-
-

@@ -1,8 +1,8 @@
 """Reading whole units: a module, or one function.
 
-`parse(text)` reads text with the fixed prelude and evaluates nothing. `read_unit` reads one definition of a larger text; the
-decorators use it with the user's live names. Functions of a module may refer to each other in any order: signatures come
-first, and a function without a declared result is read when its type is first needed.
+`parse(text)` reads text with the fixed prelude and evaluates nothing. `read_unit` reads one definition of a larger
+text; the decorators use it with the user's live names. Functions of a module may refer to each other in any order:
+signatures come first, and a function without a declared result is read when its type is first needed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,12 @@ def _not_one(unit: Unit, definitions: list[Definition]) -> WeftError:
             hint="it needs an @I.ir_module class, an @R.function or a @T.prim_func",
         )  # fmt: skip
     names = ", ".join(definition.name for definition in definitions)
-    return fail("W104", f"the text defines several units: {names}", unit.name_span(definitions[1]), hint="put them in one @I.ir_module class")
+    return fail(
+        "W104",
+        f"the text defines several units: {names}",
+        unit.name_span(definitions[1]),
+        hint="put them in one @I.ir_module class",
+    )
 
 
 def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
@@ -84,7 +89,9 @@ def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
         elif isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
             yield statement
         elif not _is_harmless(statement) and not declare(reader, statement):
-            raise reader.fail("W104", "only imports, symbols, constants and decorated definitions can stand here", statement)
+            raise reader.fail(
+                "W104", "only imports, symbols, constants and decorated definitions can stand here", statement
+            )
 
 
 def _is_harmless(tree: ast.stmt) -> bool:
@@ -268,7 +275,9 @@ class _Module(ModuleScope):
             self.infos = FrozenMap({**self.infos, **infos})
         else:
             hint = did_you_mean(name or "", ("I.module_attrs", "I.module_global_infos"))
-            raise self.reader.fail("W104", "only I.module_attrs and I.module_global_infos can be called in a module", tree, hint)
+            raise self.reader.fail(
+                "W104", "only I.module_attrs and I.module_global_infos can be called in a module", tree, hint
+            )
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
@@ -354,7 +363,11 @@ class _ModuleReader(Reader):
         """Global infos, beside what every reader knows."""
         if name == "I.dummy_global_info":
             return DummyGlobalInfo(span=self.span(tree))
-        if (name.startswith(("R.", "T.")) and name not in ALL_FORMS) or name in ("R.const", "R.prim_value", "R.shape", "R.str"):
+        if (name.startswith(("R.", "T.")) and name not in ALL_FORMS) or name in (
+            "R.const",
+            "R.prim_value",
+            "R.shape",
+            "R.str",
+        ):
             return GraphReader(self.unit, self.module, {}).value(tree)
         return super().call_named(name, tree)
-

@@ -1,14 +1,14 @@
 """Reading `@T.prim_func`: statements over buffers.
 
-Names follow Python's blocks: a loop variable is visible in its loop, a name bound in a block until the block ends. A name that
-is assigned once is an immutable binding; one that is assigned again is a local scalar in memory.
+Names follow Python's blocks: a loop variable is visible in its loop, a name bound in a block until the block ends.
+A name that is assigned once is an immutable binding; one that is assigned again is a local scalar in memory.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -205,7 +205,9 @@ class TensorReader(Reader):
 
     def _annotation(self, argument: ast.arg) -> ast.expr:
         if argument.annotation is None:
-            raise self.fail("W113", f"parameter '{argument.arg}' has no type", argument, 'write `x: T.Buffer((4,), "float32")`')
+            raise self.fail(
+                "W113", f"parameter '{argument.arg}' has no type", argument, 'write `x: T.Buffer((4,), "float32")`'
+            )
         return argument.annotation
 
     def _scalar_parameter(self, argument: ast.arg) -> None:
@@ -247,7 +249,9 @@ class TensorReader(Reader):
                 made = PrimVar(argument.arg, value.dtype, span=self.span(argument))
         if made is None:
             raise self.fail(
-                "W114", f"parameter '{argument.arg}': expected T.Buffer(...), T.handle or a dtype such as T.int32", annotation
+                "W114",
+                f"parameter '{argument.arg}': expected T.Buffer(...), T.handle or a dtype such as T.int32",
+                annotation,
             )
         self.scope.names[argument.arg] = made
 
@@ -300,7 +304,11 @@ class TensorReader(Reader):
             return self.symbol_value(text, tree)
         inner = self.text_tree(text, tree)
         for node in ast.walk(inner):
-            if isinstance(node, ast.Name) and node.id not in ("min", "max", "ceildiv") and self.unit.namespace(node.id) is None:
+            if (
+                isinstance(node, ast.Name)
+                and node.id not in ("min", "max", "ceildiv")
+                and self.unit.namespace(node.id) is None
+            ):
                 self.use_symbol(node.id, tree)
                 self.symbol_value(node.id, tree)
         saved = self.scope
@@ -384,7 +392,9 @@ class TensorReader(Reader):
     def combine(self, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
         """A scalar operation."""
         if kind == "pow":
-            return self.fold(lambda: intrinsic("pow", self._side(left, tree), self._side(right, tree), span=self.span(tree)), tree)
+            return self.fold(
+                lambda: intrinsic("pow", self._side(left, tree), self._side(right, tree), span=self.span(tree)), tree
+            )
         if kind == "matmul":
             raise self.fail("W115", "`@` is not a scalar operation", tree, "write the loops of the product")
         a, b = self._side(left, tree), self._side(right, tree)
@@ -511,7 +521,12 @@ class TensorReader(Reader):
     def _select(self, tree: ast.Call) -> PrimExpr:
         values = self._values(tree)
         if len(values) != 3:
-            raise self.fail("W113", f"T.Select takes 3 arguments, got {len(values)}", tree, "T.Select(condition, true_value, false_value)")
+            raise self.fail(
+                "W113",
+                f"T.Select takes 3 arguments, got {len(values)}",
+                tree,
+                "T.Select(condition, true_value, false_value)",
+            )
         a, b = self._common(values[1], values[2], tree)
         return Select(self._as_bool(self.as_prim(values[0], tree), tree), a, b, span=self.span(tree))
 
@@ -520,7 +535,9 @@ class TensorReader(Reader):
         if len(values) != 3:
             raise self.fail("W113", f"T.if_then_else takes 3 arguments, got {len(values)}", tree)
         a, b = self._common(values[1], values[2], tree)
-        return PrimCall("if_then_else", (self._as_bool(self.as_prim(values[0], tree), tree), a, b), a.dtype, span=self.span(tree))
+        return PrimCall(
+            "if_then_else", (self._as_bool(self.as_prim(values[0], tree), tree), a, b), a.dtype, span=self.span(tree)
+        )
 
     def _let(self, tree: ast.Call) -> PrimExpr:
         values = self.bind(SCALARS["T.Let"], tree)
@@ -617,7 +634,9 @@ class TensorReader(Reader):
             dtype = self.fold(lambda: dtypes.check_dtype(self.constant(stated[0])), stated[0])
         elif name in DTYPE_FIRST:
             if not values or not isinstance(values[0], (str, type)):
-                raise self.fail("W113", f"T.{name} takes the dtype of its result first", tree, f'T.{name}("float32", ...)')
+                raise self.fail(
+                    "W113", f"T.{name} takes the dtype of its result first", tree, f'T.{name}("float32", ...)'
+                )
             dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
             values = values[1:]
         else:
@@ -656,7 +675,9 @@ class TensorReader(Reader):
             stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
             values = self._values(tree, ("dtype",))
             dtype = self.constant(stated[0]) if stated else self.module.return_dtype(name)
-            return PrimCall(callee, tuple(self._call_argument(value, tree) for value in values), dtype, span=self.span(tree))
+            return PrimCall(
+                callee, tuple(self._call_argument(value, tree) for value in values), dtype, span=self.span(tree)
+            )
         if isinstance(tree.func, ast.Attribute):
             base = self.value(tree.func.value)
             return self._method(base, tree.func.attr, tree)
@@ -674,7 +695,9 @@ class TensorReader(Reader):
             if name == "vload":
                 return self._vload(base, tree)
             if name == "access_ptr":
-                values = [self._call_argument(value, tree) for value in self._values(tree, ("offset", "ptr_type", "extent"))]
+                values = [
+                    self._call_argument(value, tree) for value in self._values(tree, ("offset", "ptr_type", "extent"))
+                ]
                 return PrimCall("access_ptr", (self._data_of(base, tree), *values), "handle", span=self.span(tree))
         if isinstance(base, PrimExpr) and name == "astype":
             values = self._values(tree)
@@ -827,7 +850,9 @@ class TensorReader(Reader):
         if isinstance(value, BufferRegion):
             return value
         if isinstance(value, BufferLoad):
-            return BufferRegion(value.buffer, tuple(Range(_extent_of(index), 1) for index in value.indices), span=self.span(tree))
+            return BufferRegion(
+                value.buffer, tuple(Range(_extent_of(index), 1) for index in value.indices), span=self.span(tree)
+            )
         if isinstance(value, Buffer):
             return BufferRegion(value, tuple(Range(0, extent) for extent in value.shape), span=self.span(tree))
         raise self.fail("W114", f"expected a region of a buffer, got {describe(value)}", tree)
@@ -891,7 +916,9 @@ class TensorReader(Reader):
         values = self._values(tree, ("predicate",))
         if not isinstance(buffer, Buffer) or len(values) != 2:
             raise self.fail("W113", "vstore takes indices and a value", tree)
-        indices = [self.as_prim(index, tree) for index in (values[0] if isinstance(values[0], (tuple, list)) else [values[0]])]
+        indices = [
+            self.as_prim(index, tree) for index in (values[0] if isinstance(values[0], (tuple, list)) else [values[0]])
+        ]
         value = self.as_prim(values[1], tree)
         lanes = dtypes.lanes(value.dtype)
         if lanes > 1 and dtypes.lanes(indices[-1].dtype) == 1:
@@ -989,7 +1016,9 @@ class TensorReader(Reader):
             self._remap(names, tree)
             return None
         if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == len(names):
-            parts = [self._assign_name(item, part, None, statement) for item, part in zip(names, tree.elts, strict=True)]
+            parts = [
+                self._assign_name(item, part, None, statement) for item, part in zip(names, tree.elts, strict=True)
+            ]
             return [part for made in parts for part in (made if isinstance(made, list) else [made]) if part is not None]
         values = self.value(tree)
         if isinstance(values, (tuple, list)) and len(values) == len(names):
@@ -1126,7 +1155,10 @@ class TensorReader(Reader):
         if dtypes.promote(value.dtype, wanted) == wanted and dtypes.lanes(value.dtype) in (1, dtypes.lanes(wanted)):
             return self.fold(lambda: cast(wanted, value), tree)
         raise self.fail(
-            "W123", f"'{buffer.name}' holds {wanted}, the value is {value.dtype}", tree, f'write `T.Cast("{wanted}", ...)`'
+            "W123",
+            f"'{buffer.name}' holds {wanted}, the value is {value.dtype}",
+            tree,
+            f'write `T.Cast("{wanted}", ...)`',
         )
 
     # named things
@@ -1245,13 +1277,17 @@ class TensorReader(Reader):
         values = self.bind(CLAUSES["T.axis.remap"], tree)
         letters, variables = values["kinds"], values["values"]
         if len(letters) != len(variables) or len(letters) != len(names):
-            raise self.fail("W113", f"T.axis.remap: {len(letters)} kinds, {len(variables)} loops, {len(names)} names", tree)
+            raise self.fail(
+                "W113", f"T.axis.remap: {len(letters)} kinds, {len(variables)} loops, {len(names)} names", tree
+            )
         for target, letter, variable in zip(names, letters, variables, strict=True):
             if letter not in _AXIS_LETTERS:
                 raise self.fail("W114", f"axis kind {letter!r}: expected S (spatial) or R (reduce)", tree.args[0])
             domain = self.loops.get(variable) if isinstance(variable, PrimVar) else None
             if domain is None:
-                raise self.fail("W114", "T.axis.remap takes variables of enclosing loops", tree, "use T.axis.spatial(extent, value)")
+                raise self.fail(
+                    "W114", "T.axis.remap takes variables of enclosing loops", tree, "use T.axis.spatial(extent, value)"
+                )
             start, extent = domain  # type: ignore[misc]
             self._add_axis(header, target, _AXIS_LETTERS[letter], start, extent, variable, variable.dtype, tree)
 
@@ -1400,7 +1436,9 @@ class TensorReader(Reader):
 
     def _with(self, tree: ast.With) -> Any:
         if len(tree.items) != 1:
-            outer = ast.copy_location(ast.With(tree.items[:1], [ast.copy_location(ast.With(tree.items[1:], tree.body), tree)]), tree)
+            outer = ast.copy_location(
+                ast.With(tree.items[:1], [ast.copy_location(ast.With(tree.items[1:], tree.body), tree)]), tree
+            )
             return self._with(outer)
         item = tree.items[0]
         call = item.context_expr
@@ -1425,7 +1463,12 @@ class TensorReader(Reader):
         if not values["no_realize"]:
             for item in header.iter_vars:
                 if item.value is None:
-                    raise self.fail("W113", f"the block variable '{item.var.name}' is bound to nothing", tree, "or say no_realize=True")
+                    raise self.fail(
+                        "W113",
+                        f"the block variable '{item.var.name}' is bound to nothing",
+                        tree,
+                        "or say no_realize=True",
+                    )
         return Block(
             header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
             tuple(header.alloc_buffers), tuple(header.match_buffers), header.annotations, span=self.span(call),
@@ -1511,11 +1554,11 @@ class TensorReader(Reader):
             raise self.fail("W115", "`continue` outside a loop", tree)
         return Continue(span=self.span(tree))
 
-    _TENSOR_FORMS: dict[str, Callable[[Any, ast.Call], Any]] = {}
-    _STATEMENTS: dict[type, Callable[[Any, Any], Any]] = {}
-    _CLAUSE_METHODS: dict[str, Callable[[Any, ast.Call], Any]] = {}
-    _NAMED: dict[str, Callable[[Any, ast.Name, ast.Call], Any]] = {}
-    _SCOPE_METHODS: dict[str, Callable[[Any, ast.With, ast.Call, ast.expr | None], Any]] = {}
+    _TENSOR_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+    _STATEMENTS: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}
+    _CLAUSE_METHODS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+    _NAMED: ClassVar[dict[str, Callable[[Any, ast.Name, ast.Call], Any]]] = {}
+    _SCOPE_METHODS: ClassVar[dict[str, Callable[[Any, ast.With, ast.Call, ast.expr | None], Any]]] = {}
 
 
 _R = TensorReader
@@ -1582,5 +1625,3 @@ def _kind_of(op: ast.operator) -> str:
     from weft.script.syntax import BINARY_BY_TREE
 
     return BINARY_BY_TREE[type(op)]
-
-

@@ -1,8 +1,8 @@
 """What the readers of both levels share: names, constants, forms, types, dimensions.
 
-A `Reader` elaborates Python syntax trees. `value(tree)` gives what an expression stands for: an IR expression, a type, a
-dimension, or a plain Python value (numbers, strings, tuples, ...) for what is known while reading. Arithmetic on plain
-values is folded; everything else is built as it is written.
+A `Reader` elaborates Python syntax trees. `value(tree)` gives what an expression stands for: an IR expression, a
+type, a dimension, or a plain Python value (numbers, strings, tuples, ...) for what is known while reading.
+Arithmetic on plain values is folded; everything else is built as it is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,17 @@ from weft.script.syntax import (
     Form,
 )
 
-__all__ = ["ModuleScope", "Reader", "Scope", "definition_options", "describe", "is_dim", "is_plain", "parts_of", "signature_text"]
+__all__ = [
+    "ModuleScope",
+    "Reader",
+    "Scope",
+    "definition_options",
+    "describe",
+    "is_dim",
+    "is_plain",
+    "parts_of",
+    "signature_text",
+]
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
@@ -45,7 +55,11 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_xor": operator.xor, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
-_FOLD_UNARY: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.not_, "bitwise_not": operator.invert}
+_FOLD_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": operator.neg,
+    "not": operator.not_,
+    "bitwise_not": operator.invert,
+}
 _MAX_BITS = 4096
 _MAX_PARTS = 1_000_000
 _MAX_FIELDS = 100_000
@@ -269,7 +283,11 @@ class Reader:
         value = self.unit.capture(root)
         while isinstance(value, ModuleType) and parts:
             value = getattr(value, parts.pop(), None)
-            if isinstance(value, ModuleType) and value.__name__ in {"weft.script.ir", "weft.script.relax", "weft.script.tir"}:
+            if isinstance(value, ModuleType) and value.__name__ in {
+                "weft.script.ir",
+                "weft.script.relax",
+                "weft.script.tir",
+            }:
                 return {"ir": "I", "relax": "R", "tir": "T"}[value.__name__.rpartition(".")[2]]
         return None
 
@@ -358,7 +376,9 @@ class Reader:
         """The error for a name that I, R or T does not have."""
         root = name.partition(".")[0]
         known = [full for full in NAMES if full.startswith(root + ".")]
-        return self.fail("W111", f"`{name}` does not exist", tree, did_you_mean(name, [*known, *self.extra_names(root)]))
+        return self.fail(
+            "W111", f"`{name}` does not exist", tree, did_you_mean(name, [*known, *self.extra_names(root)])
+        )
 
     def extra_names(self, root: str) -> list[str]:
         """More names of a namespace for suggestions."""
@@ -482,7 +502,9 @@ class Reader:
 
     def conditional(self, condition: Any, tree: ast.IfExp) -> Any:
         """`a if c else b` with a condition that is not known while reading."""
-        raise self.fail("W115", "a conditional expression needs a condition known while reading", tree, "use R.where or if/else")
+        raise self.fail(
+            "W115", "a conditional expression needs a condition known while reading", tree, "use R.where or if/else"
+        )
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
@@ -530,7 +552,9 @@ class Reader:
 
     def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
         """An element of a value; the base takes plain containers."""
-        if isinstance(base, (tuple, list, dict, FrozenMap, range)) or (isinstance(base, np.ndarray) and self.unit.captured is not None):
+        if isinstance(base, (tuple, list, dict, FrozenMap, range)) or (
+            isinstance(base, np.ndarray) and self.unit.captured is not None
+        ):
             key = self.slice_of(tree.slice)
             return self.fold(lambda: _plain_capture(base[key]), tree)  # type: ignore[index]
         raise self.fail("W115", f"{describe(base)} has no elements", tree)
@@ -614,7 +638,11 @@ class Reader:
                 rest.append(star.kind.read(self, argument))
             else:
                 most = len(positional)
-                raise self.fail("W113", f"{form.name} takes at most {most} argument{'s' * (most != 1)}, got {len(arguments)}", argument)
+                raise self.fail(
+                    "W113",
+                    f"{form.name} takes at most {most} argument{'s' * (most != 1)}, got {len(arguments)}",
+                    argument,
+                )
         by_name = {hole.name: hole for hole in form.holes if not hole.star}
         for keyword in tree.keywords:
             if keyword.arg is None:
@@ -632,7 +660,12 @@ class Reader:
                 values[hole.name] = tuple(rest)
             elif hole.name not in values:
                 if hole.default is REQUIRED:
-                    raise self.fail("W113", f"{form.name} lacks its argument '{hole.name}'", tree, f"it is written {signature_text(form)}")
+                    raise self.fail(
+                        "W113",
+                        f"{form.name} lacks its argument '{hole.name}'",
+                        tree,
+                        f"it is written {signature_text(form)}",
+                    )
                 values[hole.name] = hole.default
         return values
 
@@ -735,7 +768,9 @@ class Reader:
     def _tensor_type(self, tree: ast.Call) -> TensorType:
         form = TYPES["R.Tensor"]
         if len(tree.args) == 1 and self._is_dtype(tree.args[0]) and not any(k.arg == "dtype" for k in tree.keywords):
-            tree = ast.Call(tree.func, [ast.copy_location(ast.Constant(None), tree.args[0]), tree.args[0]], tree.keywords)
+            tree = ast.Call(
+                tree.func, [ast.copy_location(ast.Constant(None), tree.args[0]), tree.args[0]], tree.keywords
+            )
             ast.copy_location(tree, tree.func)
         values = self.bind(form, tree)
         if isinstance(values["shape"], tuple) and values["ndim"] not in (-1, len(values["shape"])):
@@ -874,9 +909,9 @@ class Reader:
             raise self.fail("W113", "I.meta_var takes one argument", tree)
         return self.value(tree.args[0])
 
-    _METHODS: dict[type, Callable[[Any, Any], Any]] = {}
-    _FORMS: dict[str, Callable[[Any, ast.Call], Any]] = {}
-    _TYPE_FORMS: dict[str, Callable[[Any, ast.Call], Any]] = {}
+    _METHODS: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}
+    _FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+    _TYPE_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
 
 
 class _Known(ast.expr):
@@ -907,14 +942,18 @@ Reader._FORMS = {
 
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
 _OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
-_SHORT_DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
+_SHORT_DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "i32": "int32",
+    "i64": "int64",
+}
 _BUILTINS: dict[str, Callable[..., Any]] = {
-    "float": float, "int": int, "bool": bool, "str": str, "len": len, "abs": abs, "min": min, "max": max, "tuple": tuple,
-    "list": list, "range": range, "ceildiv": lambda a, b: -(-a // b), "sum": sum, "round": round, "slice": slice,
+    "float": float, "int": int, "bool": bool, "len": len, "abs": abs, "min": min, "max": max,
+    "ceildiv": lambda a, b: -(-a // b), "round": round,
 }  # fmt: skip
-for _unsafe in ("str", "tuple", "list", "sum", "slice", "range"):
-    del _BUILTINS[_unsafe]
-del _unsafe
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -989,4 +1028,3 @@ def typed_constant(value: int | float | bool, dtype: str) -> PrimExpr:
     if isinstance(value, float):
         return FloatImm(value, dtype)
     return IntImm(int(value), dtype)
-

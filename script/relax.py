@@ -1,7 +1,7 @@
 """The namespace `R`: graph functions, types, leaves and every declared operator (`R.nn.softmax`).
 
-Inside a decorated function these names are read, not called. Outside, types build types, leaves build nodes, and operators
-build calls: `R.add(x, y)` is the Call node. Operators are looked up when first used.
+Inside a decorated function these names are read, not called. Outside, types build types, leaves build nodes, and
+operators build calls: `R.add(x, y)` is the Call node. Operators are looked up when first used.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def _tuple(*fields: Expr) -> _TupleExpr:
     return _TupleExpr(fields)
 
 
-def call_packed(func: _Any, *args: Expr, ty_args: _Any = (), sinfo_args: _Any = (), attrs: Mapping[str, _Any] | None = None) -> Call:
+def call_packed(
+    func: _Any, *args: Expr, ty_args: _Any = (), sinfo_args: _Any = (), attrs: Mapping[str, _Any] | None = None
+) -> Call:
     """A call of a registered function that returns its result."""
     callee = func if isinstance(func, Expr) else ExternFunc(func)
     types = ty_args or sinfo_args

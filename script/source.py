@@ -58,7 +58,9 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
     except SyntaxError as error:
         raise _syntax_error(source, error) from None
     except (RecursionError, MemoryError):
-        raise fail("W103", "the text is nested too deeply to read", hint="split long expressions into bindings") from None
+        raise fail(
+            "W103", "the text is nested too deeply to read", hint="split long expressions into bindings"
+        ) from None
     except ValueError as error:  # null characters, integers with too many digits
         raise fail("W101", f"not a Python text: {error}") from None
 

@@ -5,17 +5,17 @@ A form is a call in Python syntax with holes. Its signature is a Python signatur
 
     T.Select(condition: prim, true_value: prim, false_value: prim)
 
-Reading binds a call's arguments to the holes as Python would and gives each to its kind; printing fills the holes from the
-node (fields of the same name, unless the row says otherwise) and leaves out what equals its default. Rows stand in groups
-by the place where they may occur:
+Reading binds a call's arguments to the holes as Python would and gives each to its kind; printing fills the holes
+from the node (fields of the same name, unless the row says otherwise) and leaves out what equals its default. Rows
+stand in groups by the place where they may occur:
 
     TYPES       types                                   SCALARS     tensor-level expressions
     VALUES      graph-level leaves and calls            LOOPS       after `for ... in`
     BUFFERS     what makes a buffer                     CLAUSES     statements that are a bare call
     DIRECTIVES  function and module level statements    SCOPES      after `with`
 
-Operators of Python's own syntax stand in BINARY and UNARY with their precedence; declared operators (`R.nn.softmax`) and
-intrinsics (`T.exp`) need no rows: their declarations say how they are called.
+Operators of Python's own syntax stand in BINARY and UNARY with their precedence; declared operators
+(`R.nn.softmax`) and intrinsics (`T.exp`) need no rows: their declarations say how they are called.
 """
 
 from __future__ import annotations
@@ -191,7 +191,10 @@ _form(BUFFERS, f"T.match_buffer(source: region, {_BUFFER.replace('shape: extents
 _form(BUFFERS, f"T.alloc_buffer({_BUFFER}, block: boolean = True, annotations: literal = {{}})", tensor.AllocBuffer,
       aliases="T.sblock_alloc_buffer")  # fmt: skip
 _form(BUFFERS, f"T.decl_buffer({_BUFFER})", tensor.DeclBuffer)
-_form(BUFFERS, 'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", *, annotations: literal = {})')
+_form(
+    BUFFERS,
+    'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", *, annotations: literal = {})',
+)
 _form(BUFFERS, 'T.alloc_local(shape: extents, dtype: dtype = "float32", *, annotations: literal = {})')
 _form(BUFFERS, 'T.alloc_shared(shape: extents, dtype: dtype = "float32", *, annotations: literal = {})')
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
@@ -282,7 +285,9 @@ BINARY_CALLS = {
 }  # fmt: skip
 UNARY_CALLS = {"not": "T.Not", "bitwise_not": "T.bitwise_not", "neg": "T.neg"}
 CALLED_KINDS = {name: kind for kind, name in (*BINARY_CALLS.items(), *UNARY_CALLS.items())}
-ALIASES.update({"T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max"})
+ALIASES.update(
+    {"T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max"}
+)
 
 ALL_FORMS: dict[str, Form] = {}
 for _group in _GROUPS:

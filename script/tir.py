@@ -1,7 +1,7 @@
 """The namespace `T`: tensor-level functions, buffers, scalar expressions and intrinsics.
 
-Inside a decorated function these names are read, not called. Outside, `T.Buffer` builds a buffer, `T.int64(3)` a constant,
-`T.int64()` a symbol, `T.exp(x)` an expression.
+Inside a decorated function these names are read, not called. Outside, `T.Buffer` builds a buffer, `T.int64(3)` a
+constant, `T.int64()` a symbol, `T.exp(x)` an expression.
 """
 
 from __future__ import annotations
@@ -168,7 +168,9 @@ def _call(name: str) -> Any:
             return intrinsic(name, *args)
         if dtype is None and name in DTYPE_FIRST:
             dtype, args = args[0], args[1:]
-        return PrimCall(name, tuple(map(_argument, args)), _dtype(dtype) if dtype is not None else RESULT_DTYPES.get(name, "void"))
+        return PrimCall(
+            name, tuple(map(_argument, args)), _dtype(dtype) if dtype is not None else RESULT_DTYPES.get(name, "void")
+        )
 
     call.__name__ = name
     return call
@@ -215,4 +217,3 @@ def __getattr__(name: str) -> Any:
     if full in ALL_FORMS:
         return _only_in_scripts(name)
     raise AttributeError(f"T has no {name}")
-

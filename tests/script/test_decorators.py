@@ -186,7 +186,7 @@ def test_errors_point_into_this_file() -> None:
     assert line[span.column - 1 : span.end_column - 1] == "R.nn.rellu"
 
 
-PRINTED = '''
+PRINTED = """
 from weft.script import ir as I, relax as R, tir as T
 
 @I.ir_module
@@ -203,7 +203,7 @@ class Module:
     @R.function
     def main(x: R.Tensor(("n", "2 * n + 1"), "float32"), s: R.Shape(["n"]), t: R.Tuple(R.Prim("int64"), R.Any), f: R.Callable((R.Any,), R.Any, True)) -> R.Tensor(("n", "2 * n + 1"), "float32"):
         return x
-'''
+"""
 
 
 def test_printed_text_runs_as_python() -> None:
@@ -249,7 +249,12 @@ def test_a_script_on_redirected_input_is_found(tmp_path: Path) -> None:
     with path.open() as stream:
         root = Path(weft.__file__).parent.parent
         done = subprocess.run(
-            [sys.executable], stdin=stream, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(root)}
+            [sys.executable],
+            stdin=stream,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(root)},
         )
     assert done.stdout == "parsed x\n", done.stderr
 
@@ -270,7 +275,10 @@ def test_names_outside_scripts_build_nodes() -> None:
     call = R.nn.softmax(R.add(x, x), axis=-1)
     assert isinstance(call, weft.ir.Call)
     assert text_of(call).startswith("R.nn.softmax(R.add(x, x)")
-    assert text_of(R.Tuple(R.Prim("int64"), R.Any, R.Shape(["n", 2]))) == 'R.Tuple(R.Prim("int64"), R.Any, R.Shape([n, 2]))'
+    assert (
+        text_of(R.Tuple(R.Prim("int64"), R.Any, R.Shape(["n", 2])))
+        == 'R.Tuple(R.Prim("int64"), R.Any, R.Shape([n, 2]))'
+    )
     assert text_of(T.exp(T.float32(1)) + 2.0) == "T.exp(T.float32(1.0)) + T.float32(2.0)"
     assert text_of(T.max(T.int32(3), 4)) == "T.max(T.int32(3), T.int32(4))"
     with pytest.raises(AttributeError, match="nosuch"):
@@ -285,14 +293,14 @@ def test_a_doctest_may_hold_scripts() -> None:
     import doctest
 
     source = textwrap.dedent(
-        '''
+        """
         >>> from weft.script import relax as R
         >>> @R.function
         ... def f(x: R.Tensor((2,), "float32")):
         ...     return x
         >>> f.params[0].name
         'x'
-        '''
+        """
     )
     test = doctest.DocTestParser().get_doctest(source, {}, "t", None, 0)
     assert doctest.DocTestRunner().run(test).failed == 0

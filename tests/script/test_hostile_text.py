@@ -59,17 +59,27 @@ LARGE = {
     "doubled tuple": GRAPH + "    s = (1, 2)\n" + "    s = (s, s)\n" * 60 + "    return x\n",
     "doubled type": GRAPH + "    s = R.Tuple(R.Any)\n" + "    s = R.Tuple(s, s)\n" * 60 + "    return x\n",
     "static loop": GRAPH + "    for i in range(10**15):\n        y = R.exp(x)\n    return x\n",
-    "nested static loops": GRAPH + "".join("    " * d + "for i%d in range(1000):\n" % d for d in range(1, 8)) + "    " * 8 + "pass\n    return x\n",
+    "nested static loops": GRAPH
+    + "".join("    " * d + "for i%d in range(1000):\n" % d for d in range(1, 8))
+    + "    " * 8
+    + "pass\n    return x\n",
     "parentheses": GRAPH + "    z = " + "(" * 100_000 + "x" + ")" * 100_000 + "\n    return z\n",
     "minus": GRAPH + "    z = " + "-" * 100_000 + "x\n    return z\n",
     "sum": GRAPH + "    z = x" + " + x" * 100_000 + "\n    return z\n",
     "attributes": GRAPH + "    z = x" + ".a" * 100_000 + "\n    return z\n",
     "subscripts": GRAPH + "    z = x" + "[0]" * 100_000 + "\n    return z\n",
     "elif": PRIM + "    if A[0, 0] > 1.0:\n        pass\n" + "    elif A[0, 0] > 2.0:\n        pass\n" * 50_000,
-    "indentation": PRIM + "".join("    " * depth + "while A[0, 0] > 1.0:\n" for depth in range(1, 500)) + "    " * 500 + "pass\n",
+    "indentation": PRIM
+    + "".join("    " * depth + "while A[0, 0] > 1.0:\n" for depth in range(1, 500))
+    + "    " * 500
+    + "pass\n",
     "long integer": GRAPH + f"    z = {'9' * 10_000}\n    return x\n",
     "dimension over 64 bits": '@R.function\ndef main(x: R.Tensor((99999999999999999999,), "float32")):\n    return x\n',
-    "deep dimension": '@R.function\ndef main(x: R.Tensor(("' + "(" * 5000 + "n" + ")" * 5000 + '",), "float32")):\n    return x\n',
+    "deep dimension": '@R.function\ndef main(x: R.Tensor(("'
+    + "(" * 5000
+    + "n"
+    + ")" * 5000
+    + '",), "float32")):\n    return x\n',
     "null": "\0",
     "surrogates": "\ud800",
     "bytes order mark": "\ufeff\ufeff@R.function",

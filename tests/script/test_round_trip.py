@@ -27,7 +27,9 @@ def graph(body: str, params: str = 'x: R.Tensor((2, 3), "float32")', result: str
     return f"@R.function{options}\ndef main({params}){result}:\n{lines}\n"
 
 
-def prim(body: str, params: str = 'A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")', result: str = "") -> str:
+def prim(
+    body: str, params: str = 'A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")', result: str = ""
+) -> str:
     """A tensor-level function around some statements."""
     lines = "\n".join(f"    {line}" for line in body.strip("\n").split("\n"))
     return f"@T.prim_func\ndef f({params}){result}:\n{lines}\n"
@@ -188,7 +190,10 @@ def test_an_impure_function_holds_void_statements() -> None:
 
 
 def test_symbols_of_a_signature_are_names_in_the_body() -> None:
-    text = graph("y = R.reshape(x, (n * 2, 2))\ns = R.shape([n, 4])\np = R.prim_value(n + 1)\nreturn (y, s, p)", 'x: R.Tensor(("n", 4), "float32")')
+    text = graph(
+        "y = R.reshape(x, (n * 2, 2))\ns = R.shape([n, 4])\np = R.prim_value(n + 1)\nreturn (y, s, p)",
+        'x: R.Tensor(("n", 4), "float32")',
+    )
     function = check(text)
     assert "R.reshape(x, (2 * n, 2))" in script_of(function)
 
@@ -199,7 +204,9 @@ def test_variables_that_would_hide_a_symbol_or_a_namespace_get_other_names() -> 
     z = weft.ir.Var("class", x.ty)
     call = weft.ir.Call(weft.ir.Op("exp"), (x,))
     bindings = (weft.ir.VarBinding(y, call), weft.ir.VarBinding(z, y))
-    function = Function((x,), weft.ir.SeqExpr((weft.ir.BindingBlock(bindings),), z), weft.ir.TensorType((n,), "float32"))
+    function = Function(
+        (x,), weft.ir.SeqExpr((weft.ir.BindingBlock(bindings),), z), weft.ir.TensorType((n,), "float32")
+    )
     text = script_of(function)
     assert "def main(n_1:" in text
     assert "R_1:" in text
@@ -210,7 +217,7 @@ def test_a_symbol_named_like_a_namespace_is_written_as_a_string() -> None:
     check(graph('y = R.reshape(x, (R.shape(["T", 4])))\nreturn y', 'x: R.Tensor(("T", 4), "float32")'))
 
 
-MODULE = '''
+MODULE = """
 @I.ir_module
 class Example:
     I.module_attrs({"version": 3, "f": float("nan"), "text": "\\u00e9'\\""})
@@ -235,7 +242,7 @@ class Example:
         B = T.match_buffer(b, (n, 4), "float32")
         for i, j in T.grid(n, 4):
             B[i, j] = A[i, j] + T.float32(1)
-'''
+"""
 
 
 def test_a_module_reads_back_whatever_the_order_of_its_functions() -> None:
@@ -246,7 +253,7 @@ def test_a_module_reads_back_whatever_the_order_of_its_functions() -> None:
 
 
 def test_functions_may_call_each_other_recursively() -> None:
-    check('''
+    check("""
 @I.ir_module
 class M:
     @R.function
@@ -258,7 +265,7 @@ class M:
     def odd(x: R.Tensor((2,), "float32"), c: R.Prim("bool")) -> R.Tensor((2,), "float32"):
         y = cls.even(x, c)
         return y
-''')
+""")
 
 
 def test_function_names_that_are_no_identifiers_read_back() -> None:
@@ -321,25 +328,25 @@ PRIM = {
         "        T.reads(A[vi * 4:vi * 4 + 4, 0:8])\n        T.writes(B[vi, 1:3])\n        B[vi, 1] = A[vi * 4, 0]"
     ),
     "match region": (
-'for i in range(2):\n    with T.block("b"):\n        vi = T.axis.spatial(2, i)\n'
+        'for i in range(2):\n    with T.block("b"):\n        vi = T.axis.spatial(2, i)\n'
         '        S = T.match_buffer(A[vi * 4:vi * 4 + 4, 0:8], (4, 8), "float32", offset_factor=1)\n        B[vi, 1] = S[0, 0]'
     ),
     "block alloc": (
         'with T.block("root"):\n    C = T.alloc_buffer((8, 8), "float32", scope="shared")\n'
-        "    D = T.alloc_buffer((8,), \"int8\", block=False)\n"
+        '    D = T.alloc_buffer((8,), "int8", block=False)\n'
         "    for i in range(8):\n        C[i, 0] = A[i, 0]\n        B[i, 0] = C[i, 0]"
     ),
     "alloc": 'C = T.alloc_buffer((8,), "float32", scope="local")\nfor i in range(8):\n    C[i] = A[i, 0]\n    B[i, 0] = C[i]',
     "alloc annotations": 'C = T.alloc_buffer((8,), "float32", annotations={"k": 1})\nC[0] = A[0, 0]',
-    "decl": "C = T.decl_buffer((64,), \"float32\", data=A.data)\nB[0, 0] = C[3]",
+    "decl": 'C = T.decl_buffer((64,), "float32", data=A.data)\nB[0, 0] = C[3]',
     "if": "for i in range(8):\n    if i < 4:\n        B[i, 0] = A[i, 0]\n    elif i == 5:\n        B[i, 0] = T.float32(0)\n    else:\n        B[i, 0] = T.float32(1)",
     "if and or not": "for i in range(8):\n    if i < 4 and (i > 2 or not i == 3):\n        B[i, 0] = A[i, 0]",
     "chained comparison": "for i in range(8):\n    if 1 < i <= 4:\n        B[i, 0] = A[i, 0]",
     "while": "x = T.int32(0)\nwhile x < 8:\n    B[x, 0] = A[x, 0]\n    x = x + 1",
     "break": "for i in range(8):\n    if i == 3:\n        break\n    if i == 2:\n        continue\n    B[i, 0] = A[i, 0]",
-    "let": "for i in range(8):\n    y: T.let = i * 2 + 1\n    B[i, 0] = T.Cast(\"float32\", y)",
-    "bind": "for i in range(8):\n    y = T.bind(i * 2)\n    B[i, 0] = T.Cast(\"float32\", y)",
-    "let statement": 'with T.LetStmt(T.int32(3)) as v:\n    B[v, 0] = A[v, 0]',
+    "let": 'for i in range(8):\n    y: T.let = i * 2 + 1\n    B[i, 0] = T.Cast("float32", y)',
+    "bind": 'for i in range(8):\n    y = T.bind(i * 2)\n    B[i, 0] = T.Cast("float32", y)',
+    "let statement": "with T.LetStmt(T.int32(3)) as v:\n    B[v, 0] = A[v, 0]",
     "let expression": "for i in range(8):\n    B[i, 0] = T.Let(v * v, where={v: A[i, 0]})",
     "local scalar": "acc = T.float32(0)\nfor i in range(8):\n    acc += A[i, 0]\nB[0, 0] = acc",
     "typed scalar": "acc: T.float32 = 0.0\nfor i in range(8):\n    acc = acc + A[i, 0]\nB[0, 0] = acc",
@@ -388,7 +395,7 @@ PARAMETERS = [
     'A: T.Buffer(("n", 4), "float32", strides=("s", 1), elem_offset="o")',
     'A: T.Buffer((4, 4), "float32", axis_separators=[1])',
     'A: T.Buffer[(4, 4), "float32"]',
-    "A: T.Buffer((), \"float32\")",
+    'A: T.Buffer((), "float32")',
     "p: T.handle",
     'p: T.handle("float32", "global")',
     'p: T.handle("float32", "shared")',
@@ -403,7 +410,9 @@ def test_parameters_read_back(params: str) -> None:
 
 
 def test_symbols_that_are_not_int64_are_declared_in_the_body() -> None:
-    function = check(prim('n = T.int32()\nfor i in range(n):\n    A[i] = T.float32(0)', 'A: T.Buffer(("n",), "float32")'))
+    function = check(
+        prim("n = T.int32()\nfor i in range(n):\n    A[i] = T.float32(0)", 'A: T.Buffer(("n",), "float32")')
+    )
     assert isinstance(function, PrimFunc)
     assert function.params[0].shape[0].dtype == "int32"  # type: ignore[union-attr]
     assert "n = T.int32()" in script_of(function)
@@ -414,7 +423,7 @@ def test_scalar_functions_return() -> None:
 
 
 def test_tensor_functions_call_each_other() -> None:
-    check('''
+    check("""
 @I.ir_module
 class M:
     @T.prim_func
@@ -429,10 +438,13 @@ class M:
     @T.prim_func
     def touch(p: T.handle):
         T.evaluate(0)
-''')
+""")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64", "bool", "bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float16", "float32", "float64", "int8", "uint64", "bool", "bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4"],
+)
 def test_constants_of_any_dtype_keep_their_bytes(dtype: str) -> None:
     storage = weft.ir.dtype.storage(dtype)
     rng = np.random.default_rng(7)
