@@ -91,7 +91,9 @@ def _round(x: Any) -> Any:
 
 
 def _popcount(x: Any) -> Any:
-    return np.bitwise_count(x).astype(np.asarray(x).dtype)
+    # The bits of the two's complement; np.bitwise_count takes the absolute value.
+    array = np.asarray(x)
+    return np.bitwise_count(array.view(f"uint{array.dtype.itemsize * 8}")).astype(array.dtype)
 
 
 def _clz(x: Any) -> Any:

@@ -215,12 +215,12 @@ class Quick:
         """The quick form for parameters that are all tensors with plain dimensions; None where it does not apply."""
         plans = []
         for ty in types:
-            plain = ty[0] in ("tensor", "buffer") and ty[1] is not None and ty[2] is not None
-            if not plain or (ty[3] is not None if ty[0] == "buffer" else len(ty) > 4):
+            if ty[0] not in ("tensor", "buffer") or (ty[3] is not None if ty[0] == "buffer" else len(ty) > 4):
                 return None
-            if not all(isinstance(dim, (int, str)) for dim in ty[2]):
+            dtype, dims = ty[1], ty[2]
+            if dtype is None or dims is None or not all(isinstance(dim, (int, str)) for dim in dims):
                 return None
-            plans.append((storage(ty[1]), len(ty[2]), ty[2]))
+            plans.append((storage(dtype), len(dims), dims))
         return Quick(plans)
 
     def words(self, args: Sequence[Any]) -> list[int] | None:

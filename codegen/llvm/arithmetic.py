@@ -219,6 +219,9 @@ class Arithmetic:
             )
         if dtypes.is_float(b):
             return self.w.emit(f"{'sitofp' if dtypes.is_signed(a) else 'uitofp'} {from_type} {value} to {to_type}")
+        if a == "float16":  # LLVM turns some half nans into the least integer
+            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
+            return self.cast(wide, target, self.cast(source, wide, value))
         if dtypes.is_float(a):
             name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
             return self.call(name, target, (from_type, value))
