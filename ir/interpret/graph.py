@@ -299,7 +299,7 @@ class Evaluator:
         if isinstance(callee, GlobalVar):
             function = self.home.module[callee.name]
             if isinstance(function, PrimFunc):
-                return self._run_in_place(node, function, scope)
+                return self.run_in_place(function, [self.value(arg, scope) for arg in node.args], node.span)
             if isinstance(function, ExternFunc):
                 return self.call_external(node, function.name, scope)
             return self.call(function, [self.value(arg, scope) for arg in node.args])
@@ -345,14 +345,13 @@ class Evaluator:
             self.session.written(arg)
         return () if in_place else result
 
-    def _run_in_place(self, node: Call, function: PrimFunc, scope: Scope) -> Any:
+    def run_in_place(self, function: PrimFunc, args: Sequence[Any], span: Span | None) -> Any:
         """A call of a kernel as a statement: outputs are among the arguments."""
-        args = [self.value(arg, scope) for arg in node.args]
         for arg in args:
             if id(arg) in self.session.dead:
-                self.session.require(arg, f"an argument of {function.name}", node.span)
+                self.session.require(arg, f"an argument of {function.name}", span)
         partial = {i: memory for i, arg in enumerate(args) if (memory := self.session.memory_of(arg)) is not None}
-        self.home.kernel(function).run(args, Caller(ShapeError, span=node.span, outputs=frozenset(), partial=partial))
+        self.home.kernel(function).run(args, Caller(ShapeError, span=span, outputs=frozenset(), partial=partial))
         for arg in args:
             memory = self.session.memory_of(arg)
             if memory is not None and memory.first_unwritten() is None:

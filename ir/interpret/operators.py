@@ -21,6 +21,7 @@ from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.op import OpDef, get_op
 from weft.ir.relations import dims_of
+from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = ["apply_operator"]
@@ -205,6 +206,17 @@ def _invoke_closure(given: _Given) -> Any:
     return given.value("closure")(*given.many("args"))
 
 
+def _call_tir_dyn(given: _Given) -> Any:
+    """A kernel called in place whose scalar parameters come last, as one shape."""
+    callee = given.parts["func"]
+    function = given.evaluator.home.module.functions.get(getattr(callee, "name", ""))
+    if not isinstance(function, PrimFunc):
+        raise WeftError("R.vm.call_tir_dyn calls a kernel of the module", code="W865", span=given.node.span)
+    args = given.value("args", read=False)
+    spread = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
+    return given.evaluator.run_in_place(function, spread, given.node.span)
+
+
 # Printing, testing --------------------------------------------------------------------------------------------------
 
 
@@ -382,4 +394,5 @@ _SPECIAL: dict[str, Callable[[_Given], Any]] = {
     "vm.alloc_storage": _alloc_storage,
     "vm.alloc_tensor": _tensor_in_storage,
     "vm.kill_object": _kill,
+    "vm.call_tir_dyn": _call_tir_dyn,
 }

@@ -27,6 +27,7 @@ from weft.ir.tensor import (
     Unary,
 )
 from weft.ir.verify.findings import Report
+from weft.ir.verify.outputs import updates_itself
 from weft.ir.visit import walk
 
 __all__ = ["check_block", "check_locals"]
@@ -190,7 +191,7 @@ def check_locals(function: PrimFunc, report: Report) -> None:
         elif isinstance(node, DeclBuffer) and node.buffer.data is not None:
             written.update(part.buffer for part in walk(node.buffer.data) if isinstance(part, BufferLoad))
         elif isinstance(node, BufferStore):
-            if not _from_itself(node):
+            if not updates_itself(node):
                 written.add(node.buffer)
         elif isinstance(node, PrimCall):
             written.update(arg for arg in node.args if isinstance(arg, Buffer))
@@ -201,11 +202,3 @@ def check_locals(function: PrimFunc, report: Report) -> None:
     for buffer in allocated:
         if buffer in reads and buffer not in written and buffer.data is None:
             report.add("W475", f"buffer {buffer.name!r} is read and never set", reads[buffer].span or buffer.span)
-
-
-def _from_itself(store: BufferStore) -> bool:
-    """Whether the stored value needs the element that is stored to."""
-    return any(
-        isinstance(node, BufferLoad) and node.buffer is store.buffer and structural_equal(node.indices, store.indices)
-        for node in walk(store.value)
-    )

@@ -31,7 +31,7 @@ def _operators() -> Mapping[str, Any]:
     return OPS
 
 
-_MEMORY = ("memory.kill_tensor", "memory.kill_storage", "vm.kill_object")
+_MEMORY = ("memory.kill_tensor", "memory.kill_storage", "vm.kill_object", "vm.call_tir_dyn")
 
 
 def check_purity(function: Function, functions: Mapping[str, BaseFunc], report: Report) -> None:

@@ -8,13 +8,13 @@ from weft.errors import Span, WeftError
 from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, Tuple
 from weft.ir.infer import TypeContext, check_claim, infer_type, is_base_of, type_text
 from weft.ir.module import BaseFunc
-from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimFunc
+from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import TupleType, Type
 from weft.ir.verify.findings import Report
+from weft.ir.verify.outputs import unset_output
 from weft.ir.verify.sites import Site, sites_of
-from weft.ir.visit import walk
 
-__all__ = ["Deduction", "check_values", "may_write"]
+__all__ = ["Deduction", "check_values"]
 
 
 class Deduction:
@@ -113,23 +113,8 @@ def _check_outputs(call: Call, functions: Mapping[str, object], report: Report) 
     kernel = functions.get(callee.name) if isinstance(callee, GlobalVar) else None
     if not isinstance(kernel, PrimFunc) or not isinstance(inputs, Tuple) or not call.ty_args:
         return
-    written = may_write(kernel)
     outputs = len(call.ty_args[0].fields) if isinstance(call.ty_args[0], TupleType) else 1
     for param in kernel.params[len(inputs.fields) : len(inputs.fields) + outputs]:
-        if isinstance(param, Buffer) and param not in written:
-            report.add("W433", f"kernel {callee.name} does not write its output {param.name!r}", call.span)  # type: ignore[union-attr]
-
-
-def may_write(kernel: PrimFunc) -> set[Buffer]:
-    """The buffers that a kernel stores to, or may, because their address is passed on or they stand for others."""
-    found: set[Buffer] = set()
-    for node in walk(kernel.body):
-        if isinstance(node, BufferStore):
-            found.add(node.buffer)
-        elif isinstance(node, Block):
-            found.update(match.source.buffer for match in node.match_buffers)
-        elif isinstance(node, PrimCall):
-            found.update(arg for arg in node.args if isinstance(arg, Buffer))
-            if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
-                found.add(node.args[0].buffer)
-    return found
+        problem = unset_output(kernel, param) if isinstance(param, Buffer) else None
+        if problem is not None:
+            report.add("W433", f"kernel {kernel.name} {problem}", call.span)

@@ -31,8 +31,9 @@ class Module:
 
     @T.prim_func
     def half(x: T.Buffer(("n", 4), "float32"), y: T.Buffer(("n", 4), "float32")):
-        for i, j in T.grid(n, 2):
-            y[i, j] = x[i, j]
+        for i, j in T.grid(n, 4):
+            if j < 2:
+                y[i, j] = x[i, j]
 
     @T.prim_func
     def update(x: T.Buffer(("n", 4), "float32")):
@@ -138,8 +139,9 @@ def main(x: R.Tensor(("n", 8), "float32"), w: R.Tensor(("n", 128), "float32")) -
 def test_shapes_scalars_strings_and_tuples_are_values() -> None:
     function = """
 @R.function
-def main(s: R.Shape(["n", "m"]), p: R.Prim("int64"), t: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))) \
-    -> R.Tuple(R.Shape(["m", "n"]), R.Prim("int64"), R.Tensor(("m",), "float32")):
+def main(
+    s: R.Shape(["n", "m"]), p: R.Prim("int64"), t: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))
+) -> R.Tuple(R.Shape(["m", "n"]), R.Prim("int64"), R.Tensor(("m",), "float32")):
     a = t[1]
     r = (R.shape([m, n]), p, a)
     return r
@@ -367,3 +369,53 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
     return y
 """)
     assert weft.interpret(function)(ramp(3)).tolist() == [0, 3, 6]
+
+
+PLANNED = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def scale(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] * T.float32(2)
+
+    @R.function(pure=False)
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        storage = R.memory.alloc_storage(R.shape([32]), 0, "global", "uint8")
+        a = R.memory.alloc_tensor(storage, 0, R.shape([4]), "float32")
+        cls.scale(x, a)
+        b = R.memory.alloc_tensor(storage, 16, R.shape([4]), "float32")
+        cls.scale(a, b)
+        R.memory.kill_tensor(a)
+        c = R.memory.alloc_tensor(storage, 0, R.shape([4]), "float32")
+        cls.scale(b, c)
+        return c
+
+    @R.function(pure=False)
+    def reused(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        storage = R.memory.alloc_storage(R.shape([16]), 0, "global", "uint8")
+        a = R.memory.alloc_tensor(storage, 0, R.shape([4]), "float32")
+        cls.scale(x, a)
+        R.memory.kill_tensor(a)
+        y = R.add(a, a)
+        return y
+
+    @R.function(pure=False)
+    def small(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        storage = R.memory.alloc_storage(R.shape([16]), 0, "global", "uint8")
+        a = R.memory.alloc_tensor(storage, 4, R.shape([4]), "float32")
+        return a
+"""
+
+
+def test_tensors_share_a_planned_storage() -> None:
+    assert run(PLANNED, ramp(4)).tolist() == [0, 8, 16, 24]
+
+
+@pytest.mark.parametrize(("name", "code"), [("reused", "W911"), ("small", "W903")])
+def test_a_wrong_plan_is_found(name: str, code: str) -> None:
+    with pytest.raises(BoundsError) as caught:
+        run(PLANNED, ramp(4), name=name)
+    assert caught.value.code == code

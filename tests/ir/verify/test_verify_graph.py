@@ -180,9 +180,13 @@ def impossible_match_cast() -> Any:
 
 
 def kernel_without_output() -> Any:
-    x, y = x44(), x44("y")
     a, b = Buffer("a", (4, 4)), Buffer("b", (4, 4))
     kernel = PrimFunc((a, b), Evaluate(BufferLoad(a, (IntImm(0), IntImm(0)))))
+    return calls_kernel(kernel)
+
+
+def calls_kernel(kernel: PrimFunc) -> IRModule:
+    x, y = x44(), x44("y")
     body = call("call_tir", GlobalVar("k"), (x,), out_ty=T44)
     return IRModule({"k": kernel, "main": function([x], [chain((y, body))], y)})
 
@@ -276,6 +280,18 @@ def test_a_kernel_call_that_contradicts_the_kernel_is_reported() -> None:
     kernel = PrimFunc((a, b), For(i, 0, 4, BufferStore(b, BufferLoad(a, (i,)), (i,))))
     bad = call("call_tir", GlobalVar("k"), (x,), out_ty=T44)
     assert codes(IRModule({"k": kernel, "main": function([x], [chain((y, bad))], y)})) == ["W202"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "update", "expected"),
+    [(4, False, []), (3, False, ["W433"]), (4, True, ["W433"])],
+    ids=["all rows", "the last row is missing", "init is missing"],
+)
+def test_an_output_that_a_kernel_cannot_set_is_reported(rows: int, update: bool, expected: list[str]) -> None:
+    i, j, a, b = PrimVar("i"), PrimVar("j"), Buffer("a", (4, 4)), Buffer("b", (4, 4))
+    value = BufferLoad(a, (i, j)) + BufferLoad(b if update else a, (i, j))
+    kernel = PrimFunc((a, b), For(i, 0, rows, For(j, 0, 4, BufferStore(b, value, (i, j)))))
+    assert codes(calls_kernel(kernel)) == expected
 
 
 def test_symbols_come_from_match_cast_and_from_results() -> None:

@@ -1,0 +1,69 @@
+"""Whether a kernel sets an output: what can be said before it runs.
+
+An output holds nothing when the kernel starts. It is certainly not set when no store names it, when every store to it
+needs its old value, or when all stores stay short of one of its ends.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from weft.ir.dim import prove_lt
+from weft.ir.node import Node
+from weft.ir.regions import Access, Bounds, accesses
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimFunc
+from weft.ir.visit import walk
+
+__all__ = ["unset_output", "updates_itself"]
+
+_known: WeakKeyDictionary[PrimFunc, dict[Buffer, str | None]] = WeakKeyDictionary()
+
+
+def unset_output(kernel: PrimFunc, output: Buffer) -> str | None:
+    """What is wrong with an output of a kernel, or None when nothing provably is."""
+    known = _known.setdefault(kernel, {})
+    if output not in known:
+        known[output] = _problem(kernel, output)
+    return known[output]
+
+
+def _problem(kernel: PrimFunc, output: Buffer) -> str | None:
+    if any(
+        match.source.buffer is output
+        for node in walk(kernel.body)
+        if isinstance(node, Block)
+        for match in node.match_buffers
+    ):
+        return None
+    found = [access for access in accesses(kernel.body, Bounds()) if access.buffer is output]
+    if any(access.kind == "opaque" for access in found):
+        return None
+    writes = [access for access in found if access.kind == "write"]
+    if not writes:
+        return f"does not write its output {output.name!r}"
+    if all(updates_itself(access.node) for access in writes):
+        return f"reads its output {output.name!r} before it sets it: an init is missing"
+    for position, extent in enumerate(output.shape):
+        size = writes[0].bounds.of(extent)
+        if size is not None and _short(writes, position, size.low - 1):
+            return f"does not write its output {output.name!r} up to both ends of dimension {position}"
+    return None
+
+
+def _short(writes: list[Access], position: int, last: object) -> bool:
+    """Whether no write reaches the first, or the last, index of a dimension."""
+    intervals = [access.intervals[position] if position < len(access.intervals) else None for access in writes]
+    if any(interval is None for interval in intervals):
+        return False
+    above = all(interval is not None and prove_lt(0, interval.low) for interval in intervals)
+    below = all(interval is not None and prove_lt(interval.high, last) for interval in intervals)  # type: ignore[arg-type]
+    return above or below
+
+
+def updates_itself(node: Node) -> bool:
+    """Whether a store needs the old value of the element it sets."""
+    return isinstance(node, BufferStore) and any(
+        isinstance(part, BufferLoad) and part.buffer is node.buffer and structural_equal(part.indices, node.indices)
+        for part in walk(node.value)
+    )
