@@ -79,7 +79,8 @@ KNOWN: list[tuple[Call, str]] = [
      'R.Tensor((n, 2, 8, 10), "float32")'),
     (call("nn.max_pool2d", t(n, 3, h, 7), pool_size=2, strides=2, ceil_mode=True),
      'R.Tensor((n, 3, (h + 1) // 2, 4), "float32")'),
-    (call("nn.adaptive_avg_pool2d", t(n, h, w, 3), output_size=[1, 2], layout="NHWC"), 'R.Tensor((n, 1, 2, 3), "float32")'),
+    (call("nn.adaptive_avg_pool2d", t(n, h, w, 3), output_size=[1, 2], layout="NHWC"),
+     'R.Tensor((n, 1, 2, 3), "float32")'),
     (call("nn.pad", t(n, 4), pad_width=[1, 2, 0, 3]), 'R.Tensor((n + 3, 7), "float32")'),
     (call("nn.batch_flatten", t(n, 2, m)), 'R.Tensor((n, 2 * m), "float32")'),
     (call("nn.pixel_shuffle", t(n, 8, h, 3), 2), 'R.Tensor((n, 2, 2 * h, 6), "float32")'),
@@ -175,7 +176,6 @@ REFUSED: list[tuple[Call, type[WeftError], str]] = [
 
 
 @pytest.mark.parametrize(("expr", "kind", "code"), REFUSED, ids=names(REFUSED))
-)  # type: ignore[attr-defined]
 def test_what_does_not_fit_is_refused_with_a_code(expr: Call, kind: type[WeftError], code: str) -> None:
     with pytest.raises(kind) as caught:
         infer_type(expr)
