@@ -718,7 +718,7 @@ class GraphEmitter:
         if rule is None:
             raise TargetError(
                 f"llvm: R.{name} has no kernel in {self.name}", code="W745", span=span,
-                hint="run weft.transform.LegalizeOps() before, or compile with the default pipeline",
+                hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
             )  # fmt: skip
         return rule(self, call, var, span)
 
