@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, ShapeError, Span, VerifyError, WeftError
-from weft.ir.dim import DimExpr
+from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import (
     Binding,
     Call,
@@ -418,9 +418,11 @@ def _item(evaluator: Evaluator, node: TupleGetItem, scope: Scope) -> Any:
     return evaluator.value(node.value, scope)[node.index]
 
 
-def _size(value: int, span: Span | None) -> int:
-    if value < 0:
-        raise ShapeError(f"a shape has the negative size {value}", code="W221", span=span)
+def _size(dim: Dim, node: ShapeExpr, scope: Scope) -> int:
+    value = scope.symbols.value(dim)
+    # A constant -1 is not a size but asks an operator to find it.
+    if value < 0 and isinstance(dim, DimExpr):
+        raise ShapeError(f"a shape has the negative size {value} ({dim})", code="W221", span=node.span)
     return value
 
 
@@ -428,7 +430,7 @@ _VALUES: dict[type, Callable[[Evaluator, Any, Scope], Any]] = {
     Var: lambda evaluator, node, scope: scope.lookup(node),
     DataflowVar: lambda evaluator, node, scope: scope.lookup(node),
     Constant: lambda evaluator, node, scope: node.data,
-    ShapeExpr: lambda evaluator, node, scope: tuple(_size(scope.symbols.value(dim), node.span) for dim in node.dims),
+    ShapeExpr: lambda evaluator, node, scope: tuple(_size(dim, node, scope) for dim in node.dims),
     PrimValue: lambda evaluator, node, scope: _scalar(node, scope),
     StringImm: lambda evaluator, node, scope: node.value,
     DataTypeImm: lambda evaluator, node, scope: node.value,

@@ -86,7 +86,6 @@ def _check_range(access: Access, position: int, report: Report) -> None:
 
 
 def _message(buffer: Buffer, position: int, index: Dim) -> str:
-    shape = ", ".join(
-        str(extent) if isinstance(extent, int) else getattr(extent, "name", "...") for extent in buffer.shape
-    )
-    return f"index {index} in dimension {position} is out of range for {buffer.name!r} of shape ({shape})"
+    sizes = [str(extent) if isinstance(extent, int) else getattr(extent, "name", "...") for extent in buffer.shape]
+    shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+    return f"index {index} in dimension {position} is out of range for {buffer.name!r} of shape {shape}"
