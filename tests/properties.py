@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from tests.generation.arguments import copied, random_arguments
 from tests.generation.choices import SeededChoices
 from tests.generation.graphs import extern
+
 from weft import first_mismatch, parse, structural_hash, verify
 from weft.errors import ShapeError
 from weft.ir import dtype as dtypes

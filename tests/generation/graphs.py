@@ -488,7 +488,8 @@ class _Function:
             return self._operand(chosen)
         if param.kind in ("exprs", "variadic"):
             return [self._operand(chosen) for _ in range(choices.integer(1, 3))]
-        if param.default is not _required() and choices.flip(50):
+        promised = self.runnable and param.name == "assume_inbound"
+        if param.default is not _required() and (promised or choices.flip(50)):
             return _DEFAULT
         if param.kind == "shape":
             return self._shape(chosen)
@@ -500,7 +501,7 @@ class _Function:
         axis = choices.integer(-1, max(rank - 1, 0))
         kinds: dict[str, Callable[[], Any]] = {
             "int": lambda: axis,
-            "bool": lambda: choices.flip() and not (self.runnable and param.name == "assume_inbound"),
+            "bool": lambda: choices.flip(),
             "float": lambda: 0.5 if self.runnable else choices.number(),
             "dim": self._dim,
             "ints": lambda: choices.several(1, 3, lambda: choices.integer(-1, max(rank - 1, 2))),
@@ -529,7 +530,7 @@ class _Function:
         choices = self.choices
         candidates = self._tensors()
         if self.runnable:  # what an operator would ask of unknown ranks and dtypes may not hold
-            candidates = [var for var in candidates if var.ty.ndim >= 0 and var.ty.dtype is not None]  # type: ignore[attr-defined]
+            candidates = self._known_tensors()
         if chosen and choices.flip(90):
             candidates = [var for var in candidates if var.ty.dtype == chosen[0].ty.dtype]  # type: ignore[attr-defined]
             if choices.flip(60):
