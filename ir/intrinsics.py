@@ -85,6 +85,13 @@ def _sigmoid(x: Any) -> Any:
     return np.where(np.asarray(x) >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    # One rounding: the product is exact in the wider type (to the precision of long double for float64).
+    dtype = np.asarray(a).dtype
+    wide = np.longdouble if dtype == np.float64 else np.float64
+    return (np.asarray(a, wide) * np.asarray(b, wide) + np.asarray(c, wide)).astype(dtype)
+
+
 def _round(x: Any) -> Any:
     # Half to even, as IEEE rounding and the field do.
     return np.rint(x)
@@ -149,7 +156,7 @@ def _fill() -> None:
     add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2}, promotes=True)
     add("pow", 2, "same", {"pow": np.power}, promotes=True)
     add("ldexp", 2, "float")
-    add("fma", 3, "float", {"fma": lambda a, b, c: a * b + c})
+    add("fma", 3, "float", {"fma": _fma})
     add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
     add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
     add("likely", 1, "bool", {"likely": lambda x: x})
