@@ -55,6 +55,7 @@ class _Canonical(FunctionRewriter):
         super().__init__()
         self.tuples: dict[Var, tuple[Expr, ...]] = {}
         self.items: dict[Var, tuple[Var, int]] = {}
+        self.local: list[Var] = []  # variables of this dataflow block whose entries above may name dataflow variables
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         value = self.simplified(binding.value)
@@ -62,6 +63,8 @@ class _Canonical(FunctionRewriter):
             if not isinstance(value, Var) or not same_type(binding.ty, value.ty):
                 return replace(binding, value=value)
             binding = VarBinding(binding.var, value, span=binding.span)
+        if self.in_dataflow:
+            self.local.append(binding.var)
         if isinstance(value, Tuple):
             self.tuples[binding.var] = value.fields
         elif isinstance(value, TupleGetItem) and isinstance(value.value, Var):
@@ -91,6 +94,10 @@ class _Canonical(FunctionRewriter):
         """The block; in a dataflow block, an output that renames an inner variable takes its place."""
         if isinstance(block, DataflowBlock):
             bindings = self.outputs_in_place(bindings)
+            for var in self.local:  # what is known of its tuples is not visible after the block
+                self.tuples.pop(var, None)
+                self.items.pop(var, None)
+            self.local.clear()
         return super().rewrite_block(block, bindings)
 
     changes_blocks = True

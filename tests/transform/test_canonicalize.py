@@ -165,6 +165,25 @@ def test_a_cast_that_can_fail_stays_and_so_does_a_new_symbol() -> None:
     )
 
 
+def test_fields_that_are_dataflow_variables_are_not_used_after_their_block() -> None:
+    left_alone(
+        CanonicalizeBindings(),
+        """
+        @R.function
+        def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+            with R.dataflow():
+                a = R.exp(x)
+                t = (a, x)
+                R.output(t)
+            with R.dataflow():
+                b = t[0]
+                c = R.tanh(b)
+                R.output(c)
+            return c
+        """,
+    )
+
+
 def test_two_outputs_of_one_value_keep_one_of_them() -> None:
     check(
         CanonicalizeBindings(),

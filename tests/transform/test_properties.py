@@ -1,4 +1,4 @@
-"""What every pass promises, on generated modules: well formed, readable, a fixed point where claimed, of the same meaning."""
+"""What every pass promises, on generated modules: well formed, readable, a fixed point, of the same meaning."""
 
 from __future__ import annotations
 
