@@ -6,6 +6,7 @@ Shapes: query (b, s, n, h), key (b, t, n, h), value (b, t, n, v), bias broadcast
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,9 @@ def _lower_attention(args: Arguments, context: TypeContext, name: str) -> PrimFu
 
     scores = te.compute(scores_shape, score, "scores")
     t = te.reduce_axis((0, columns), name="t")
-    greatest = te.compute(scores_shape[:3], lambda b, n, s: te.max(scores(b, n, s, t), axis=t), "greatest")
+    greatest = te.compute(
+        scores_shape[:3], lambda b, n, s: replace(te.max(scores(b, n, s, t), axis=t), may_be_empty=False), "greatest"
+    )
 
     def power(b: PrimExpr, n: PrimExpr, s: PrimExpr, t: PrimExpr) -> PrimExpr:
         # A query that sees no key has -inf everywhere: every weight is 0 then, and not nan.
