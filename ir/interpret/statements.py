@@ -2,8 +2,9 @@
 
     compiled ::= frame -> None | signal        signal ::= BREAK | CONTINUE | ("return", value)
 
-Loops of every kind run serially in order. A block binds its variables, tests its predicate, allocates, runs `init`
-when all its reduce variables are at their start, then its body.
+Loops of every kind run serially in order; where a loop of a reduction's nest is empty, the init of its block runs all
+the same. A block binds its variables, tests its predicate, allocates, runs `init` when all its reduce variables are at
+their start, then its body.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
 from weft.ir.interpret.expressions import FunctionCompiler, is_vector
 from weft.ir.interpret.memory import Memory, Pointer, View
 from weft.ir.interpret.scalars import wrapper
+from weft.ir.node import replace
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -41,6 +43,7 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.ir.visit import walk
 
 __all__ = ["BREAK", "CONTINUE", "Returned", "StatementCompiler"]
 
@@ -133,12 +136,16 @@ class StatementCompiler(FunctionCompiler):
         start, extent = self.extent(node.start), self.extent(node.extent)
         step = self.extent(1 if node.step is None else node.step)
         slot, body = self.slot(node.loop_var), self.statement(node.body)
+        nothing = self._init_without_steps(node)
 
         def loop(frame: Frame) -> Any:
             first, increment = start(frame), step(frame)
             if increment <= 0:
                 raise BoundsError(f"the step of a loop is {increment}", code="W907", span=node.span)
-            for value in range(first, first + extent(frame), increment):
+            count = extent(frame)
+            if count <= 0 and nothing is not None:
+                nothing(frame)
+            for value in range(first, first + count, increment):
                 frame[slot] = value
                 signal = body(frame)
                 if signal is not None:
@@ -150,6 +157,37 @@ class StatementCompiler(FunctionCompiler):
             return None
 
         return loop
+
+    def _init_without_steps(self, node: For) -> Compiled | None:
+        """For a loop of a reduction's nest: the init alone, because a reduction over nothing has a result too."""
+        inner = node.body
+        while isinstance(inner, For):
+            inner = inner.body
+        if not isinstance(inner, Block) or inner.init is None or node.loop_var not in _reduction_loops(inner):
+            return None
+        return self._init_nest(node, _reduction_loops(inner))
+
+    def _init_nest(self, node: Stmt, reduction: set[PrimVar]) -> Compiled:
+        if isinstance(node, Block):
+            return self._init_block(node)
+        assert isinstance(node, For)
+        start, extent = self.extent(node.start), self.extent(node.extent)
+        step = self.extent(1 if node.step is None else node.step)
+        slot, inner, once = self.slot(node.loop_var), self._init_nest(node.body, reduction), node.loop_var in reduction
+
+        def loop(frame: Frame) -> None:
+            first = start(frame)
+            for value in (first,) if once else range(first, first + extent(frame), step(frame)):
+                frame[slot] = value
+                inner(frame)
+            frame[slot] = None
+
+        return loop
+
+    def _init_block(self, node: Block) -> Compiled:
+        assert node.init is not None
+        own = [v for v in node.iter_vars if v.kind not in ("reduce", "scan")]
+        return self._block(replace(node, iter_vars=tuple(own), init=None, body=node.init, match_buffers=()))
 
     def _while(self, node: While) -> Compiled:
         condition, body = self.expression(node.condition), self.statement(node.body)
@@ -258,7 +296,9 @@ class StatementCompiler(FunctionCompiler):
         values = [(slot, value) for slot, value, _, _ in bindings]
         domains = [(slot, start, extent) for slot, _, start, extent in bindings]
         reduces = [
-            (slot, start) for (slot, _, start, _), v in zip(bindings, node.iter_vars, strict=True) if v.kind == "reduce"
+            (slot, start)
+            for (slot, _, start, _), v in zip(bindings, node.iter_vars, strict=True)
+            if v.kind in ("reduce", "scan")
         ]
         init = None if node.init is None else self.statement(node.init)
         body = self.statement(node.body)
@@ -413,6 +453,20 @@ class StatementCompiler(FunctionCompiler):
             value(frame)
 
         return evaluate
+
+
+def _reduction_loops(block: Block) -> set[PrimVar]:
+    """The variables that only the bindings of a block's reduction variables use."""
+    steps, others = (
+        {
+            n
+            for v in block.iter_vars
+            if (v.kind in ("reduce", "scan")) == steps and v.value is not None
+            for n in walk(v.value)
+        }
+        for steps in (True, False)
+    )
+    return {variable for variable in steps - others if isinstance(variable, PrimVar)}
 
 
 def _symbol_slot(compiler: StatementCompiler, part: Any) -> int | None:

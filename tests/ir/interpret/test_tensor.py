@@ -140,6 +140,23 @@ def test_a_block_runs_init_before_the_first_reduction_step(n: int) -> None:
     np.testing.assert_allclose(out, a @ b, rtol=1e-6)
 
 
+def test_a_reduction_over_nothing_gives_its_init() -> None:
+    m, i, k = PrimVar("m", "int64"), PrimVar("i", "int64"), PrimVar("k", "int64")
+    vi, vk = PrimVar("vi", "int64"), PrimVar("vk", "int64")
+    x, y = Buffer("x", (2, m)), Buffer("y", (2,))
+    block = Block(
+        "sum",
+        store(y, load(y, vi) + load(x, vi, vk), vi),
+        (IterVar(vi, 0, 2, "spatial", i), IterVar(vk, 0, m, "reduce", k)),
+        init=store(y, 7.0, vi),
+    )
+    for nest in (For(i, 0, 2, For(k, 0, m, block)), For(k, 0, m, For(i, 0, 2, block))):
+        for size in (0, 3):
+            out = zeros(2)
+            interpret(PrimFunc((x, y), nest))(np.ones((2, size), "float32"), out)
+            assert out.tolist() == [7 + size] * 2
+
+
 def test_a_block_variable_outside_its_domain_is_an_error() -> None:
     v, i = PrimVar("v"), PrimVar("i")
     block = Block("b", store(Y, 1.0, v), (IterVar(v, 0, 4, "spatial", i),))
