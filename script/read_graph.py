@@ -291,7 +291,7 @@ class GraphReader(Reader):
             raise self.fail("W115", "only names can be bound: tensors are values", target)
         if isinstance(tree, ast.Call) and self._special(target, tree, annotation, statement):
             return
-        if isinstance(tree, ast.Name) and tree.id in ("cls", self.module.name) and self.scope.get(tree.id) is MISSING:
+        if annotation is None and self.names_module(tree):
             self.scope.names[target.id] = self.module
             return
         value = self.value(tree)

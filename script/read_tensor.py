@@ -1036,7 +1036,7 @@ class TensorReader(Reader):
         if dtype is not None:
             self.scope.names[target.id] = self.symbol_value(target.id, target)
             return None
-        if isinstance(tree, ast.Name) and tree.id in ("cls", self.module.name) and self.scope.get(tree.id) is MISSING:
+        if annotation is None and self.names_module(tree):
             self.scope.names[target.id] = self.module
             return None
         buffer = self.buffer_expression(tree, target.id, target)

@@ -291,6 +291,12 @@ class Reader:
                 return {"ir": "I", "relax": "R", "tir": "T"}[value.__name__.rpartition(".")[2]]
         return None
 
+    def names_module(self, tree: ast.expr) -> bool:
+        """Whether an expression is the name of the module around the function (and of nothing nearer)."""
+        if not isinstance(tree, ast.Name) or tree.id not in ("cls", self.module.name):
+            return False
+        return self.scope.get(tree.id) is MISSING and tree.id not in self.symbols
+
     def global_name(self, tree: ast.expr) -> str | None:
         """`f` for `cls.f`, `Module.f`, `cls["f"]`; W110 when the module is known and has no such function."""
         if isinstance(tree, ast.Attribute) and isinstance(tree.value, ast.Name):
@@ -461,7 +467,8 @@ class Reader:
         return self.combine(kind, left, right, tree)
 
     def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
-        if kind == "add" and isinstance(left, (str, tuple, list)) and len(left) + len(right) > _MAX_PARTS:
+        sized = (str, tuple, list)
+        if kind == "add" and isinstance(left, sized) and isinstance(right, sized) and len(left) + len(right) > _MAX_PARTS:
             raise self.fail("W103", f"the constant would have more than {_MAX_PARTS} parts", tree)
         if kind not in ("pow", "shift_left", "mul"):
             return
