@@ -20,6 +20,7 @@ from weft.transform.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.context import PassContext
+from weft.transform.convert_to_dataflow import ConvertToDataflow
 from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
 from weft.transform.inline_functions import InlinePrivateFunctions
@@ -31,6 +32,7 @@ from weft.transform.normalize import Normalize
 from weft.transform.phases import default_pipeline, phase, phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
 from weft.transform.registry import find_pass, pass_names
+from weft.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.to_non_dataflow import ToNonDataflow
 
@@ -38,9 +40,10 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "DeadCodeElimination", "EliminateCommonSubexpr",
-    "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift", "LegalizeOps",
-    "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore",
-    "TileContractions", "Timing", "ToNonDataflow", "Verify", "default_pipeline", "find_pass", "function_pass",
-    "map_functions", "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
+    "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "ConvertToDataflow", "DeadCodeElimination",
+    "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift",
+    "LegalizeOps", "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter",
+    "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "Verify",
+    "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline",
+    "pass_names", "phase", "phases",
 ]  # fmt: skip
