@@ -44,6 +44,7 @@ FAMILIES = (
     "linear_algebra",
     "statistical",
     "search",
+    "sorting",
     "nn",
     "nn_norm",
     "nn_conv",

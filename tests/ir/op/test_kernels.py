@@ -368,3 +368,32 @@ def test_a_call_keeps_its_operator_by_name() -> None:
     assert isinstance(call, Call)
     assert isinstance(call.op, Op)
     assert call.op.name == "add"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sorting
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_sorting_puts_what_is_not_a_number_last_and_first_when_descending() -> None:
+    x = np.array([2, np.nan, -1, np.inf, np.nan, -np.inf], "float32")
+    up = run(lowered("sort", f32(n)), x, out=(6,))
+    down = run(lowered("sort", f32(n), descending=True), x, out=(6,))
+    np.testing.assert_array_equal(up, np.sort(x))
+    np.testing.assert_array_equal(down, np.sort(x)[::-1])
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting_keeps_the_order_of_equal_elements(descending: bool) -> None:
+    x = np.array([1, 0, 1, 0, 1, 1, 0], "int64")
+    got = run(lowered("argsort", i64(n), descending=descending), x, out=(7,), dtype="int32")
+    assert got.tolist() == ([0, 2, 4, 5, 1, 3, 6] if descending else [1, 3, 6, 0, 2, 4, 5])
+
+
+def test_an_axis_shorter_than_k_stops_the_kernel() -> None:
+    kernel = lowered("topk", f32(n), 3, ret_type="values")
+    assert run(kernel, np.array([4, 9, 1, 7], "float32"), out=(3,)).tolist() == [9, 7, 4]
+    with pytest.raises(WeftError, match="topk"):
+        run(kernel, np.array([4, 9], "float32"), out=(3,))
+    with pytest.raises(WeftError):
+        infer_type(get_op("topk")(Var("x", f32(2)), 3))

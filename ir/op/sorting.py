@@ -1,0 +1,304 @@
+"""Sorting along an axis.
+
+One kernel serves all three operators: it sorts positions by a bottom-up merge sort (stable, n log n), then writes the
+elements, the positions, or both. nan counts as greater than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.ir.dim import Dim, free_symbols, prove_le
+from weft.ir.dtype import is_float
+from weft.ir.infer import TypeContext
+from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.registry import register_op
+from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
+from weft.ir.prim_dim import dim_to_prim
+from weft.ir.relations import dims_of
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    Bind,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.ir.types import TensorType, TupleType, Type
+
+INDEX = "int64"
+
+
+def _index(value: int | PrimExpr) -> PrimExpr:
+    return as_expr(value, INDEX)
+
+
+def _lazy(condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> PrimExpr:
+    return PrimCall("if_then_else", (condition, yes, no), yes.dtype)
+
+
+@dataclass
+class _MergeSort:
+    """The kernel that sorts one axis of a tensor; `outputs` are (dtype, whether of positions)."""
+
+    name: str
+    dims: tuple[Dim, ...]
+    dtype: str
+    axis: int
+    descending: bool
+    count: Dim
+    outputs: Sequence[tuple[str, bool]]
+
+    def build(self) -> PrimFunc:
+        """The function."""
+        names = dict.fromkeys(name for dim in (*self.dims, self.count) for name in free_symbols(dim))
+        self.symbols = {name: PrimVar(name, INDEX) for name in names}
+        sizes = tuple(dim_to_prim(dim, self.symbols) for dim in self.dims)
+        self.size = _index(sizes[self.axis])
+        self.kept = _index(dim_to_prim(self.count, self.symbols))
+        self.source = Buffer("data", sizes, self.dtype)
+        kept = (*sizes[: self.axis], dim_to_prim(self.count, self.symbols), *sizes[self.axis + 1 :])
+        results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
+        self.order, self.merged = (Buffer(name, (sizes[self.axis],), INDEX) for name in ("order", "merged"))
+        self.width, self.left, self.right = (Buffer(name, (1,), INDEX) for name in ("width", "left", "right"))
+        self.row = [PrimVar(f"i{d}", INDEX) for d in range(len(sizes)) if d != self.axis]
+        body: Stmt = SeqStmt((*self._sort_row(), self._write(results)))
+        rest = [size for d, size in enumerate(sizes) if d != self.axis]
+        for variable, extent in reversed(list(zip(self.row, rest, strict=True))):
+            body = For(variable, 0, extent, body)
+        local = (self.order, self.merged, self.width, self.left, self.right)
+        statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in local), body))
+        bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
+        scalars = [variable for variable in self.symbols.values() if variable not in bound]
+        return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
+
+    def _checks(self) -> list[Stmt]:
+        if prove_le(self.count, self.dims[self.axis]) is True:
+            return []
+        message = f"R.topk: {self.count} of {self.dims[self.axis]} elements"
+        return [AssertStmt(binary("le", self.kept, self.size), message, "ShapeError")]
+
+    def _element(self, position: PrimExpr) -> PrimExpr:
+        return BufferLoad(self.source, (*self.row[: self.axis], position, *self.row[self.axis :]))
+
+    def _get(self, buffer: Buffer, position: int | PrimExpr = 0) -> PrimExpr:
+        return BufferLoad(buffer, (_index(position),))
+
+    def _set(self, buffer: Buffer, value: int | PrimExpr, position: int | PrimExpr = 0) -> Stmt:
+        return BufferStore(buffer, _index(value), (_index(position),))
+
+    def _before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        """Whether a must stand before b."""
+        if self.descending:
+            a, b = b, a
+        less = binary("lt", a, b)
+        if not is_float(self.dtype):
+            return less
+        nan_last = binary("and", intrinsic("isnan", b), unary("not", intrinsic("isnan", a)))
+        return binary("or", less, nan_last)
+
+    def _sort_row(self) -> list[Stmt]:
+        i = PrimVar("i", INDEX)
+        start = For(i, 0, self.size, self._set(self.order, i, i))
+        return [start, self._set(self.width, 1), While(binary("lt", self._get(self.width), self.size), self._pass())]
+
+    def _pass(self) -> Stmt:
+        """Merge neighbouring runs of `width` positions, and double it."""
+        width, run, i = self._get(self.width), PrimVar("run", INDEX), PrimVar("j", INDEX)
+        runs = binary("floordiv", self.size + width * 2 - 1, width * 2)
+        copy = For(i, 0, self.size, self._set(self.order, self._get(self.merged, i), i))
+        return SeqStmt((For(run, 0, runs, self._merge(run, width)), copy, self._set(self.width, width * 2)))
+
+    def _merge(self, run: PrimVar, width: PrimExpr) -> Stmt:
+        """Merge [low, middle) and [middle, high) of the order."""
+        low, middle, high, at = (PrimVar(name, INDEX) for name in ("low", "middle", "high", "at"))
+        left, right = self._get(self.left), self._get(self.right)
+        later = self._before(self._element(self._get(self.order, right)), self._element(self._get(self.order, left)))
+        true, false = const(True, "bool"), const(False, "bool")
+        from_left = _lazy(
+            binary("lt", left, middle), _lazy(binary("lt", right, high), unary("not", later), true), false
+        )
+
+        def take(side: Buffer) -> Stmt:
+            position = self._get(side)
+            return SeqStmt((self._set(self.merged, self._get(self.order, position), at), self._set(side, position + 1)))
+
+        return SeqStmt(
+            (
+                Bind(low, run * 2 * width),
+                Bind(middle, binary("min", low + width, self.size)),
+                Bind(high, binary("min", low + width * 2, self.size)),
+                self._set(self.left, low),
+                self._set(self.right, middle),
+                For(at, low, high - low, IfThenElse(from_left, take(self.left), take(self.right))),
+            )
+        )
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        rank = PrimVar("rank", INDEX)
+        position = self._get(self.order, rank)
+        target = (*self.row[: self.axis], rank, *self.row[self.axis :])
+        stores = [
+            BufferStore(buffer, cast(dtype, position) if positions else self._element(position), target)
+            for buffer, (dtype, positions) in zip(results, self.outputs, strict=True)
+        ]
+        return For(rank, 0, self.kept, stores[0] if len(stores) == 1 else SeqStmt(tuple(stores)))
+
+
+def _sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
+    """The type of the data and the axis (from the front where the rank is known)."""
+    ty = tensor(args, name, context)
+    require_dtype(args, name, ty, "number")
+    if ty.ndim == 0:
+        raise shape_error(args, "a scalar has no axis to sort", "W203")
+    return ty, axis_of(args, args.axis, ty.ndim) if ty.ndim > 0 else 0
+
+
+def _kernel(
+    args: Arguments, context: TypeContext, name: str, data: str, descending: bool, outputs: Sequence[tuple[str, bool]]
+) -> PrimFunc | None:
+    ty, axis = _sorted_type(args, data, context)
+    dims = dims_of(ty)
+    if dims is None or ty.dtype is None:
+        return None
+    return _MergeSort(name, dims, ty.dtype, axis, descending, _count(args, dims[axis]), outputs).build()
+
+
+def _count(args: Arguments, size: Dim) -> Dim:
+    """How many elements are kept."""
+    return args.k if args.name == "R.topk" and args.k >= 1 else size
+
+
+def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    flipped = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - flipped
+
+
+_AXIS = Param("axis", "attr", -1, "int")
+_DESCENDING = Param("descending", "attr", False, "bool")
+_TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
+
+
+@register_op(
+    "sort",
+    [Param("x"), _AXIS, _DESCENDING],
+    lowering=lambda args, context, name: _kernel(
+        args, context, name, "x", args.descending, [(str(tensor(args, "x", context).dtype), False)]
+    ),
+    numpy=lambda x, axis, descending: np.take_along_axis(x, _order(x, axis, descending), axis),
+    pure=True,
+    examples=(
+        example(f32(3, 9)),
+        example(f32("n", 5), 0, True),
+        example(i64("n"), descending=True, ranges=_TIES),
+        example(f32(2, "n", 3), axis=1),
+    ),
+)
+def sort(args: Arguments, context: TypeContext) -> Type:
+    """The elements along an axis in ascending (or descending) order; nan counts as the greatest.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+    """
+    return _sorted_type(args, "x", context)[0]
+
+
+@register_op(
+    "argsort",
+    [Param("data"), _AXIS, _DESCENDING, Param("dtype", "dtype", "int32")],
+    lowering=lambda args, context, name: _kernel(args, context, name, "data", args.descending, [(args.dtype, True)]),
+    numpy=lambda data, axis, descending, dtype: _order(data, axis, descending).astype(dtype),
+    pure=True,
+    examples=(
+        example(f32(3, 9)),
+        example(i64("n", 5), 0, ranges=_TIES),
+        example(i64("n"), descending=True, dtype="int64", ranges=_TIES),
+    ),
+)
+def argsort(args: Arguments, context: TypeContext) -> Type:
+    """The positions that sort an axis; equal elements keep their order.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+    """
+    ty, _ = _sorted_type(args, "data", context)
+    return TensorType(ty.shape, args.dtype, ty.ndim, ty.vdevice)
+
+
+_RESULTS = ("both", "values", "indices")
+
+
+def _topk_outputs(args: Arguments, dtype: str | None) -> list[tuple[str | None, bool]]:
+    """(dtype, whether of positions) of the results that are asked for."""
+    if args.ret_type not in _RESULTS:
+        hint = f"ret_type is one of {', '.join(_RESULTS)}"
+        raise shape_error(args, f"unknown ret_type {args.ret_type!r}", "W205", hint)
+    both: list[tuple[str | None, bool]] = [(dtype, False), (args.dtype, True)]
+    return {"both": both, "values": both[:1], "indices": both[1:]}[args.ret_type]
+
+
+def _lower_topk(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    outputs = _topk_outputs(args, tensor(args, "data", context).dtype)
+    return _kernel(args, context, name, "data", args.largest, [(str(dtype), positions) for dtype, positions in outputs])
+
+
+def _numpy_topk(data: np.ndarray, k: int, axis: int, ret_type: str, largest: bool, dtype: str) -> Any:
+    count = data.shape[axis] if k < 1 else k
+    order = np.take(_order(data, axis, largest), np.arange(count), axis)
+    values = np.take_along_axis(data, order, axis)
+    return {"both": (values, order.astype(dtype)), "values": values, "indices": order.astype(dtype)}[ret_type]
+
+
+@register_op(
+    "topk",
+    [
+        Param("data"),
+        Param("k", "attr", 1, "int"),
+        _AXIS,
+        Param("ret_type", "attr", "both", "str"),
+        Param("largest", "attr", True, "bool"),
+        Param("dtype", "dtype", "int32"),
+    ],
+    lowering=_lower_topk,
+    numpy=_numpy_topk,
+    pure=True,
+    examples=(
+        example(f32(3, 9), 2),
+        example(f32("n", 5), 3, ret_type="values", largest=False),
+        example(i64("n", 4), 1, axis=0, ret_type="indices", dtype="int64", least=1, ranges=_TIES),
+        example(f32("n"), 0),
+        example(f32("n", 3), 2, axis=0, least=2),
+    ),
+)
+def topk(args: Arguments, context: TypeContext) -> Type:
+    """The k greatest (or least) elements along an axis in order, their positions, or both; all of them when k is below
+    1.
+
+    An axis shorter than k is refuted (ShapeError W201) or stops the kernel. Errors: W203 the axis, W205 another
+    ret_type; DTypeError W321.
+    """
+    ty, axis = _sorted_type(args, "data", context)
+    dims = dims_of(ty)
+    if dims is None:
+        kept: tuple[Dim, ...] | None = None
+    else:
+        count = _count(args, dims[axis])
+        if prove_le(count, dims[axis], context.facts) is False:
+            raise shape_error(args, f"{count} of {dims[axis]} elements", "W201")
+        kept = (*dims[:axis], count, *dims[axis + 1 :])
+    types = tuple(TensorType(kept, dtype, ty.ndim, ty.vdevice) for dtype, _ in _topk_outputs(args, ty.dtype))
+    return types[0] if len(types) == 1 else TupleType(types)
