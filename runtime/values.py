@@ -92,7 +92,7 @@ class Packer:
             raise self.refuse(ty, value, position, name, hint=hint)
         dtype, dims, rank = ty[1], ty[2], len(ty[2]) if ty[2] is not None else ty[3]
         if dtype is not None and array.dtype != storage(dtype):
-            if array.dtype.name == dtype:  # a NumPy extension type of that name: the same bits
+            if dtype not in _NUMPY and array.dtype.name == dtype:  # an extension type of that name: the same bits
                 array = array.view(storage(dtype))
             else:
                 hint = None if dtype not in _NUMPY else f"convert it first: {name}.astype({dtype!r})"

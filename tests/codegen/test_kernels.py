@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import weft
 from tests.codegen.helpers import check_kernel, module, random_array, symbols_of
 from tests.generation.choices import SeededChoices
 from tests.generation.kernels import free_kernel
+
+import weft
 from weft.errors import TargetError
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.prim import binary, cast, const, intrinsic
@@ -112,7 +112,9 @@ def test_casts_between_all_types_are_defined(source: str) -> None:
         _compare(function, weft.compile(function, opt=1)["main"], [values], f"{source} to {target}")
 
 
-MATH = [name for name, entry in INTRINSICS.items() if entry.rule in ("float", "same", "bool", "integer") and entry.numpy]
+MATH = [
+    name for name, entry in INTRINSICS.items() if entry.rule in ("float", "same", "bool", "integer") and entry.numpy
+]
 
 
 @pytest.mark.parametrize("name", MATH)
@@ -130,8 +132,8 @@ def test_every_mathematical_intrinsic_agrees_with_numpy(name: str) -> None:
         inputs = [random_array(kind, (17,), rng) for kind in types]
         if name in ("acosh", "log", "log2", "log10", "sqrt", "rsqrt", "pow") and dtype in ("float32", "float64"):
             inputs = [np.abs(array) + 1 for array in inputs]
-        if name == "nextafter" and dtype in ("float16", "bfloat16"):
-            continue
+        if name in ("nextafter", "fma") and dtype in ("float16", "bfloat16"):
+            continue  # one rounding here, two in the reference
         _compare(function, weft.compile(function, opt=1)["main"], inputs, f"{name} {dtype}")
 
 

@@ -1,0 +1,49 @@
+"""Functions registered by name."""
+
+from __future__ import annotations
+
+import pytest
+
+import weft
+from weft.errors import ArgumentError, WeftError
+from weft.runtime import lookup, register_func, registered_funcs, unregister_func
+
+
+def test_a_decorator_a_call_and_a_bare_decorator_register() -> None:
+    @weft.register_func("test.a")
+    def a() -> int:
+        return 1
+
+    register_func("test.b", a)
+
+    @register_func
+    def test_c() -> int:
+        return 3
+
+    assert lookup("test.a") is lookup("test.b") is a
+    assert lookup("test_c")() == 3
+    assert {"test.a", "test.b", "test_c"} <= set(registered_funcs())
+
+
+def test_a_later_registration_replaces_an_earlier_one_unless_told_otherwise() -> None:
+    register_func("test.d", len)
+    register_func("test.d", max)
+    assert lookup("test.d") is max
+    with pytest.raises(WeftError, match="registered already") as info:
+        register_func("test.d", min, override=False)
+    assert info.value.hint == "pass override=True to replace it"
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest_one() -> None:
+    register_func("test.softmax", len)
+    with pytest.raises(ArgumentError) as info:
+        lookup("test.sofmax")
+    assert (info.value.code, info.value.hint) == ("W861", "did you mean 'test.softmax'?")
+    unregister_func("test.softmax")
+
+
+def test_what_is_no_function_or_name_is_refused() -> None:
+    with pytest.raises(WeftError):
+        register_func("test.e", 3)  # type: ignore[call-overload]
+    with pytest.raises(WeftError):
+        register_func("", len)
