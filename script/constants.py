@@ -3,7 +3,8 @@
     R.const(1.5, "float32")                          a scalar
     R.const([[1, 2], [3, 4]], "int64")               nested lists; `shape=` when lists cannot say it
     R.const([nan, inf], ...)                         written float("nan"), float("inf")
-    R.const(16256, "bfloat16", bits=True)            raw bits: dtypes that NumPy lacks, nan with a payload
+    R.const(0.5, "bfloat16")                         the nearest value, for dtypes that NumPy lacks too
+    R.const(32704, "bfloat16", bits=True)            raw bits: where values do not say it (nan with a payload)
     R.const("base64:AACAPw==", "float32", shape=(1,))   many elements: little-endian bytes
     R.const("sha256:...", "float32", shape=(1,))     bytes that the caller gives by their hash (`blobs`)
 
@@ -24,6 +25,7 @@ import numpy as np
 from weft.errors import Span, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Constant
+from weft.ir.interpret.small_floats import decode, encode
 from weft.script.diagnostics import fail
 
 __all__ = ["LARGE", "constant_parts", "constant_value", "float_text"]
@@ -48,10 +50,23 @@ def constant_parts(constant: Constant) -> dict[str, Any]:
     if data.size > LARGE:
         little = data.astype(data.dtype.newbyteorder("<"), copy=False)
         return {"data": f'"base64:{base64.b64encode(little.tobytes()).decode()}"', "shape": data.shape}
-    if not constant.is_numpy or _has_odd_nan(data):
+    values = _short(data) if constant.is_numpy else _small_values(constant)
+    if values is None or _has_odd_nan(data):
         bits = data.view(f"uint{data.dtype.itemsize * 8}")
         return {"data": _nested(bits.tolist(), data), "bits": True, **_shape_of(data)}
-    return {"data": _nested(_short(data), data), **_shape_of(data)}
+    return {"data": _nested(values, data), **_shape_of(data)}
+
+
+def _small_values(constant: Constant) -> Any:
+    """The values of a dtype that NumPy lacks as Python numbers, or None where they would not give the same bits."""
+    data, dtype = constant.data, constant.dtype
+    if dtypes.is_integer(dtype):
+        fits = all(dtypes.can_hold(dtype, int(item)) for item in data.flat)
+        return data.tolist() if fits else None
+    values = decode(data, dtype)
+    if encode(values, dtype).tobytes() != data.tobytes():
+        return None
+    return np.asarray(values, np.float64).tolist()
 
 
 def _shape_of(data: np.ndarray) -> dict[str, Any]:
@@ -161,10 +176,12 @@ def _from_values(data: Any, dtype: str | None, span: Span) -> tuple[np.ndarray, 
     _check_rectangular(data, span)
     if dtype is None:
         dtype = _natural_dtype(data)
-    if not dtypes.is_numpy(dtype):
-        raise fail("W152", f"NumPy has no {dtype}: write raw bits", span, hint="R.const(bits, dtype, bits=True)")
+    storage = dtypes.storage(dtype)  # refuses what no array can hold
     values = np.array(data, object)
     _check_values(values, dtype, span)
+    if not dtypes.is_numpy(dtype):
+        small = values.astype(storage) if dtypes.is_integer(dtype) else encode(values.astype(np.float64), dtype)
+        return np.asarray(small, storage), dtype
     with np.errstate(over="ignore"):
         return values.astype(np.dtype(dtype)), dtype
 
