@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from weft.errors import DTypeError, ShapeError, VerifyError
 from weft.ir import dtype as dtypes
 from weft.ir import prim
-from weft.ir.dim import Dim, DimExpr
+from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.node import ignored, node
 from weft.ir.prim_dim import dim_to_prim
 from weft.ir.tensor import (
@@ -57,17 +57,22 @@ __all__ = [
     "all",
     "any",
     "cast",
+    "ceil",
     "check",
     "comm_reducer",
     "compute",
     "const",
+    "cos",
     "create_prim_func",
     "equal",
     "erf",
     "exp",
     "floor",
+    "floordiv",
+    "floormod",
     "if_then_else",
     "index",
+    "isnan",
     "log",
     "max",
     "maximum",
@@ -78,15 +83,21 @@ __all__ = [
     "power",
     "prod",
     "reduce_axis",
+    "round",
     "rsqrt",
     "scan",
     "select",
     "sigmoid",
+    "sin",
     "size",
     "sqrt",
     "sum",
     "tanh",
     "trace",
+    "trunc",
+    "truncdiv",
+    "truncmod",
+    "var",
 ]
 
 _any = any
@@ -216,6 +227,15 @@ class ReduceAxis(PrimVar):
     extent: Extent = 1
 
 
+def var(name: str, dtype: str = INDEX) -> Any:
+    """A symbol for the sizes of shapes; with another dtype than int64 a scalar parameter.
+
+    >>> placeholder((var("n"), 4)).shape
+    (n, 4)
+    """
+    return symbol(name) if dtype == INDEX else PrimVar(name, dtype)
+
+
 def reduce_axis(bounds: tuple[Size, Size], name: str = "k") -> ReduceAxis:
     """An index over [low, high) for a reduction.
 
@@ -224,6 +244,8 @@ def reduce_axis(bounds: tuple[Size, Size], name: str = "k") -> ReduceAxis:
     (16, 'int64')
     """
     low, high = bounds
+    if isinstance(low, int) and low == 0:
+        return ReduceAxis(name, INDEX, start=0, extent=_extent(high))
     if isinstance(low, (int, DimExpr)) and isinstance(high, (int, DimExpr)):
         return ReduceAxis(name, INDEX, start=_extent(low), extent=_extent(high - low))
     return ReduceAxis(name, INDEX, start=_extent(low), extent=size(high) - size(low))
@@ -430,6 +452,56 @@ def sigmoid(value: Any) -> PrimExpr:
 def floor(value: Any) -> PrimExpr:
     """The greatest whole number not above the value."""
     return prim.intrinsic("floor", value)
+
+
+def ceil(value: Any) -> PrimExpr:
+    """The least whole number not below the value."""
+    return prim.intrinsic("ceil", value)
+
+
+def trunc(value: Any) -> PrimExpr:
+    """The value without its fraction."""
+    return prim.intrinsic("trunc", value)
+
+
+def round(value: Any) -> PrimExpr:
+    """The nearest whole number, of two the even one."""
+    return prim.intrinsic("round", value)
+
+
+def sin(value: Any) -> PrimExpr:
+    """The sine."""
+    return prim.intrinsic("sin", value)
+
+
+def cos(value: Any) -> PrimExpr:
+    """The cosine."""
+    return prim.intrinsic("cos", value)
+
+
+def isnan(value: Any) -> PrimExpr:
+    """Whether the value is not a number."""
+    return prim.intrinsic("isnan", value)
+
+
+def floordiv(a: Any, b: Any) -> PrimExpr:
+    """a / b rounded down."""
+    return prim.binary("floordiv", a, b)
+
+
+def floormod(a: Any, b: Any) -> PrimExpr:
+    """What floordiv leaves; it has the sign of b."""
+    return prim.binary("floormod", a, b)
+
+
+def truncdiv(a: Any, b: Any) -> PrimExpr:
+    """a / b rounded towards zero."""
+    return prim.binary("truncdiv", a, b)
+
+
+def truncmod(a: Any, b: Any) -> PrimExpr:
+    """What truncdiv leaves; it has the sign of a."""
+    return prim.binary("truncmod", a, b)
 
 
 def power(base: Any, exponent: Any) -> PrimExpr:

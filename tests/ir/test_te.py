@@ -156,6 +156,42 @@ def test_a_symbol_that_no_shape_binds_becomes_a_scalar_parameter_at_the_end() ->
     assert run(traced.function, np.ones(6, "float32"), shape=(6,), scalars=(3,)).tolist() == [3] * 6
 
 
+def test_scalar_variables_may_stand_in_shapes_and_among_the_arguments() -> None:
+    size, factor = PrimVar("size", "int64"), te.var("factor", "float32")
+    a, k = te.placeholder((size,), name="A"), te.reduce_axis((0, size), name="k")
+    total = te.compute((), lambda: te.sum(a[k] * factor, axis=k), name="total")
+    function = te.create_prim_func([a, factor, total])
+    out = np.zeros((), "float32")
+    interpret(function)(np.arange(4, dtype="float32"), np.float32(0.5), out)
+    assert out == 3
+
+
+FUNCTIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (te.exp, np.exp), (te.log, np.log), (te.sqrt, np.sqrt), (te.tanh, np.tanh), (te.sin, np.sin), (te.cos, np.cos),
+    (te.floor, np.floor), (te.ceil, np.ceil), (te.trunc, np.trunc), (te.round, np.rint), (te.abs, np.abs),
+    (te.isnan, np.isnan), (te.rsqrt, lambda x: 1 / np.sqrt(x)), (te.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("formula", "reference"), FUNCTIONS, ids=[formula.__name__ for formula, _ in FUNCTIONS])
+def test_functions_of_scalars_are_those_of_numpy(formula: Callable[..., Any], reference: Callable[..., Any]) -> None:
+    a = te.placeholder((5,), name="A")
+    b = te.compute((5,), lambda i: te.cast("float32", formula(a[i])), name="B")
+    values = np.asarray([0.5, 1.5, 2.5, 0.25, 7], "float32")
+    np.testing.assert_allclose(run(te.create_prim_func([a, b]), values, shape=(5,)), reference(values), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [(te.floordiv, [-4, 3, -4]), (te.floormod, [1, 1, -1]), (te.truncdiv, [-3, 3, -3]), (te.truncmod, [-1, 1, 1])],
+)
+def test_divisions_of_integers_round_as_they_say(formula: Callable[..., Any], expected: list[int]) -> None:
+    a, b = (te.placeholder((3,), "int32", name=name) for name in "AB")
+    c = te.compute((3,), lambda i: formula(a[i], b[i]), name="C")
+    x, y = np.asarray([-7, 7, 7], "int32"), np.asarray([2, 2, -2], "int32")
+    assert run(te.create_prim_func([a, b, c]), x, y, shape=(3,), dtype="int32").tolist() == expected
+
+
 def test_several_outputs_of_one_formula_share_a_loop_nest() -> None:
     a = te.placeholder((3,), name="A")
     double, triple = te.compute((3,), lambda i: (a[i] * 2.0, a[i] * 3.0), name="both")
