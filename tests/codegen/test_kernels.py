@@ -246,7 +246,7 @@ def test_functions_call_each_other_and_c_functions() -> None:
 
 def test_an_intrinsic_of_another_device_is_refused_by_name() -> None:
     call = Evaluate(PrimCall("ptx_wgmma_fence", (), "void"))
-    with pytest.raises(TargetError, match="the CPU has no T.ptx_wgmma_fence"):
+    with pytest.raises(TargetError, match=r"the CPU has no T\.ptx_wgmma_fence"):
         weft.compile(PrimFunc((), call))
 
 

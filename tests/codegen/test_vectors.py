@@ -1,0 +1,159 @@
+"""Vectorized loops and vector expressions: explicit vector code that means what the serial loop does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from tests.codegen.helpers import check_kernel, module
+from weft.ir.tensor import Broadcast, BufferLoad, BufferStore, PrimFunc, Ramp
+from weft.ir.visit import walk
+from weft.transform.lower_blocks import lower_blocks
+from weft.transform.lower_vector_loops import lower_vector_loops
+
+HEAD = """
+@T.prim_func
+def main(x: T.Buffer(("n", 40), "float32"), i: T.Buffer((40,), "int32"), y: T.Buffer(("n", 40), "float32")):
+"""
+BODIES = {
+    "contiguous": "y[r, v] = x[r, v] + T.float32(1)",
+    "broadcast": "y[r, v] = x[r, v] * x[r, 0]",
+    "reversed": "y[r, 39 - v] = x[r, v]",
+    "strided": "y[r, v] = x[r, T.min(v * 2, 38)]",
+    "gather": "y[r, v] = x[r, i[v] * i[v]]",
+    "scatter": "y[r, (v * 7) % 40] = x[r, v]",
+    "masked store": "y[r, v] = T.float32(0)\n            if v > 5:\n                y[r, v] = x[r, v]",
+    "masked both": (
+        "if x[r, v] > T.float32(0):\n                y[r, v] = x[r, v]\n"
+        "            else:\n                y[r, v] = T.exp(x[r, v])"
+    ),
+    "lazy": "y[r, v] = T.if_then_else(v < 39, x[r, v + 1], T.float32(0))",
+    "select": "y[r, v] = T.Select(v % 3 == 0, x[r, v], T.float32(2))",
+    "libm": "y[r, v] = T.tanh(x[r, v]) + T.erf(x[r, v])",
+    "cast": 'y[r, v] = T.Cast("float32", T.Cast("int8", x[r, v] * T.float32(100)))',
+    "inner loop": "y[r, v] = T.float32(0)\n            for k in range(5):\n                y[r, v] = y[r, v] + x[r, k]",
+    "bind": "z: T.let[T.int32] = v * 2 + 1\n            y[r, v] = x[r, z % 40] + T.Cast(\"float32\", z)",
+}
+
+
+def kernel(body: str, extent: int = 40) -> PrimFunc:
+    loops = f"    for r in range(n):\n        for v in T.vectorized({extent}):\n            {body}\n"
+    return module(HEAD + loops)
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("opt", [0, 2])
+def test_vectorized_loops_mean_what_serial_ones_do(name: str, opt: int) -> None:
+    function = kernel(BODIES[name])
+    compiled = weft.compile(function, opt=opt)["main"]
+    for n in (0, 1, 3):
+        check_kernel(function, compiled, {"n": n}, n)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_lowered_function_means_the_same_to_the_interpreter(name: str) -> None:
+    function = kernel(BODIES[name])
+    lowered = lower_vector_loops(lower_blocks(function))
+    assert any(isinstance(node, (Ramp, Broadcast)) for node in walk(lowered))
+    reference = weft.interpret(lowered)
+    check_kernel(function, reference, {"n": 2}, 1)
+
+
+def stores(function: PrimFunc) -> list[BufferStore]:
+    return [node for node in walk(lower_vector_loops(function)) if isinstance(node, BufferStore)]
+
+
+def test_a_loop_of_up_to_64_lanes_is_one_vector() -> None:
+    (store,) = stores(kernel(BODIES["contiguous"]))
+    assert store.value.dtype == "float32x40"
+    assert isinstance(store.indices[-1], Ramp)
+    text = weft.compile(kernel(BODIES["contiguous"]), opt=0).source("llvm")
+    assert "load <40 x float>" in text
+    assert "store <40 x float>" in text
+
+
+def test_a_long_loop_is_cut_into_vectors_and_a_remainder() -> None:
+    function = module("""
+@T.prim_func
+def main(x: T.Buffer((1000,), "float32"), y: T.Buffer((1000,), "float32")):
+    for v in T.vectorized(1000):
+        y[v] = x[v] + T.float32(1)
+""")
+    assert [store.value.dtype for store in stores(function)] == ["float32x16", "float32x8"]
+    y = np.zeros(1000, "float32")
+    weft.compile(function)["main"](np.arange(1000, dtype="float32"), y)
+    np.testing.assert_array_equal(y, np.arange(1000) + 1)
+
+
+def test_a_loop_that_vectors_cannot_say_stays_serial() -> None:
+    function = module("""
+@T.prim_func
+def main(x: T.Buffer((8,), "float32"), y: T.Buffer((1,), "float32")):
+    y[0] = T.float32(0)
+    for v in T.vectorized(8):
+        y[0] = y[0] + x[v]
+""")
+    assert all(not isinstance(store.indices[-1], Ramp) for store in stores(function))
+    y = np.zeros(1, "float32")
+    weft.compile(function)["main"](np.arange(8, dtype="float32"), y)
+    assert y[0] == 28
+
+
+def test_a_masked_load_does_not_touch_memory_of_lanes_that_are_off() -> None:
+    """The array ends at the end of a page whose successor cannot be read."""
+    import mmap
+
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, page)
+    x = np.frombuffer(memory, "float32")[-5:]
+    function = module("""
+@T.prim_func
+def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((16,), "float32")):
+    for v in T.vectorized(16):
+        y[v] = T.if_then_else(v < n, x[v], T.float32(-1))
+""")
+    loads = [node for node in walk(lower_vector_loops(function)) if isinstance(node, BufferLoad)]
+    assert all(load.predicate is not None for load in loads)
+    x[:] = 3
+    y = np.zeros(16, "float32")
+    weft.compile(function)["main"](x, y)
+    np.testing.assert_array_equal(y, [3] * 5 + [-1] * 11)
+
+
+VECTOR_CODE: dict[str, Any] = {
+    "ramp": "y[T.Ramp(0, 1, 8)] = x[T.Ramp(8, 1, 8)]",
+    "strided ramp": "y[T.Ramp(0, 2, 8)] = x[T.Ramp(15, -1, 8)]",
+    "broadcast": "y[T.Ramp(0, 1, 8)] = T.Broadcast(x[3], 8)",
+    "shuffle": "y[T.Ramp(0, 1, 4)] = T.Shuffle([x[T.Ramp(0, 1, 4)], x[T.Ramp(4, 1, 4)]], [7, 0, 3, 5])",
+}
+
+
+@pytest.mark.parametrize("name", VECTOR_CODE)
+def test_vector_expressions(name: str) -> None:
+    function = module(f"""
+@T.prim_func
+def main(x: T.Buffer((16,), "float32"), y: T.Buffer((16,), "float32")):
+    for k in range(16):
+        y[k] = T.float32(0)
+    {VECTOR_CODE[name]}
+""")
+    check_kernel(function, weft.compile(function, opt=1)["main"], {}, 1)
+
+
+def test_half_precision_vectors() -> None:
+    function = module("""
+@T.prim_func
+def main(x: T.Buffer((32,), "bfloat16"), y: T.Buffer((32,), "float16"), z: T.Buffer((32,), "bfloat16")):
+    for v in T.vectorized(32):
+        z[v] = x[v] * T.Cast("bfloat16", y[v]) + x[v]
+""")
+    check_kernel(function, weft.compile(function)["main"], {}, 3)
+
+
+def test_the_text_of_compiled_vector_code_is_vector_code() -> None:
+    assembly = weft.compile(kernel(BODIES["contiguous"])).source("asm")
+    assert re.search(r"\b[xyz]mm\d", assembly) or "v0" in assembly
