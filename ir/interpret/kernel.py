@@ -9,7 +9,6 @@ output that is not wholly written.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from weft.ir.interpret.scalars import coerce
 from weft.ir.interpret.statements import Returned, StatementCompiler
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.prim_dim import kernel_signature, symbol_names
+from weft.ir.recursion import deep_recursion
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.visit import walk
@@ -51,13 +51,8 @@ class Caller:
 @contextmanager
 def deep() -> Iterator[None]:
     """Room for deep expressions, whose closures call each other; floating-point warnings off."""
-    old = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(old, 100_000))
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    finally:
-        sys.setrecursionlimit(old)
+    with deep_recursion(), np.errstate(all="ignore"):
+        yield
 
 
 def written_buffers(function: PrimFunc) -> dict[Buffer, bool]:

@@ -31,7 +31,7 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
     shared = Report("")
     check_shared_parameters(functions, shared)
     findings.extend(shared.findings)
-    deduction = Deduction(functions)
+    deduction = Deduction(functions, closed=module is not None)
     for name, function in functions.items():
         findings.extend(_check(name, function, deduction))
     return findings
@@ -53,7 +53,7 @@ def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]
         return report.findings
     if isinstance(function, PrimFunc):
         _check_symbol_name(name, function, report)
-        return [*report.findings, *_check_tensor(name, function, functions)]  # type: ignore[arg-type]
+        return [*report.findings, *_check_tensor(name, function, deduction)]
     if not isinstance(function, ExternFunc):
         report.add("W413", f"{name} is a {type(function).__name__}, not a function")
     return report.findings
@@ -63,12 +63,12 @@ def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]
 _known: WeakKeyDictionary[PrimFunc, list[Finding]] = WeakKeyDictionary()
 
 
-def _check_tensor(name: str, function: PrimFunc, functions: Mapping[str, BaseFunc]) -> list[Finding]:
+def _check_tensor(name: str, function: PrimFunc, deduction: Deduction) -> list[Finding]:
     found = _known.get(function)
     if found is not None and all(finding.function == name for finding in found):
         return found
     report = Report(name)
-    check_tensor(function, functions, report)
+    check_tensor(function, deduction, report)
     calls = any(isinstance(node, PrimCall) and isinstance(node.op, GlobalVar) for node in walk(function.body))
     if not calls:
         _known[function] = report.findings

@@ -175,7 +175,7 @@ class _Names:
             if isinstance(current, Var):
                 self._use(current)
             elif isinstance(current, GlobalVar):
-                if current.name not in self.functions:
+                if self.deduction.closed and current.name not in self.functions:
                     known = ", ".join(self.functions) or "none"
                     self.report.add(
                         "W408",

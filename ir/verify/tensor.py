@@ -6,14 +6,13 @@ scope ::= variables and buffers visible here; what a statement of a sequence int
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from weft.errors import Span
 from weft.ir.graph import GlobalVar
-from weft.ir.module import BaseFunc
 from weft.ir.node import Node
+from weft.ir.recursion import deep_recursion
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -44,6 +43,7 @@ from weft.ir.tensor import (
 from weft.ir.types import PrimType
 from weft.ir.verify import accesses, blocks, expressions
 from weft.ir.verify.findings import Report
+from weft.ir.verify.values import Deduction
 from weft.ir.visit import children
 
 __all__ = ["check_tensor"]
@@ -51,23 +51,20 @@ __all__ = ["check_tensor"]
 _LOOPS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 
-def check_tensor(function: PrimFunc, functions: Mapping[str, BaseFunc], report: Report) -> None:
+def check_tensor(function: PrimFunc, deduction: Deduction, report: Report) -> None:
     """W450-W476 for a tensor-level function."""
-    walk = _Walk(function, functions, report)
-    old = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(old, 100_000))  # statements nest as deep as the program does
-    try:
+    walk = _Walk(function, deduction, report)
+    with deep_recursion():  # statements nest as deep as the program does
         walk.run()
-    finally:
-        sys.setrecursionlimit(old)
     accesses.check_ranges(function, report)
     blocks.check_locals(function, report)
 
 
 class _Walk:
-    def __init__(self, function: PrimFunc, functions: Mapping[str, BaseFunc], report: Report) -> None:
+    def __init__(self, function: PrimFunc, deduction: Deduction, report: Report) -> None:
         self.function = function
-        self.functions = functions
+        self.functions = deduction.context.functions
+        self.closed = deduction.closed
         self.report = report
         self.visible: set[Node] = set()
         self.defined: set[Node] = set()
@@ -327,7 +324,7 @@ class _Walk:
     def _call(self, node: PrimCall) -> None:
         if isinstance(node.op, GlobalVar):
             callee = self.functions.get(node.op.name)
-            if callee is None and self.functions:
+            if callee is None and self.closed:
                 self.report.add("W408", f"the module has no function {node.op.name!r}", node.span)
             elif isinstance(callee, PrimFunc) and len(callee.params) != len(node.args):
                 takes = f"{node.op.name} takes {len(callee.params)} arguments, got {len(node.args)}"

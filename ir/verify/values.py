@@ -18,9 +18,13 @@ __all__ = ["Deduction", "check_values"]
 
 
 class Deduction:
-    """The types of values, each deduced once; a failure is kept as its error."""
+    """The types of values, each deduced once; a failure is kept as its error.
 
-    def __init__(self, functions: Mapping[str, BaseFunc]) -> None:
+    `closed` says that `functions` are all there are: a name that is not among them is wrong.
+    """
+
+    def __init__(self, functions: Mapping[str, BaseFunc], closed: bool = True) -> None:
+        self.closed = closed
         self.context = TypeContext(functions)
         self._found: dict[int, tuple[Expr, Type | WeftError]] = {}
 

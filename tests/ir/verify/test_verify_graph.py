@@ -344,6 +344,11 @@ def test_all_findings_are_reported_and_the_first_is_raised() -> None:
     assert len([note for note in caught.value.notes if note.startswith("also ")]) == len(found) - 1
 
 
+def test_a_function_alone_may_name_functions_that_are_not_there() -> None:
+    x, y = x44(), x44("y")
+    assert verify(function([x], [chain((y, Call(GlobalVar("elsewhere"), (x,))))], x)) == []
+
+
 def test_a_finding_has_a_caret_a_function_a_path_and_a_reason() -> None:
     source = Source("model.py", "y = exp(z)")
     x, y, z = x44(), x44("y"), Var("z", T44, span=Span(source, 8, 9))
