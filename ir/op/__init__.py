@@ -37,6 +37,7 @@ FAMILIES = (
     "binary",
     "manipulate",
     "index",
+    "scatter",
     "create",
     "datatype",
     "base",

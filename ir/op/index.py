@@ -312,7 +312,7 @@ def gather_elements(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType(indices.shape, x.dtype, max(x.ndim, indices.ndim), x.vdevice)
 
 
-def _depth(args: Arguments, indices: TensorType) -> int:
+def depth_of(args: Arguments, indices: TensorType) -> int:
     """How many leading axes (after the batch) an index tuple chooses."""
     dims = dims_of(indices)
     if dims is None or not dims or not isinstance(dims[-1], int):
@@ -324,7 +324,7 @@ def _lower_gather_nd(args: Arguments, context: TypeContext, name: str) -> PrimFu
     kernel = Kernel(args, context, name)
     if not kernel.known:
         return None
-    batch, depth = args.batch_dims, _depth(args, _indices(args, context))
+    batch, depth = args.batch_dims, depth_of(args, _indices(args, context))
     x, indices = kernel.input("data"), kernel.input("indices")
     for size, given in zip(x.shape[:batch], indices.shape[:batch], strict=True):
         kernel.require_equal(size, given, f"batch size {size} is not {given}")
@@ -368,7 +368,7 @@ def gather_nd(args: Arguments, context: TypeContext) -> TensorType:
     dims, chosen = dims_of(x), dims_of(indices)
     if dims is None or chosen is None:
         return TensorType(None, x.dtype, vdevice=x.vdevice)
-    depth = _depth(args, indices)
+    depth = depth_of(args, indices)
     if not 0 <= batch < len(chosen) or batch + depth > len(dims):
         raise shape_error(args, f"{batch} batch axes and {depth} indices do not fit {len(dims)} dimensions")
     for size, given in zip(dims[:batch], chosen[:batch], strict=True):

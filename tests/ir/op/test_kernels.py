@@ -397,3 +397,32 @@ def test_an_axis_shorter_than_k_stops_the_kernel() -> None:
         run(kernel, np.array([4, 9], "float32"), out=(3,))
     with pytest.raises(WeftError):
         infer_type(get_op("topk")(Var("x", f32(2)), 3))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scattering
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_scatter_stops_before_it_writes_anything_when_an_index_is_out_of_range() -> None:
+    kernel = lowered("scatter_elements", f32(n), i64(m), f32(m))
+    data, out = np.zeros(4, "float32"), np.full(4, 7, "float32")
+    with pytest.raises(BoundsError):
+        interpret(kernel)(data, np.array([0, 4]), np.ones(2, "float32"), out)
+    assert out.tolist() == [7] * 4
+    interpret(kernel)(data, np.array([-1, 0]), np.array([5, 6], "float32"), out)
+    assert out.tolist() == [6, 0, 0, 5]
+
+
+def test_a_scatter_writes_in_the_order_of_the_updates() -> None:
+    updates = np.array([1, 2, 3], "float32")
+    for reduction, expected in (("update", 3), ("add", 16), ("mul", 60), ("min", 1), ("max", 10)):
+        kernel = lowered("scatter_elements", f32(1), i64(3), f32(3), reduction=reduction)
+        assert run(kernel, np.array([10], "float32"), np.zeros(3, "int64"), updates, out=(1,)).tolist() == [expected]
+
+
+def test_indices_that_do_not_fit_the_data_stop_a_scatter() -> None:
+    kernel = lowered("scatter_elements", f32(3, n), i64(2, m), f32(2, m))
+    zeros = np.zeros((2, 5), "int64")
+    with pytest.raises(WeftError, match="scatter_elements"):
+        run(kernel, np.zeros((3, 4), "float32"), zeros, np.ones((2, 5), "float32"), out=(3, 4))
