@@ -10,12 +10,13 @@ import numpy as np
 
 from weft.ir.dim import Dim, parse_dim
 from weft.ir.module import DummyGlobalInfo
+from weft.ir.target import Target
 from weft.ir.types import AnyType, StringType, VDevice
 from weft.script.decorators import ir_module
 
 __all__ = [
     "AnyType", "StringType", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var", "module_attrs",
-    "module_global_infos", "vdevice",
+    "module_global_infos", "target", "vdevice",
 ]  # fmt: skip
 
 _T = _TypeVar("_T")
@@ -32,6 +33,11 @@ def module_global_infos(infos: Mapping[str, Any]) -> None:
 def vdevice(target: Any, index: int = 0, scope: str = "global") -> VDevice:
     """A virtual device: a target, an index, a memory scope."""
     return VDevice(target, index, scope)
+
+
+def target(spec: Any) -> Target:
+    """A target: a string such as "llvm -mcpu=znver5", a dictionary, or JSON."""
+    return Target(spec)
 
 
 def dummy_global_info() -> DummyGlobalInfo:

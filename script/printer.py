@@ -46,6 +46,7 @@ from weft.ir.module import DummyGlobalInfo, IRModule
 from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
 from weft.ir.structural import structural_equal
+from weft.ir.target import Target
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -450,6 +451,8 @@ class _Printer:
             return self.name(value)
         if isinstance(value, Expr):
             return self.leaf(value)
+        if isinstance(value, Target):
+            return f"I.target({string_text(str(value))})"
         if isinstance(value, np.generic):
             return self.show_literal(value.item())
         raise ScriptError(f"attribute data of type {type(value).__name__} has no text form", code="W114")

@@ -16,7 +16,7 @@ from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.node import EMPTY, FrozenMap, Node
+from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
@@ -239,10 +239,7 @@ class TensorReader(Reader):
         if made is None:
             value = self.value(annotation)
             if isinstance(value, Buffer):
-                made = Buffer(argument.arg, value.shape, value.dtype, value.scope, value.strides, value.elem_offset, value.data,
-                              value.align, value.offset_factor, value.axis_separators, span=self.span(argument))  # fmt: skip
-                for extent in made.shape:
-                    self._adopt_symbols(extent)
+                made = self._described_buffer(value, argument)
             elif isinstance(value, PrimVar):
                 made = PrimVar(argument.arg, value.dtype, value.pointee, value.scope, span=self.span(argument))
             elif isinstance(value, PrimType):
@@ -255,9 +252,13 @@ class TensorReader(Reader):
             )
         self.scope.names[argument.arg] = made
 
-    def _adopt_symbols(self, extent: Extent) -> None:
-        if isinstance(extent, PrimVar):
-            self.variables.setdefault(extent.name, extent)
+    def _described_buffer(self, value: Buffer, argument: ast.arg) -> Buffer:
+        """A parameter described by a buffer outside the script; variables in its shape become symbols of the function."""
+        sizes = tuple(
+            self.dim_text(extent.name, argument.annotation or ast.Constant(0)) if isinstance(extent, PrimVar) else extent
+            for extent in value.shape
+        )
+        return replace(value, name=argument.arg, shape=sizes, span=self.span(argument))
 
     def _return_type(self, tree: ast.FunctionDef) -> Type | None:
         if tree.returns is None or (isinstance(tree.returns, ast.Constant) and tree.returns.value is None):

@@ -20,6 +20,7 @@ from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, maximum, minimum, p
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Expr, GlobalVar
 from weft.ir.node import FrozenMap, Node, freeze
+from weft.ir.target import Target
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimVar
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.script.diagnostics import did_you_mean, fail
@@ -725,7 +726,7 @@ class Reader:
             return freeze(value)
         if isinstance(value, np.generic):
             return value.item()
-        if hasattr(type(value), "__weft_literal__"):
+        if isinstance(value, Target):
             return value
         raise self.fail("W114", f"{describe(value)} cannot be attribute data", tree)
 
@@ -911,6 +912,12 @@ class Reader:
         except ShapeError as error:
             raise error.at(self.span(tree)) from None
 
+    def _form_target(self, tree: ast.Call) -> Target:
+        spec = self.attribute_value(self.value(tree.args[0]), tree) if len(tree.args) == 1 else None
+        if not isinstance(spec, (str, FrozenMap)):
+            raise self.fail("W113", "I.target takes a string or a dictionary", tree)
+        return self.fold(lambda: Target(spec), tree)
+
     def _form_meta_var(self, tree: ast.Call) -> Any:
         if len(tree.args) != 1 or tree.keywords:
             raise self.fail("W113", "I.meta_var takes one argument", tree)
@@ -945,6 +952,8 @@ Reader._TYPE_FORMS = {
 Reader._FORMS = {
     "I.float_bits": Reader._form_float_bits, "I.dim": Reader._form_dim, "I.meta_var": Reader._form_meta_var,
     "T.meta_var": Reader._form_meta_var,
+    "I.target": Reader._form_target,
+    "T.target": Reader._form_target,
 }  # fmt: skip
 
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})

@@ -506,3 +506,9 @@ def test_other_spellings_are_printed_and_read(spelling: str) -> None:
     text = script_of(module, spelling=spelling)
     weft.assert_structural_equal(parse(text), module)
     assert ("out_sinfo=" in text) == (spelling == "tvm-0.20")
+
+
+def test_targets_in_attributes_read_back() -> None:
+    function = check(graph('R.func_attr({"target": I.target("llvm -mcpu=znver3")})\nreturn x'))
+    assert isinstance(function, Function)
+    assert str(function.attrs["target"]) == "llvm -mcpu=znver3"
