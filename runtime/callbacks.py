@@ -168,8 +168,15 @@ def _result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[
         if scalar is None:
             raise _wrong(ty, value, name)
         return [scalar_word(scalar, ty[1])]
-    state.objects.append(value)
+    state.objects.append(_kept(value))
     return [len(state.objects) - 1]
+
+
+def _kept(value: Any) -> Any:
+    """A value that outlives the program's memory: arrays that only view memory are copied."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.owndata else np.array(value)
+    return tuple(map(_kept, value)) if isinstance(value, tuple) else value
 
 
 def _tensor_result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
