@@ -97,6 +97,21 @@ def _round(x: Any) -> Any:
     return np.rint(x)
 
 
+def _power(a: Any, b: Any) -> Any:
+    """a ** b; an integer to a negative power is truncated to an integer: 0 unless a is 1 or -1."""
+    base, exponent = np.asarray(a), np.asarray(b)
+    if base.dtype.kind != "i" or not np.any(exponent < 0):
+        return np.power(a, b)
+    inverse = np.where(base == 1, 1, np.where(base == -1, 1 - 2 * (exponent & 1), 0))
+    return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0))).astype(base.dtype)
+
+
+def _ldexp(x: Any, exponent: Any) -> Any:
+    # Far beyond every exponent range, so that a saturated exponent is still a 32-bit integer.
+    limited = np.clip(np.nan_to_num(exponent, nan=0, posinf=100_000, neginf=-100_000), -100_000, 100_000)
+    return np.ldexp(x, np.asarray(limited).astype(np.int32))
+
+
 def _popcount(x: Any) -> Any:
     # The bits of the two's complement; np.bitwise_count takes the absolute value.
     array = np.asarray(x)
@@ -154,8 +169,8 @@ def _fill() -> None:
     add("abs", 1, "same")
     add("isnan isinf isfinite", 1, "bool")
     add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2}, promotes=True)
-    add("pow", 2, "same", {"pow": np.power}, promotes=True)
-    add("ldexp", 2, "float")
+    add("pow", 2, "same", {"pow": _power}, promotes=True)
+    add("ldexp", 2, "float", {"ldexp": _ldexp})
     add("fma", 3, "float", {"fma": _fma})
     add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
     add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")

@@ -464,3 +464,16 @@ def test_a_deep_expression_is_no_problem() -> None:
     out = zeros(4)
     interpret(PrimFunc((X, Y), loop("i", 4, lambda i: store(Y, value, i))))(zeros(4), out)
     assert out[0] == 5000
+
+
+@pytest.mark.parametrize(("base", "exponent", "expected"), [(3, 4, 81), (2, -1, 0), (1, -5, 1), (-1, -3, -1), (0, -1, 0)])
+def test_an_integer_power_is_an_integer(base: int, exponent: int, expected: int) -> None:
+    a, b = PrimVar("a"), PrimVar("b")
+    assert interpret(PrimFunc((a, b), Return(intrinsic("pow", a, b))))(base, exponent) == expected
+
+
+def test_ldexp_takes_a_float_exponent() -> None:
+    a, b = PrimVar("a", "float32"), PrimVar("b", "float32")
+    function = interpret(PrimFunc((a, b), Return(intrinsic("ldexp", a, b))))
+    assert function(1.5, 3.0) == 12
+    assert function(1.0, float("inf")) == float("inf")
