@@ -78,7 +78,9 @@ def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | 
         name = "main" if "main" in module else next(iter(module.functions))
         module = transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
     if pipeline is None:
-        return transform.default_pipeline(target="llvm")(transform.LambdaLift()(module))
+        # Level 0 leaves loops as they were written: the quickest to compile, the easiest to read.
+        described = target.described() if target.opt else None
+        return transform.default_pipeline(described)(transform.LambdaLift()(module))
     return transform.LowerToMemory()(pipeline(module))
 
 

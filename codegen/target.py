@@ -33,6 +33,14 @@ class HostTarget:
     opt: int = 2
     fast_math: bool = False
 
+    def described(self) -> Target:
+        """The target whose derived features hold for the processor: the architecture level that it reaches."""
+        has = {item[1:] for item in self.needs.split(",") if item.startswith("+")}
+        if host()[0].startswith("aarch64"):
+            return Target("llvm -mcpu=generic-aarch64")
+        level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
+        return Target({"kind": "llvm", "mcpu": level})
+
     @property
     def needs(self) -> str:
         """The features that a machine needs to run the code, as `+a,+b`."""

@@ -72,7 +72,7 @@ from weft.ir.graph import (
 )
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE
 from weft.runtime.signature import shape_text
 from weft.runtime.values import scalar_word
@@ -362,7 +362,9 @@ class GraphEmitter:
             return Items(
                 [self.shaped(item, field, what, span) for item, field in zip(value.fields, ty.fields, strict=True)]
             )
-        elif isinstance(value, Handle) and not isinstance(ty, AnyType):
+        elif isinstance(value, Text):
+            return self.call_out("weft.cast", [value], ty, span)
+        elif isinstance(value, Handle) and not isinstance(ty, (AnyType, StringType)):
             return self._unboxed(value, ty, what, span)
         elif isinstance(ty, AnyType) and not isinstance(value, (Handle, Callable_)):
             return self._boxed(value, span)
