@@ -6,37 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ir.op.running import apply
 
 from weft.errors import BoundsError, ShapeError
-from weft.ir.builder import BlockBuilder
-from weft.ir.dim import symbol
-from weft.ir.graph import Var
-from weft.ir.infer import TypeContext
-from weft.ir.interpret import interpret
-from weft.ir.op import get_op
-from weft.ir.op.common import kernel_call
-from weft.ir.types import TensorType
-
-
-def apply(name: str, *arrays: Any, symbolic: bool = False, **attrs: Any) -> Any:
-    """An operator's lowered loops on arrays (None: absent); `symbolic` hides every size from the compiler."""
-    variables: list[Any] = []
-    for position, array in enumerate(arrays):
-        if array is None:
-            variables.append(None)
-            continue
-        dims = [symbol(f"s{position}_{axis}") if symbolic else size for axis, size in enumerate(array.shape)]
-        variables.append(Var(f"x{position}", TensorType(tuple(dims), str(array.dtype))))
-    definition = get_op(name)
-    call = definition.bind(variables, attrs)
-    context = TypeContext()
-    kernel = definition.lower(call, context, "kernel")
-    assert kernel is not None
-    bb = BlockBuilder()
-    params = [variable for variable in variables if variable is not None]
-    with bb.function("main", params):
-        bb.emit_func_output(bb.emit(kernel_call(call, kernel, bb.add_func(kernel, "kernel"), context)))
-    return interpret(bb.get())["main"](*(array for array in arrays if array is not None))
 
 
 def f32(values: Any) -> np.ndarray:
