@@ -108,8 +108,8 @@ def _power(a: Any, b: Any) -> Any:
 
 def _ldexp(x: Any, exponent: Any) -> Any:
     # Far beyond every exponent range, so that a saturated exponent is still a 32-bit integer.
-    limited = np.clip(np.nan_to_num(np.asarray(exponent, np.float64), nan=0, posinf=100_000, neginf=-100_000), -100_000, 100_000)
-    return np.ldexp(x, np.asarray(limited).astype(np.int32))
+    wide = np.nan_to_num(np.asarray(exponent, np.float64), nan=0)
+    return np.ldexp(x, np.clip(wide, -100_000, 100_000).astype(np.int32))
 
 
 def _popcount(x: Any) -> Any:
