@@ -85,8 +85,8 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 from weft.script.constants import constant_parts, float_text
+from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, axis_dtype, loop_dtype
 from weft.script.kinds import string_text
-from weft.script.read_tensor import DTYPE_FIRST, RESULT_DTYPES, axis_dtype, loop_dtype
 from weft.script.source import deep_stack
 from weft.script.syntax import (
     ALL_FORMS,

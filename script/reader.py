@@ -469,7 +469,12 @@ class Reader:
 
     def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
         sized = (str, tuple, list)
-        if kind == "add" and isinstance(left, sized) and isinstance(right, sized) and len(left) + len(right) > _MAX_PARTS:
+        if (
+            kind == "add"
+            and isinstance(left, sized)
+            and isinstance(right, sized)
+            and len(left) + len(right) > _MAX_PARTS
+        ):
             raise self.fail("W103", f"the constant would have more than {_MAX_PARTS} parts", tree)
         if kind not in ("pow", "shift_left", "mul"):
             return

@@ -22,7 +22,7 @@ from weft.ir.tensor import Ramp as _Ramp
 from weft.ir.tensor import Select as _Select
 from weft.ir.tensor import Shuffle as _Shuffle
 from weft.script.decorators import prim_func
-from weft.script.read_tensor import DTYPE_FIRST, RESULT_DTYPES, is_device_name
+from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
 from weft.script.syntax import ALIASES, ALL_FORMS, CALLED_KINDS, UNARY
 
 __all__ = ["Buffer", "Cast", "Select", "handle", "prim_func"]

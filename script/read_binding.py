@@ -1,0 +1,574 @@
+"""Reading the simple statements of tensor-level functions: clauses of blocks, assignments, allocations, axes.
+
+A name that is assigned once is an immutable binding; one that is assigned again is a local scalar in memory.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Expr
+from weft.ir.node import EMPTY, FrozenMap, Node
+from weft.ir.prim import cast, const
+from weft.ir.tensor import (
+    AllocBuffer,
+    AttrStmt,
+    Bind,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    Evaluate,
+    Extent,
+    For,
+    IntImm,
+    IterVar,
+    MatchBufferRegion,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Range,
+    Return,
+    Stmt,
+)
+from weft.ir.types import PrimType
+from weft.script.defaults import axis_dtype, loop_dtype
+from weft.script.read_buffer import BufferReader
+from weft.script.read_scalar import extent_of, index_const
+from weft.script.reader import ModuleScope, describe, is_plain
+from weft.script.source import Unit
+from weft.script.syntax import ALL_FORMS, BUFFERS, CLAUSES, LOOPS, SCOPES
+
+__all__ = ["BindingReader", "BlockHeader"]
+
+_AXIS_LETTERS = {"S": "spatial", "R": "reduce", "C": "scan", "O": "opaque"}
+
+
+class BlockHeader:
+    """What the clauses of a block say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.iter_vars: list[IterVar] = []
+        self.predicate: PrimExpr | None = None
+        self.reads: tuple[BufferRegion, ...] | None = None
+        self.writes: tuple[BufferRegion, ...] | None = None
+        self.init: Stmt | None = None
+        self.alloc_buffers: list[Buffer] = []
+        self.match_buffers: list[MatchBufferRegion] = []
+        self.annotations: FrozenMap = EMPTY
+
+
+class BindingReader(BufferReader):
+    """Reads simple statements."""
+
+    def __init__(self, unit: Unit, module: ModuleScope) -> None:
+        super().__init__(unit, module)
+        self.loops: dict[PrimVar, tuple[Extent, Extent]] = {}  # enclosing loops: start and extent
+        self.block: BlockHeader | None = None
+        self.attrs: FrozenMap = EMPTY
+        self.assigned: dict[str, int] = {}  # how often each name is assigned
+        self.params: list[Buffer | PrimVar] = []
+        self.threads: dict[str, str] = {}
+
+    def symbol_declaration(self, tree: ast.expr) -> str | None:
+        """The dtype of `T.int64()` (a new symbol), or None for another expression."""
+        if isinstance(tree, ast.Call) and not tree.args:
+            name = self.dotted(tree.func)
+            if name == "T.var" or name == "T.dyn":
+                return "int64"
+            dtype = self.dtype_name(name) if name and not tree.keywords else None
+            if dtype is not None and dtypes.is_integer(dtype):
+                return dtype
+        return None
+
+    def _handle_annotation(self, annotation: ast.expr, place: ast.AST) -> PrimVar | None:
+        name = getattr(place, "arg", "") or getattr(place, "id", "")
+        if self.dotted(annotation) == "T.handle":
+            return PrimVar(name, "handle", span=self.span(place))
+        if isinstance(annotation, ast.Call) and self.dotted(annotation.func) in ("T.handle", "T.Ptr"):
+            values = [self.constant(item) for item in annotation.args]
+            if len(values) > 2 or annotation.keywords:
+                raise self.fail("W113", "T.handle takes a dtype and a scope", annotation)
+            pointee = self.fold(lambda: dtypes.check_dtype(values[0]), annotation) if values else None
+            return PrimVar(name, "handle", pointee, values[1] if len(values) > 1 else "global", span=self.span(place))
+        return None
+
+    def _pass(self, tree: ast.stmt) -> None:
+        return None
+
+    def _expression(self, tree: ast.Expr) -> Any:
+        call = tree.value
+        if isinstance(call, ast.Constant) and isinstance(call.value, str):
+            return None  # a docstring
+        if isinstance(call, ast.Call):
+            name = self.dotted(call.func)
+            method = self._CLAUSE_METHODS.get(name or "")
+            if method is not None:
+                return method(self, call)
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "vstore":
+                return self._vstore(call)
+        value = self.value(call)
+        if not isinstance(value, Expr) or isinstance(value, PrimVar):
+            raise self.fail("W115", f"a statement of {describe(value)} does nothing", tree)
+        return Evaluate(value, span=self.span(tree))
+
+    def _vstore(self, tree: ast.Call) -> Stmt:
+        assert isinstance(tree.func, ast.Attribute)
+        buffer = self.value(tree.func.value)
+        values = self._values(tree, ("predicate",))
+        if not isinstance(buffer, Buffer) or len(values) != 2:
+            raise self.fail("W113", "vstore takes indices and a value", tree)
+        indices = [
+            self.as_prim(index, tree) for index in (values[0] if isinstance(values[0], (tuple, list)) else [values[0]])
+        ]
+        value = self.as_prim(values[1], tree)
+        lanes = dtypes.lanes(value.dtype)
+        if lanes > 1 and dtypes.lanes(indices[-1].dtype) == 1:
+            indices[-1] = Ramp(indices[-1], const(1, indices[-1].dtype), lanes)
+        return BufferStore(buffer, value, tuple(indices), self._predicate(tree), span=self.span(tree))
+
+    def _header(self, tree: ast.AST, what: str) -> BlockHeader:
+        if self.block is None:
+            raise self.fail("W114", f"`{what}` belongs directly inside a `with T.block(...)`", tree)
+        return self.block
+
+    def _func_attr(self, tree: ast.Call) -> None:
+        values = self.bind(ALL_FORMS["T.func_attr"], tree)
+        if not isinstance(values["attrs"], FrozenMap):
+            raise self.fail("W114", "T.func_attr takes a dictionary", tree)
+        self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
+
+    def _reads(self, tree: ast.Call) -> None:
+        self._header(tree, "T.reads").reads = self._regions(tree, "T.reads")
+
+    def _writes(self, tree: ast.Call) -> None:
+        self._header(tree, "T.writes").writes = self._regions(tree, "T.writes")
+
+    def _regions(self, tree: ast.Call, name: str) -> tuple[BufferRegion, ...]:
+        values = self.bind(CLAUSES[name], tree)["regions"]
+        flat: list[BufferRegion] = []
+        for value in values:
+            flat.extend(value if isinstance(value, tuple) else (value,))
+        return tuple(flat)
+
+    def _where(self, tree: ast.Call) -> None:
+        predicate = self.bind(CLAUSES["T.where"], tree)["predicate"]
+        self._header(tree, "T.where").predicate = self._as_bool(predicate, tree)
+
+    def _block_attr(self, tree: ast.Call) -> None:
+        header = self._header(tree, "T.block_attr")
+        attrs = self.bind(CLAUSES["T.block_attr"], tree)["attrs"]
+        header.annotations = FrozenMap({**header.annotations, **attrs})
+
+    def _evaluate(self, tree: ast.Call) -> Stmt:
+        return Evaluate(self.bind(CLAUSES["T.evaluate"], tree)["value"], span=self.span(tree))
+
+    def _bare_axis(self, tree: ast.Call) -> None:
+        raise self.fail("W114", "a block variable needs a name", tree, "write `vi = T.axis.spatial(4, i)`")
+
+    def _break_loop(self, tree: ast.Call) -> Stmt:
+        return Break(span=self.span(tree))
+
+    def _continue_loop(self, tree: ast.Call) -> Stmt:
+        return Continue(span=self.span(tree))
+
+    def _ret(self, tree: ast.Call) -> Stmt:
+        values = self._values(tree)
+        return Return(self.as_prim(values[0], tree) if values else None, span=self.span(tree))
+
+    def _attr_statement(self, tree: ast.Call) -> Any:
+        values = self.bind(SCOPES["T.attr"], tree)
+        node, value = self.attr_operand(values["node"]), self.attr_operand(values["value"])
+        return lambda body: AttrStmt(node, values["key"], value, body, span=self.span(tree))
+
+    def attr_operand(self, tree: ast.expr) -> Any:
+        """The node or value of an attribute statement."""
+        value = self.value(tree)
+        return value if isinstance(value, Node) else self.attribute_value(value, tree)
+
+    def _static_assert(self, tree: ast.Call) -> None:
+        values = self._values(tree)
+        if not values or not is_plain(values[0]):
+            raise self.fail("W114", "T.static_assert takes a condition known while reading", tree)
+        if not values[0]:
+            raise self.fail("W124", str(values[1]) if len(values) > 1 else "the static assertion is false", tree)
+
+    def _assign(self, tree: ast.Assign) -> Any:
+        if len(tree.targets) != 1:
+            raise self.fail("W115", "one target at a time", tree)
+        target = tree.targets[0]
+        if isinstance(target, ast.Subscript):
+            return self._store(target, tree.value, tree)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return self._assign_many(target, tree.value, tree)
+        if isinstance(target, ast.Name):
+            return self._assign_name(target, tree.value, None, tree)
+        raise self.fail("W115", "only names and buffer elements can be assigned", target)
+
+    def _assign_many(self, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> Any:
+        names = [item for item in target.elts if isinstance(item, ast.Name)]
+        if len(names) != len(target.elts):
+            raise self.fail("W115", "only names can be unpacked into", target)
+        name = self.dotted(tree.func) if isinstance(tree, ast.Call) else None
+        if name == "T.axis.remap" and isinstance(tree, ast.Call):
+            self._remap(names, tree)
+            return None
+        if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == len(names):
+            parts = [
+                self._assign_name(item, part, None, statement) for item, part in zip(names, tree.elts, strict=True)
+            ]
+            return [part for made in parts for part in (made if isinstance(made, list) else [made]) if part is not None]
+        values = self.value(tree)
+        if isinstance(values, (tuple, list)) and len(values) == len(names):
+            for item, value in zip(names, values, strict=True):
+                self.scope.names[item.id] = value
+            return None
+        raise self.fail("W115", f"cannot unpack {describe(values)} into {len(names)} names", statement)
+
+    def _assign_name(self, target: ast.Name, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt) -> Any:
+        name = self.dotted(tree.func) if isinstance(tree, ast.Call) else None
+        method = self._NAMED.get(name or "")
+        if method is not None and isinstance(tree, ast.Call):
+            return method(self, target, tree)
+        dtype = self.symbol_declaration(tree)
+        if dtype is not None:
+            self.scope.names[target.id] = self.symbol_value(target.id, target)
+            return None
+        if annotation is None and self.names_module(tree):
+            self.scope.names[target.id] = self.module
+            return None
+        buffer = self.buffer_expression(tree, target.id, target)
+        if buffer is not None:
+            self.scope.names[target.id] = buffer
+            return DeclBuffer(buffer, span=self.span(statement))
+        return self._assign_value(target, tree, annotation, statement)
+
+    def _assign_value(self, target: ast.Name, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt) -> Any:
+        """`x = e`: a store into a local scalar, a new one, an immutable binding, or a plain value."""
+        known = self.scope.get(target.id)
+        if isinstance(known, Buffer) and known.name in self.scalars:
+            return self._store_into(known, (index_const(0),), self.value(tree), statement)
+        value = self.value(tree)
+        dtype, is_let = self._declared(annotation)
+        repeated = self.assigned.get(target.id, 0) > 1 and not is_let
+        if not repeated and annotation is None and not isinstance(value, (PrimExpr, BufferRegion)):
+            if is_plain(value) or isinstance(value, (Buffer, ModuleScope)):
+                self.scope.names[target.id] = value
+                return None
+        made = self.as_prim(value, tree, dtype.dtype if dtype is not None and dtype.dtype != "handle" else None)
+        if dtype is not None and dtype.dtype not in ("handle", made.dtype):
+            made = self.fold(lambda: cast(dtype.dtype, made), tree)
+        if repeated:
+            return self._new_scalar(target, made, statement)
+        pointee, scope = (dtype.pointee, dtype.scope) if dtype is not None else (None, "global")
+        var = PrimVar(target.id, made.dtype, pointee, scope, span=self.span(target))
+        self.scope.names[target.id] = var
+        return Bind(var, made, span=self.span(statement))
+
+    def _new_scalar(self, target: ast.Name, value: PrimExpr, statement: ast.stmt) -> list[Stmt]:
+        buffer = Buffer(target.id, (1,), value.dtype, "local", span=self.span(target))
+        self.scalars = self.scalars | {target.id}
+        self.scope.names[target.id] = buffer
+        store = BufferStore(buffer, value, (index_const(0),), span=self.span(statement))
+        return [AllocBuffer(buffer, span=self.span(statement)), store]
+
+    def _declared(self, annotation: ast.expr | None) -> tuple[PrimVar | None, bool]:
+        """The dtype that an annotation states (as a variable), and whether it is `T.let`."""
+        if annotation is None:
+            return None, False
+        if isinstance(annotation, ast.Subscript) and self.dotted(annotation.value) in ("T.let", "T.LetStmt"):
+            return self._declared(annotation.slice)[0], True
+        if self.dotted(annotation) in ("T.let", "T.LetStmt"):
+            return None, True
+        handle = self._handle_annotation(annotation, ast.copy_location(ast.Name("", ast.Load()), annotation))
+        if handle is not None:
+            return handle, False
+        value = self.value(annotation)
+        if isinstance(value, str):
+            return PrimVar("", self.fold(lambda: dtypes.check_dtype(value), annotation)), False
+        if isinstance(value, PrimType):
+            return PrimVar("", value.dtype), False
+        raise self.fail("W114", f"expected T.let or a dtype, got {describe(value)}", annotation)
+
+    def _annotated(self, tree: ast.AnnAssign) -> Any:
+        if not isinstance(tree.target, ast.Name):
+            raise self.fail("W115", "only names take annotations", tree)
+        if tree.value is None:
+            dtype, _ = self._declared(tree.annotation)
+            assert dtype is not None
+            buffer = Buffer(tree.target.id, (1,), dtype.dtype, "local", span=self.span(tree.target))
+            self.scalars = self.scalars | {tree.target.id}
+            self.scope.names[tree.target.id] = buffer
+            return AllocBuffer(buffer, span=self.span(tree))
+        return self._assign_name(tree.target, tree.value, tree.annotation, tree)
+
+    def _augmented(self, tree: ast.AugAssign) -> Any:
+        kind = _kind_of(tree.op)
+        right = self.value(tree.value)
+        if isinstance(tree.target, ast.Name):
+            known = self.lookup(tree.target.id, tree.target)
+            if isinstance(known, Buffer) and known.name in self.scalars:
+                left: Any = self.as_prim(known, tree.target)
+                return self._store_into(known, (index_const(0),), self.binary(kind, left, right, tree), tree)
+            if is_plain(known) and is_plain(right):
+                self.scope.names[tree.target.id] = self.binary(kind, known, right, tree)
+                return None
+            raise self.fail("W115", f"'{tree.target.id}' is not a local scalar", tree.target)
+        if not isinstance(tree.target, ast.Subscript):
+            raise self.fail("W115", "only buffer elements and local scalars can be updated", tree)
+        base = self.value(tree.target.value)
+        if not isinstance(base, Buffer):
+            raise self.fail("W114", f"{describe(base)} is not a buffer", tree.target)
+        indices = self._store_indices(base, tree.target)
+        left = BufferLoad(base, indices, span=self.span(tree.target))
+        return self._store_into(base, indices, self.binary(kind, left, right, tree), tree)
+
+    def _store(self, target: ast.Subscript, tree: ast.expr, statement: ast.stmt) -> Stmt:
+        base = self.value(target.value)
+        if not isinstance(base, Buffer):
+            raise self.fail("W114", f"{describe(base)} is not a buffer", target.value)
+        indices = self._store_indices(base, target)
+        return self._store_into(base, indices, self.value(tree), statement, tree)
+
+    def _store_indices(self, buffer: Buffer, target: ast.Subscript) -> tuple[PrimExpr, ...]:
+        indices = self.indices(buffer, target)
+        if any(isinstance(index, Range) for index in indices):
+            region = tuple(index if isinstance(index, Range) else Range(extent_of(index), 1) for index in indices)
+            return self._vector_indices(BufferRegion(buffer, region), target)
+        return tuple(indices)  # type: ignore[arg-type]
+
+    def _store_into(
+        self, buffer: Buffer, indices: tuple[PrimExpr, ...], value: Any, statement: ast.AST, tree: ast.AST | None = None
+    ) -> Stmt:
+        place = tree or statement
+        lanes = dtypes.lanes(indices[-1].dtype) if indices else 1
+        wanted = dtypes.with_lanes(buffer.dtype, dtypes.lanes(buffer.dtype) * lanes)
+        made = self.as_prim(value, place, wanted)
+        if made.dtype != wanted:
+            made = self._converted(made, wanted, buffer, place)
+        return BufferStore(buffer, made, indices, span=self.span(statement))
+
+    def _converted(self, value: PrimExpr, wanted: str, buffer: Buffer, tree: ast.AST) -> PrimExpr:
+        """A value in the dtype of the buffer it is stored into; W123 where that would lose information unasked."""
+        if dtypes.promote(value.dtype, wanted) == wanted and dtypes.lanes(value.dtype) in (1, dtypes.lanes(wanted)):
+            return self.fold(lambda: cast(wanted, value), tree)
+        raise self.fail(
+            "W123",
+            f"'{buffer.name}' holds {wanted}, the value is {value.dtype}",
+            tree,
+            f'write `T.Cast("{wanted}", ...)`',
+        )
+
+    def _alloc(self, target: ast.Name, tree: ast.Call) -> Stmt | None:
+        values = self.bind(BUFFERS["T.alloc_buffer"], tree)
+        buffer = self.make_buffer(values, target.id, target)
+        self.scope.names[target.id] = buffer
+        if self.block is not None and values["block"] and not values["annotations"]:
+            self.block.alloc_buffers.append(buffer)
+            return None
+        return AllocBuffer(buffer, values["annotations"], span=self.span(tree))
+
+    def _alloc_scope(self, name: str, scope: str | None) -> Callable[[ast.Name, ast.Call], Stmt]:
+        def read(target: ast.Name, tree: ast.Call) -> Stmt:
+            values = self.bind(BUFFERS[name], tree)
+            if "shape" not in values:
+                values["shape"] = (1,)
+                self.scalars = self.scalars | {target.id}
+            buffer = self.make_buffer({**values, "scope": scope or values["scope"]}, target.id, target)
+            self.scope.names[target.id] = buffer
+            return AllocBuffer(buffer, values.get("annotations", EMPTY) or EMPTY, span=self.span(tree))
+
+        return read
+
+    def _allocate(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        return self._alloc_scope("T.allocate", None)(target, tree)
+
+    def _alloc_local(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        return self._alloc_scope("T.alloc_local", "local")(target, tree)
+
+    def _alloc_shared(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        return self._alloc_scope("T.alloc_shared", "shared")(target, tree)
+
+    def _local_scalar(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        return self._alloc_scope("T.local_scalar", "local")(target, tree)
+
+    def _shared_scalar(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        return self._alloc_scope("T.shared_scalar", "shared")(target, tree)
+
+    def _decl(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        values = self.bind(BUFFERS["T.decl_buffer"], tree)
+        buffer = self.make_buffer(values, target.id, target)
+        self.scope.names[target.id] = buffer
+        if buffer.data is None:  # a declaration of memory that nobody owns yet
+            return AllocBuffer(buffer, span=self.span(tree))
+        return DeclBuffer(buffer, span=self.span(tree))
+
+    def _match_buffer(self, target: ast.Name, tree: ast.Call) -> None:
+        before, self.defining = self.defining, self.block is None
+        try:
+            values = self.bind(BUFFERS["T.match_buffer"], tree)
+        finally:
+            self.defining = before
+        source = values.pop("source")
+        if isinstance(source, PrimVar) and source in self.params:
+            if values["shape"] is None:
+                raise self.fail("W113", "T.match_buffer lacks its argument 'shape'", tree)
+            buffer = self.make_buffer(values, target.id, target)
+            self.params[self.params.index(source)] = buffer
+            self.scope.names[target.id] = buffer
+            return
+        if isinstance(source, (BufferRegion, BufferLoad, Buffer)):
+            region = self.as_region(source, tree)
+            if values["shape"] is None:
+                values["shape"] = tuple(item.extent for item in region.region)
+            if not any(keyword.arg == "dtype" for keyword in tree.keywords) and len(tree.args) < 3:
+                values["dtype"] = region.buffer.dtype
+            buffer = self.make_buffer(values, target.id, target)
+            self.scope.names[target.id] = buffer
+            header = self._header(tree, "T.match_buffer of a region")
+            header.match_buffers.append(MatchBufferRegion(buffer, region, span=self.span(tree)))
+            return
+        raise self.fail("W114", "T.match_buffer takes a handle parameter or a region of a buffer", tree)
+
+    def _axis_domain(self, tree: ast.expr, start: Extent) -> tuple[Extent, Extent]:
+        if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == 2:
+            low, high = (self.read_extent(item) for item in tree.elts)
+            return low, self._difference(low, high, tree)
+        return start, self.read_extent(tree)
+
+    def _difference(self, low: Extent, high: Extent, tree: ast.AST) -> Extent:
+        """high - low, plain when both are."""
+        if isinstance(low, int) and low == 0:
+            return high
+        if isinstance(low, IntImm) and isinstance(high, IntImm):
+            return IntImm(high.value - low.value, high.dtype)
+        return self._length(low, high, tree)
+
+    def _add_axis(
+        self, header: BlockHeader, target: ast.Name, kind: str, start: Extent, extent: Extent, value: PrimExpr | None,
+        dtype: str, tree: ast.AST,
+    ) -> None:  # fmt: skip
+        var = PrimVar(target.id, dtype, span=self.span(target))
+        header.iter_vars.append(IterVar(var, start, extent, kind, value, span=self.span(tree)))
+        self.scope.names[target.id] = var
+
+    def _remap(self, names: list[ast.Name], tree: ast.Call) -> None:
+        header = self._header(tree, "T.axis.remap")
+        values = self.bind(CLAUSES["T.axis.remap"], tree)
+        letters, variables = values["kinds"], values["values"]
+        if len(letters) != len(variables) or len(letters) != len(names):
+            raise self.fail(
+                "W113", f"T.axis.remap: {len(letters)} kinds, {len(variables)} loops, {len(names)} names", tree
+            )
+        for target, letter, variable in zip(names, letters, variables, strict=True):
+            if letter not in _AXIS_LETTERS:
+                raise self.fail("W114", f"axis kind {letter!r}: expected S (spatial) or R (reduce)", tree.args[0])
+            domain = self.loops.get(variable) if isinstance(variable, PrimVar) else None
+            if domain is None:
+                raise self.fail(
+                    "W114", "T.axis.remap takes variables of enclosing loops", tree, "use T.axis.spatial(extent, value)"
+                )
+            start, extent = domain  # type: ignore[misc]
+            self._add_axis(header, target, _AXIS_LETTERS[letter], start, extent, variable, variable.dtype, tree)
+
+    def _remap_one(self, target: ast.Name, tree: ast.Call) -> None:
+        self._remap([target], tree)
+
+    def _bind_call(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        value = self.bind(CLAUSES["T.bind"], tree)["value"]
+        var = PrimVar(target.id, value.dtype, span=self.span(target))
+        self.scope.names[target.id] = var
+        return Bind(var, value, span=self.span(tree))
+
+    def _env_thread(self, target: ast.Name, tree: ast.Call) -> None:
+        tag = self.constant(tree.args[0]) if tree.args else None
+        if not isinstance(tag, str):
+            raise self.fail("W113", "T.env_thread takes the name of a thread axis", tree)
+        var = PrimVar(target.id, "int32", span=self.span(target))
+        self.threads[target.id] = tag
+        self.scope.names[target.id] = var
+
+    def _launch_named(self, target: ast.Name, tree: ast.Call) -> Any:
+        values = self.bind(LOOPS["T.launch_thread"], tree)
+        return self._launch(target.id, values, tree, target)
+
+    def _launch_statement(self, tree: ast.Call) -> Any:
+        values = self.bind(LOOPS["T.launch_thread"], tree)
+        return self._launch(None, values, tree, tree)
+
+    def _launch(self, name: str | None, values: dict[str, Any], tree: ast.Call, place: ast.AST) -> Any:
+        """A thread axis as a loop around the rest of the block."""
+        thread = values["thread"]
+        if isinstance(thread, ast.Name) and thread.id in self.threads:
+            tag, var = self.threads[thread.id], self.scope.get(thread.id)
+        else:
+            tag = self.constant(thread)
+            var = PrimVar(name or str(tag).replace(".", "_"), loop_dtype(0, values["extent"]), span=self.span(place))
+            if name:
+                self.scope.names[name] = var
+        self.loops[var] = (0, values["extent"])
+        return lambda body: For(var, 0, values["extent"], body, "thread_binding", str(tag), span=self.span(tree))
+
+    _CLAUSE_METHODS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+
+    _NAMED: ClassVar[dict[str, Callable[[Any, ast.Name, ast.Call], Any]]] = {}
+
+
+def _kind_of(op: ast.operator) -> str:
+    from weft.script.syntax import BINARY_BY_TREE
+
+    return BINARY_BY_TREE[type(op)]
+
+
+def _axis(kind: str) -> Callable[[Any, ast.Name, ast.Call], None]:
+    """The method that reads `v = T.axis.<kind>(...)`."""
+
+    def read(self: BindingReader, target: ast.Name, tree: ast.Call) -> None:
+        header = self._header(tree, f"T.axis.{kind}")
+        values = self.bind(CLAUSES[f"T.axis.{kind}"], tree)
+        start, extent = self._axis_domain(values["extent"], values["start"])
+        value = values["value"]
+        dtype = values["dtype"] or axis_dtype(extent, value)
+        self._add_axis(header, target, kind, start, extent, value, dtype, tree)
+
+    return read
+
+
+_AXES = {f"T.axis.{kind}": _axis(kind) for kind in _AXIS_LETTERS.values()}
+BindingReader._NAMED = {
+    "T.alloc_buffer": BindingReader._alloc,
+    "T.allocate": BindingReader._allocate,
+    "T.alloc_local": BindingReader._alloc_local,
+    "T.alloc_shared": BindingReader._alloc_shared,
+    "T.local_scalar": BindingReader._local_scalar,
+    "T.shared_scalar": BindingReader._shared_scalar,
+    "T.decl_buffer": BindingReader._decl,
+    "T.match_buffer": BindingReader._match_buffer,
+    "T.axis.remap": BindingReader._remap_one,
+    "T.bind": BindingReader._bind_call,
+    "T.env_thread": BindingReader._env_thread,
+    "T.launch_thread": BindingReader._launch_named,
+    **_AXES,
+}
+BindingReader._CLAUSE_METHODS = {
+    "T.func_attr": BindingReader._func_attr,
+    "T.reads": BindingReader._reads,
+    "T.writes": BindingReader._writes,
+    "T.where": BindingReader._where,
+    "T.block_attr": BindingReader._block_attr,
+    "T.evaluate": BindingReader._evaluate,
+    "T.attr": BindingReader._attr_statement,
+    "T.break_loop": BindingReader._break_loop,
+    "T.continue_loop": BindingReader._continue_loop,
+    "T.ret": BindingReader._ret,
+    "T.launch_thread": BindingReader._launch_statement,
+    "T.static_assert": BindingReader._static_assert,
+    **{name: BindingReader._bare_axis for name in _AXES},
+}

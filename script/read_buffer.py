@@ -1,0 +1,143 @@
+"""Reading buffers: their declarations, elements, slices and regions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from weft.ir.prim import const
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import (
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    IntImm,
+    PrimExpr,
+    Ramp,
+    Range,
+)
+from weft.script.read_intrinsic import IntrinsicReader
+from weft.script.read_scalar import extent_of
+from weft.script.reader import describe
+from weft.script.syntax import BUFFERS
+
+__all__ = ["BufferReader"]
+
+
+class BufferReader(IntrinsicReader):
+    """Reads buffers and what is inside their brackets."""
+
+    def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
+        """An element of a buffer (a load), a slice of one (a region), or of a plain container."""
+        if not isinstance(base, Buffer):
+            return super().subscript_of(base, tree)
+        indices = self.indices(base, tree)
+        if any(isinstance(index, Range) for index in indices):
+            region = tuple(index if isinstance(index, Range) else Range(extent_of(index), 1) for index in indices)
+            return BufferRegion(base, region, span=self.span(tree))
+        return BufferLoad(base, tuple(indices), span=self.span(tree))  # type: ignore[arg-type]
+
+    def indices(self, buffer: Buffer, tree: ast.Subscript) -> list[PrimExpr | Range]:
+        """The indices of a subscript; W121 when their number is not the buffer's rank."""
+        trees = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+        result: list[PrimExpr | Range] = []
+        for item in trees:
+            if isinstance(item, ast.Starred):
+                spread = self.value(item.value)
+                if not isinstance(spread, (tuple, list)):
+                    raise self.fail("W115", "only tuples known while reading can be spread with *", item)
+                result.extend(self._index(value, item) for value in spread)
+            elif isinstance(item, ast.Slice):
+                result.append(self._slice(buffer, len(result), item))
+            else:
+                result.append(self._index(self.value(item), item))
+        if len(result) != buffer.ndim:
+            shape = ", ".join(str(e) if isinstance(e, int) else getattr(e, "name", "...") for e in buffer.shape)
+            raise self.fail("W121", f"'{buffer.name}' has {buffer.ndim} dimension{'s' * (buffer.ndim != 1)} ({shape}), "
+                            f"got {len(result)} ind{'ex' if len(result) == 1 else 'ices'}", tree)  # fmt: skip
+        return result
+
+    def _slice(self, buffer: Buffer, axis: int, tree: ast.Slice) -> PrimExpr | Range:
+        start: Any = self.value(tree.lower) if tree.lower is not None else 0
+        if tree.upper is not None:
+            stop: Any = self.value(tree.upper)
+        elif axis < buffer.ndim:
+            stop = buffer.shape[axis]
+        else:
+            stop = 0
+        if tree.step is not None:
+            step = self.constant(tree.step)
+            if isinstance(step, int) and step != 1:
+                lanes = self._length(start, stop, tree)
+                if not isinstance(lanes, int):
+                    raise self.fail("W123", "a slice with a step has constant bounds", tree)
+                base = self._index(start, tree)
+                return Ramp(base, const(step, base.dtype), -(-lanes // step))
+        extent = self._length(start, stop, tree)
+        return Range(extent_of(self._side(start, tree)), extent_of(extent), span=None)
+
+    def _length(self, start: Any, stop: Any, tree: ast.AST) -> Any:
+        if isinstance(start, int) and start == 0:
+            return self._side(stop, tree)
+        if isinstance(stop, Binary) and stop.kind == "add" and _same_expr(start, stop.a):
+            return stop.b.value if isinstance(stop.b, IntImm) else stop.b
+        return self.binary("sub", stop, start, tree)
+
+    def buffer_expression(self, tree: ast.expr, name: str, place: ast.AST) -> Buffer | None:
+        """`T.Buffer(...)` or `T.Buffer[...]` as a buffer, or None for another expression."""
+        if isinstance(tree, ast.Subscript) and self.dotted(tree.value) == "T.Buffer":
+            elements = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+            tree = ast.copy_location(ast.Call(tree.value, list(elements), []), tree)
+        if not isinstance(tree, ast.Call) or self.dotted(tree.func) != "T.Buffer":
+            return None
+        for keyword in list(tree.keywords):
+            if keyword.arg in ("buffer_type", "layout"):
+                tree.keywords.remove(keyword)
+        return self.make_buffer(self.bind(BUFFERS["T.Buffer"], tree), name, place)
+
+    def make_buffer(self, values: dict[str, Any], name: str, place: ast.AST) -> Buffer:
+        """A buffer from the holes that all buffer forms share."""
+        separators = values.get("axis_separators", ())
+        return self.fold(
+            lambda: Buffer(
+                name, values["shape"], values["dtype"], values.get("scope", "global"), values.get("strides"),
+                values.get("elem_offset"), values.get("data"), values.get("align", 0), values.get("offset_factor", 0),
+                tuple(separators), span=self.span(place),
+            ), place,
+        )  # fmt: skip
+
+    def read_region(self, tree: ast.expr) -> Any:
+        """The source of a match_buffer: a handle, a buffer, an element or a slice of one."""
+        return self.value(tree)
+
+    def read_regions(self, tree: ast.expr) -> BufferRegion | tuple[BufferRegion, ...]:
+        """Regions in T.reads and T.writes."""
+        value = self.value(tree)
+        if isinstance(value, (tuple, list)):
+            return tuple(self.as_region(item, tree) for item in value)
+        return self.as_region(value, tree)
+
+    def as_region(self, value: Any, tree: ast.AST) -> BufferRegion:
+        """A value as a box of a buffer."""
+        if isinstance(value, BufferRegion):
+            return value
+        if isinstance(value, BufferLoad):
+            return BufferRegion(
+                value.buffer, tuple(Range(extent_of(index), 1) for index in value.indices), span=self.span(tree)
+            )
+        if isinstance(value, Buffer):
+            return BufferRegion(value, tuple(Range(0, extent) for extent in value.shape), span=self.span(tree))
+        raise self.fail("W114", f"expected a region of a buffer, got {describe(value)}", tree)
+
+    def read_pointer(self, tree: ast.expr) -> PrimExpr:
+        """The data of a buffer declaration."""
+        value = self.value(tree)
+        return self._data_of(value, tree) if isinstance(value, Buffer) else self.as_prim(value, tree)
+
+
+def _same_expr(a: Any, b: PrimExpr) -> bool:
+    """Whether two expressions are built alike of the same variables."""
+    if isinstance(a, int):
+        return isinstance(b, IntImm) and a == b.value
+    return a is b or (isinstance(a, PrimExpr) and structural_equal(a, b))

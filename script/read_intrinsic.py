@@ -1,0 +1,332 @@
+"""Reading tensor-level calls: intrinsics, casts, typed constants, calls of functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Expr, GlobalVar
+from weft.ir.intrinsics import INTRINSICS
+from weft.ir.node import EMPTY
+from weft.ir.prim import as_expr, cast, const, intrinsic
+from weft.ir.tensor import (
+    Binary,
+    Buffer,
+    BufferLoad,
+    Cast,
+    FloatImm,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Ramp,
+    Select,
+)
+from weft.ir.types import PrimType
+from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
+from weft.script.read_scalar import ScalarReader
+from weft.script.reader import Scope, describe
+from weft.script.syntax import BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
+
+__all__ = ["IntrinsicReader"]
+
+
+class IntrinsicReader(ScalarReader):
+    """Reads calls inside scalar expressions."""
+
+    def call_named(self, name: str, tree: ast.Call) -> Any:
+        """A call of a name of T."""
+        method = self._TENSOR_FORMS.get(name)
+        if method is not None:
+            return method(self, tree)
+        if name in CALLED_KINDS:
+            return self._operator_call(CALLED_KINDS[name], name, tree)
+        if name in SCALARS:
+            return self._scalar_form(name, tree)
+        dtype = self.dtype_name(name)
+        if dtype is not None:
+            return self._typed(dtype, tree)
+        if name.startswith("T."):
+            short = name[2:]
+            if short in INTRINSICS:
+                return self._intrinsic(short, tree)
+            if name in BUFFERS or name in LOOPS or name in SCOPES or name in CLAUSES:
+                raise self.fail("W114", f"`{name}` cannot stand inside an expression", tree)
+            if is_device_name(short):
+                return self._opaque(short, tree)
+        return super().call_named(name, tree)
+
+    def extra_names(self, root: str) -> list[str]:
+        """Intrinsics, for suggestions."""
+        return [f"T.{name}" for name in INTRINSICS] if root == "T" else []
+
+    def _operator_call(self, kind: str, name: str, tree: ast.Call) -> PrimExpr:
+        """`T.max(a, b)` and the like."""
+        values = self._values(tree)
+        if kind in UNARY:
+            if len(values) != 1:
+                raise self.fail("W113", f"{name} takes 1 argument, got {len(values)}", tree)
+            return self.combine_unary(kind, values[0], tree)
+        if len(values) != 2:
+            raise self.fail("W113", f"{name} takes 2 arguments, got {len(values)}", tree)
+        left, right = (self._side(value, tree) for value in values)
+        if not isinstance(left, PrimExpr) and not isinstance(right, PrimExpr):
+            left = as_expr(left)
+        if kind == "div":  # T.Div divides integers too, as C does
+            made = self._common(left, right, tree)
+            return Binary("div", *made, span=self.span(tree))
+        return self.combine(kind, left, right, tree)
+
+    def _values(self, tree: ast.Call, keywords: Sequence[str] = ()) -> list[Any]:
+        for keyword in tree.keywords:
+            if keyword.arg not in keywords and keyword.arg != "span":
+                raise self.fail("W113", f"`{ast.unparse(tree.func)}` has no argument '{keyword.arg}'", keyword)
+        return [self.value(argument) for argument in self._spread(tree)]
+
+    def _scalar_form(self, name: str, tree: ast.Call) -> PrimExpr:
+        values = self.bind(SCALARS[name], tree)
+        return SCALARS[name].build(**values, span=self.span(tree))  # type: ignore[misc]
+
+    def _cast(self, tree: ast.Call) -> PrimExpr:
+        """`T.Cast("float32", x)`; `T.cast(x, "float32")` is the same."""
+        named = {keyword.arg: self.value(keyword.value) for keyword in tree.keywords}
+        values = [self.value(argument) for argument in self._spread(tree)]
+        if "dtype" in named:
+            values.insert(0, named.pop("dtype"))
+        values.extend(named.values())
+        if len(values) == 2 and isinstance(values[1], str):
+            values.reverse()
+        if len(values) != 2 or not isinstance(values[0], (str, np.dtype)):
+            raise self.fail("W113", "T.Cast takes a dtype and a value", tree, 'T.Cast("float32", value)')
+        dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+        return Cast(dtype, self.as_prim(values[1], tree), span=self.span(tree))
+
+    def _select(self, tree: ast.Call) -> PrimExpr:
+        values = self._values(tree)
+        if len(values) != 3:
+            raise self.fail(
+                "W113",
+                f"T.Select takes 3 arguments, got {len(values)}",
+                tree,
+                "T.Select(condition, true_value, false_value)",
+            )
+        a, b = self._common(values[1], values[2], tree)
+        return Select(self._as_bool(self.as_prim(values[0], tree), tree), a, b, span=self.span(tree))
+
+    def _if_then_else(self, tree: ast.Call) -> PrimExpr:
+        values = self._values(tree)
+        if len(values) != 3:
+            raise self.fail("W113", f"T.if_then_else takes 3 arguments, got {len(values)}", tree)
+        a, b = self._common(values[1], values[2], tree)
+        return PrimCall(
+            "if_then_else", (self._as_bool(self.as_prim(values[0], tree), tree), a, b), a.dtype, span=self.span(tree)
+        )
+
+    def _let(self, tree: ast.Call) -> PrimExpr:
+        values = self.bind(SCALARS["T.Let"], tree)
+        where = values["where"]
+        bindings: list[tuple[PrimVar, PrimExpr]] = []
+        saved = self.scope
+        try:
+            for key, item in zip(where.keys, where.values, strict=True):
+                value = self.prim(item)
+                var = PrimVar(key.id, value.dtype, span=self.span(key))
+                bindings.append((var, value))
+                self.scope = Scope(self.scope)
+                self.scope.names[key.id] = var
+            result = self.prim(values["body"])
+        finally:
+            self.scope = saved
+        for var, value in reversed(bindings):
+            result = Let(var, value, result, span=self.span(tree))
+        return result
+
+    def read_where(self, tree: ast.expr) -> ast.Dict:
+        """The bindings of T.Let: `{v: value}`."""
+        if not isinstance(tree, ast.Dict) or not all(isinstance(key, ast.Name) for key in tree.keys):
+            raise self.fail("W114", "expected {v: value}", tree)
+        return tree
+
+    def _typed(self, dtype: str, tree: ast.Call) -> PrimExpr:
+        """`T.float32(1)`: a constant of a dtype; of an expression, a cast."""
+        if len(tree.args) != 1 or tree.keywords:
+            hint = f"a symbol is declared by an assignment: `n = T.{dtype}()`" if not tree.args else None
+            raise self.fail("W113", f"T.{dtype} takes 1 argument, got {len(tree.args)}", tree, hint)
+        value = self.value(tree.args[0])
+        return self.typed_value(dtype, value, tree)
+
+    def typed_value(self, dtype: str, value: Any, tree: ast.AST) -> PrimExpr:
+        """A constant of a dtype, or a cast of an expression."""
+        if isinstance(value, str) and dtypes.is_float(dtype):
+            return FloatImm(self.float_text(value, tree), dtype, span=self.span(tree))
+        if isinstance(value, (bool, int, float)):
+            return self.fold(lambda: const(value, dtype), tree)
+        if isinstance(value, str):
+            raise self.fail("W114", f"expected a {dtype} value, got the string {value!r}", tree)
+        return self.fold(lambda: cast(dtype, self.as_prim(value, tree)), tree)
+
+    def float_text(self, text: str, tree: ast.AST) -> float:
+        """A float written as a string: nan, inf, -inf."""
+        try:
+            return float(text)
+        except ValueError:
+            raise self.fail("W152", f"{text!r} is not a number", tree) from None
+
+    def _limit(self, name: str) -> Callable[[ast.Call], PrimExpr]:
+        def read(tree: ast.Call) -> PrimExpr:
+            values = self._values(tree)
+            if len(values) != 1:
+                raise self.fail("W113", f"{name} takes a dtype", tree)
+            dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+            if name == "T.infinity":
+                return FloatImm(float("inf"), dtype, span=self.span(tree))
+            bound = dtypes.min_value(dtype) if name == "T.min_value" else dtypes.max_value(dtype)
+            return self.fold(lambda: const(bound, dtype), tree)
+
+        return read
+
+    def _infinity(self, tree: ast.Call) -> PrimExpr:
+        return self._limit("T.infinity")(tree)
+
+    def _min_value(self, tree: ast.Call) -> PrimExpr:
+        return self._limit("T.min_value")(tree)
+
+    def _max_value(self, tree: ast.Call) -> PrimExpr:
+        return self._limit("T.max_value")(tree)
+
+    def _ceildiv_call(self, tree: ast.Call) -> Any:
+        values = self._values(tree)
+        if len(values) != 2:
+            raise self.fail("W113", f"T.ceildiv takes 2 arguments, got {len(values)}", tree)
+        return self._ceildiv(values[0], values[1], tree)
+
+    def _intrinsic(self, name: str, tree: ast.Call) -> PrimExpr:
+        entry = INTRINSICS[name]
+        if entry.rule == "given":
+            return self._given(name, tree)
+        values = [self._side(value, tree) for value in self._values(tree)]
+        if entry.arity >= 0 and len(values) != entry.arity:
+            many = "s" if entry.arity != 1 else ""
+            raise self.fail("W113", f"T.{name} takes {entry.arity} argument{many}, got {len(values)}", tree)
+        return self.fold(lambda: intrinsic(name, *values, span=self.span(tree)), tree)
+
+    def _given(self, name: str, tree: ast.Call) -> PrimExpr:
+        """A call that states its dtype: first, by keyword, or the usual one of that intrinsic."""
+        stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
+        attrs = [self.read_literal(keyword.value) for keyword in tree.keywords if keyword.arg == "attrs"]
+        values = self._values(tree, ("dtype", "attrs"))
+        if stated:
+            dtype = self.fold(lambda: dtypes.check_dtype(self.constant(stated[0])), stated[0])
+        elif name in DTYPE_FIRST:
+            if not values or not isinstance(values[0], (str, type)):
+                raise self.fail(
+                    "W113", f"T.{name} takes the dtype of its result first", tree, f'T.{name}("float32", ...)'
+                )
+            dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+            values = values[1:]
+        else:
+            dtype = RESULT_DTYPES.get(name, "void")
+        args = tuple(self._call_argument(value, tree) for value in values)
+        return PrimCall(name, args, dtype, attrs[0] if attrs else EMPTY, span=self.span(tree))
+
+    def _call_argument(self, value: Any, tree: ast.AST) -> Expr:
+        if isinstance(value, Buffer) and not (value.shape in ((1,), ()) and value.name in self.scalars):
+            return self._data_of(value, tree)
+        if isinstance(value, Expr):
+            return value
+        return self.as_prim(value, tree)
+
+    def _opaque(self, name: str, tree: ast.Call) -> PrimExpr:
+        """An intrinsic of some device: kept as it is written."""
+        return self._given(name, tree)
+
+    def _call_intrin(self, tree: ast.Call) -> PrimExpr:
+        values = self.bind(SCALARS["T.call_intrin"], tree)
+        op = self.constant(values["op"])
+        if not isinstance(op, str):
+            raise self.fail("W114", "the intrinsic is named by a string", tree)
+        return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=self.span(tree))
+
+    def call_other(self, tree: ast.Call) -> Any:
+        """A call of a function of the module, or a method of a buffer."""
+        name = self.global_name(tree.func)
+        if name is not None:
+            callee = GlobalVar(name, self.span(tree.func))
+            stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
+            values = self._values(tree, ("dtype",))
+            dtype = self.constant(stated[0]) if stated else self.module.return_dtype(name)
+            return PrimCall(
+                callee, tuple(self._call_argument(value, tree) for value in values), dtype, span=self.span(tree)
+            )
+        if isinstance(tree.func, ast.Attribute):
+            base = self.value(tree.func.value)
+            return self._method(base, tree.func.attr, tree)
+        if isinstance(tree.func, ast.Name):
+            found = self.lookup(tree.func.id, tree.func)
+            if isinstance(found, PrimFunc):
+                callee = GlobalVar(self.module.adopt(found, self.span(tree.func)), self.span(tree.func))
+                dtype = found.ret_type.dtype if isinstance(found.ret_type, PrimType) else "void"
+                args = tuple(self._call_argument(value, tree) for value in self._values(tree))
+                return PrimCall(callee, args, dtype, span=self.span(tree))
+        return super().call_other(tree)
+
+    def _method(self, base: Any, name: str, tree: ast.Call) -> Any:
+        if isinstance(base, Buffer):
+            if name == "vload":
+                return self._vload(base, tree)
+            if name == "access_ptr":
+                values = [
+                    self._call_argument(value, tree) for value in self._values(tree, ("offset", "ptr_type", "extent"))
+                ]
+                return PrimCall("access_ptr", (self._data_of(base, tree), *values), "handle", span=self.span(tree))
+        if isinstance(base, PrimExpr) and name == "astype":
+            values = self._values(tree)
+            if len(values) == 1:
+                return self.fold(lambda: cast(dtypes.check_dtype(values[0]), base), tree)
+        raise self.fail("W115", f"{describe(base)} has no method '{name}' in a script", tree.func)
+
+    def _vload(self, buffer: Buffer, tree: ast.Call) -> PrimExpr:
+        values = self._values(tree, ("dtype", "predicate"))
+        indices = values[0] if values and isinstance(values[0], (tuple, list)) else values[:1]
+        stated = [self.constant(keyword.value) for keyword in tree.keywords if keyword.arg == "dtype"] or values[1:2]
+        lanes = dtypes.lanes(stated[0]) if stated else 1
+        made = [self.as_prim(index, tree) for index in indices]
+        if lanes > 1:
+            made[-1] = Ramp(made[-1], const(1, made[-1].dtype), lanes)
+        return BufferLoad(buffer, tuple(made), self._predicate(tree), span=self.span(tree))
+
+    def _predicate(self, tree: ast.Call) -> PrimExpr | None:
+        found = [keyword.value for keyword in tree.keywords if keyword.arg == "predicate"]
+        return self.prim(found[0]) if found else None
+
+    def attribute_of(self, base: Any, tree: ast.Attribute) -> Any:
+        """`A.data`, `A.shape`, `A.dtype`, `x.dtype` and the like."""
+        if isinstance(base, Buffer):
+            if tree.attr == "data":
+                return base.data if base.data is not None else self._data_of(base, tree)
+            if tree.attr in ("shape", "dtype", "ndim", "strides", "elem_offset", "scope", "name"):
+                found = getattr(base, tree.attr)
+                return found
+        if isinstance(base, PrimExpr) and tree.attr == "dtype":
+            return base.dtype
+        return super().attribute_of(base, tree)
+
+    _TENSOR_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+
+
+IntrinsicReader._TENSOR_FORMS = {
+    "T.Cast": IntrinsicReader._cast,
+    "T.Select": IntrinsicReader._select,
+    "T.if_then_else": IntrinsicReader._if_then_else,
+    "T.Let": IntrinsicReader._let,
+    "T.infinity": IntrinsicReader._infinity,
+    "T.min_value": IntrinsicReader._min_value,
+    "T.max_value": IntrinsicReader._max_value,
+    "T.ceildiv": IntrinsicReader._ceildiv_call,
+    "T.call_intrin": IntrinsicReader._call_intrin,
+}
