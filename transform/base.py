@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from weft.errors import PassError, Span, WeftError
 from weft.ir import BaseFunc, Function, IRModule
+from weft.ir.recursion import deep_recursion
 from weft.transform import checks, options
 from weft.transform.context import PassContext, active_instruments, changed_options, is_disabled
 from weft.transform.registry import kebab_case, nearest, register
@@ -83,7 +84,8 @@ class Pass:
 
     def _guarded(self, module: IRModule) -> IRModule:
         try:
-            new = self.run(module)
+            with deep_recursion():  # passes follow the nesting of conditionals, never the number of bindings
+                new = self.run(module)
         except WeftError as error:
             _note_pass(error, self.name)
             raise

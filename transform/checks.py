@@ -3,8 +3,8 @@
     0  nothing                      2  1, and the text of the module reads back as the module 1  the module is well
     formed    3  2, and the interpreter gives the same results before and after on small random inputs
 
-Each error names the guilty pass. A failure inside a pass leaves a reproducer: a file with the module as it was, the
-pass, and the command that runs it again.
+Each error names the guilty pass. A failure inside a pass leaves a reproducer: a file with the module as it was. The
+error says where it is, and how to run the pass on it again.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def _keep(text: str, item: Pass, trace: str = "") -> tuple[str, ...]:
     try:
         handle, path = tempfile.mkstemp(prefix=f"weft-{item.name}-", suffix=".py", dir=directory)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(f"# weft pass --pipeline '{item}' {os.path.basename(path)}\n{comment}{text}\n")
+            file.write(f"# before pass {item}\n{comment}{text}\n")
     except OSError as problem:
         return (f"no reproducer: {problem}",)
-    return (f"reproducer: {path}", f"run it again: weft pass --pipeline '{item}' {path}")
+    # Only passes of this package whose options have a text can be named on the command line.
+    named = type(item).__module__.startswith("weft.") and "<" not in str(item)
+    return (f"reproducer: {path}", *([f"run it again: weft pass '{item}' {path}"] if named else []))

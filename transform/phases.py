@@ -2,21 +2,23 @@
 
     import > partition > assign > legalize > optimize > fuse > schedule > lower > plan > codegen > link
 
-Each phase is data: a list of passes. A phase with an empty list has its place in the order and nothing built in yet:
+Each phase is data: a list of passes. A phase with an empty list has its place in the order and nothing built in yet.
+What depends on the target or is still to come:
 
     partition, assign   functions and calls to targets and external code generators
     fuse                kernels of one fused group merged into one
-    schedule            loops tiled, vectorised and spread over cores
+    schedule            for targets with vector registers: sums of products in register tiles
     plan                memory of the explicit-memory form shared between tensors
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from weft.errors import PassError
+from weft.ir.target import Target
 from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
@@ -28,16 +30,34 @@ from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.normalize import Normalize
 from weft.transform.pipeline import Pipeline
 from weft.transform.registry import nearest
+from weft.transform.tile_contractions import TileContractions
 
 __all__ = ["PHASES", "Phase", "default_pipeline", "phase", "phases"]
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A named step on the way from a module to an executable, and its built-in passes."""
+    """A named step on the way from a module to an executable, and its built-in passes.
+
+    `for_target` gives passes that follow from the facts of a target; without a target they do not run.
+    """
 
     name: str
     passes: tuple[Pass, ...] = ()
+    for_target: Callable[[Target], tuple[Pass, ...]] | None = None
+
+    def passes_for(self, target: Target | None) -> tuple[Pass, ...]:
+        """The passes for a target."""
+        more = () if target is None or self.for_target is None else self.for_target(target)
+        return (*self.passes, *more)
+
+
+def _schedule(target: Target) -> tuple[Pass, ...]:
+    """Loops in the form that the target's registers like best."""
+    features = target.features
+    if not target.is_leaf or not features.vector_bits:
+        return ()
+    return (TileContractions(vector_bits=features.vector_bits, registers=features.vector_registers),)
 
 
 PHASES: tuple[Phase, ...] = (
@@ -47,7 +67,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("legalize", (FoldConstant(), LegalizeOps())),  # whole operators fold faster than their loops
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
     Phase("fuse"),
-    Phase("schedule"),
+    Phase("schedule", for_target=_schedule),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan"),
     Phase("codegen"),
@@ -64,7 +84,7 @@ def phases() -> list[str]:
     return [item.name for item in PHASES]
 
 
-def phase(name: str, target: Any = None) -> Pipeline:
+def phase(name: str, target: Target | None = None) -> Pipeline:
     """The passes of one phase as a pipeline; PassError W507 for an unknown name.
 
     >>> str(phase("lower"))
@@ -72,14 +92,16 @@ def phase(name: str, target: Any = None) -> Pipeline:
     """
     for item in PHASES:
         if item.name == name:
-            return Pipeline(item.passes, name=name)
+            return Pipeline(item.passes_for(target), name=name)
     raise PassError(f"there is no phase {name!r}", code="W507", hint=nearest(name, phases()) or ", ".join(phases()))
 
 
-def default_pipeline(target: Any = None) -> Pipeline:
-    """The passes of all phases, one pipeline per phase that has any: what `weft.compile` runs for a target.
+def default_pipeline(target: Target | None = None) -> Pipeline:
+    """The passes of all phases, one pipeline per phase that has any: what `weft.compile` runs.
+
+    The passes are the same for every target so far: `target` is for those that kinds of targets will add to phases.
 
     >>> [item.name for item in default_pipeline()]
     ['import', 'legalize', 'optimize', 'lower']
     """
-    return Pipeline([phase(item.name, target) for item in PHASES if item.passes], name="default")
+    return Pipeline([phase(item.name, target) for item in PHASES if item.passes_for(target)], name="default")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.transform.helpers import check, left_alone
+
 from weft.errors import PassError
 from weft.transform import ConvertToDataflow
 

@@ -157,7 +157,7 @@ def test_a_failure_inside_a_pass_names_pass_and_function_and_leaves_a_reproducer
     (file,) = tmp_path.iterdir()
     assert error.notes[0] == f"reproducer: {file}"
     assert "def main" in file.read_text()
-    assert "weft pass --pipeline 'stumble'" in file.read_text()
+    assert "before pass stumble" in file.read_text()
 
 
 def test_an_error_that_a_user_can_cause_passes_through_with_a_note_on_the_pass() -> None:

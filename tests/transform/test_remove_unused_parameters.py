@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.transform.helpers import check, left_alone
+
 from weft.transform import RemoveUnusedParameters
 
 

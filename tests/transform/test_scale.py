@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.transform.helpers import module
 
 from weft.ir import DataflowBlock, DataflowVar, Function, IRModule, SeqExpr, TensorType, Var, VarBinding
 from weft.ir.dim import symbol
@@ -62,3 +63,15 @@ def test_ten_thousand_bindings_pass_through(item: Pass) -> None:
         new = item(chain(10_000))["main"]
     assert isinstance(new, Function)
     assert sum(len(block.bindings) for block in new.body.blocks) >= 10_001
+
+
+def test_a_thousand_nested_conditionals_pass_through() -> None:
+    branches = "".join("    elif c:\n        y = R.exp(R.exp(x))\n" for _ in range(1000))
+    before = module(
+        "@R.function\n"
+        'def main(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):\n'
+        f"    if c:\n        y = R.tanh(x)\n{branches}    else:\n        y = x\n    return y\n"
+    )
+    with PassContext(config={"check.level": 0}):
+        new = default_pipeline()(before)
+    assert {"main", "exp", "tanh"} == set(new)
