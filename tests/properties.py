@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,11 @@ from weft.ir.types import TensorType
 from weft.ir.visit import rewrite, walk
 
 __all__ = [
-    "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged", "precision", "run_main", "same_bits",
+    "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged", "precision", "run_kernel", "run_main",
+    "same_bits",
 ]  # fmt: skip
 
-_NO_SIZE = ("W221", "W224")  # a negative size, an operator that has no value at such sizes
+_NO_SIZE = ("W200", "W221", "W224")  # an operator that has no value at such sizes, a negative size
 
 
 def check_well_formed(module: IRModule) -> None:
@@ -105,13 +106,14 @@ def nudged(module: IRModule, arguments: Sequence[Any]) -> tuple[IRModule, list[A
             return replace(node, data=_nudge(node.data))
         return None
 
-    return rewrite(module, change), [_nudged_value(value) for value in arguments]
+    return rewrite(module, change), [nudged_value(value) for value in arguments]
 
 
-def _nudged_value(value: Any) -> Any:
+def nudged_value(value: Any) -> Any:
+    """An argument with every float moved."""
     if isinstance(value, np.ndarray):
         return _nudge(value)
-    return tuple(map(_nudged_value, value)) if isinstance(value, tuple) else value
+    return tuple(map(nudged_value, value)) if isinstance(value, tuple) else value
 
 
 def assert_agree(expected: Any, got: Any, nearby: Any, unit: float, path: str = "result") -> None:
@@ -147,6 +149,17 @@ def same_bits(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     return type(a) is type(b) and (a == b or a != a)
+
+
+def agrees_with(module: IRModule, seed: int, run: Callable[[list[Any]], Any]) -> bool:
+    """Hold another way of running `main` against the interpreter; False where the seed has no result to compare."""
+    arguments, expected = interpreted(module, seed)
+    if expected is None:
+        return False
+    near_module, near_arguments = nudged(module, arguments)
+    nearby = run_main(near_module, near_arguments)
+    assert_agree(expected, run(copied(arguments)), expected if nearby is None else nearby, precision(module))
+    return True
 
 
 def run_kernel(function: PrimFunc, arguments: Sequence[Any]) -> list[Any]:

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-
 from tests.generation.arguments import random_arguments
 from tests.generation.choices import Choices, DrawnChoices, SeededChoices
 from tests.generation.graphs import extern, module
 from tests.generation.kernels import free_kernel
 from tests.generation.opaque import opaque_kernel
+
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
