@@ -117,13 +117,14 @@ def generate(module: IRModule, target: HostTarget) -> Program:
 
 
 def is_noalias(function: PrimFunc) -> bool:
-    """Whether the function may assume that its buffers do not overlap: those that only graph functions call, or that
-    say so.
+    """Whether the code may assume that a buffer it writes overlaps no other one: callers see to it, unless told otherwise.
+
+    Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
     """
     for key in ("tir.noalias", "tirx.noalias", "noalias"):
         if key in function.attrs:
             return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
-    return function.private
+    return True
 
 
 def _deduplicated(module: IRModule) -> tuple[dict[str, BaseFunc], dict[str, str]]:

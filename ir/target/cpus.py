@@ -24,6 +24,15 @@ class CPUFacts:
     vector_bits: int = 0
     fpu_optional: bool = False
 
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers an instruction can name."""
+        if not self.vector_bits:
+            return 0
+        if self.has_mve:
+            return 8
+        return 32 if self.vector_bits == 512 or self.arch in ("aarch64", "riscv64", "nvptx64") else 16
+
 
 class CPU(str):
     """The canonical name of a processor, with its architecture and floating-point unit.

@@ -13,7 +13,7 @@ from weft.errors import Source, Span, TargetError
 
 __all__ = ["parse_target", "write_options"]
 
-_BARE = re.compile(r"[^\s\"';:{},=][^\s\"';:{},]*$")
+_BARE = re.compile(r"[^\s\"';:{},=][^\s\"';:{},]*")
 _MAX_LENGTH = 100_000
 
 
@@ -110,4 +110,4 @@ def write_options(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]
 
 def _write_atom(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if _BARE.match(text) else json.dumps(text, ensure_ascii=False)
+    return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -22,7 +22,7 @@ _ARCHITECTURES = {
     "riscv32": ("riscv32", 32), "riscv64": ("riscv64", 64), "wasm32": ("wasm32", 32), "wasm64": ("wasm64", 64),
     "nvptx": ("nvptx", 32), "nvptx64": ("nvptx64", 64),
 }  # fmt: skip
-_ARM = re.compile(r"(arm|thumb)v(4t|5te|6|6k|6m|7|7a|7r|7m|7em|7s|8a|8r|8m\.base|8m\.main|8\.1m\.main)$")
+_ARM = re.compile(r"(arm|thumb)v(4t|5te|6|6k|6m|7|7a|7r|7m|7em|7s|8a|8r|8m\.base|8m\.main|8\.1m\.main)")
 _VENDORS = ("unknown", "pc", "apple", "nvidia", "none")
 _SYSTEMS = ("none", "unknown", "linux", "macosx", "darwin", "windows", "wasi", "cuda", "freebsd", "ios", "emscripten")
 _ENVIRONMENTS = (
@@ -49,7 +49,7 @@ class Triple:
     @property
     def pointer_bits(self) -> int:
         """Width of an address."""
-        return 32 if _ARM.match(self.arch) else _ARCHITECTURES[self.arch][1]
+        return 32 if _ARM.fullmatch(self.arch) else _ARCHITECTURES[self.arch][1]
 
     @classmethod
     def parse(cls, text: str) -> Triple:
@@ -67,7 +67,7 @@ class Triple:
 
     @staticmethod
     def _architecture(text: str, name: str) -> str:
-        if _ARM.match(name):
+        if _ARM.fullmatch(name):
             return name
         if name in _ARCHITECTURES:
             return _ARCHITECTURES[name][0]

@@ -29,7 +29,7 @@ from weft.ir.target.triple import Triple
 
 __all__ = ["Features", "Tags", "Target", "tag"]
 
-_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _current: ContextVar[tuple[Target, ...]] = ContextVar("weft_target", default=())
 
 
@@ -43,6 +43,7 @@ class Features:
     pointer_bits: int
     endian: str
     vector_bits: int
+    vector_registers: int
 
 
 class Target:
@@ -210,6 +211,7 @@ class Target:
             pointer_bits=bits,
             endian="little",
             vector_bits=facts.vector_bits if facts else 0,
+            vector_registers=facts.vector_registers if facts else 0,
         )
 
     def gcc_flags(self) -> list[str]:
@@ -316,7 +318,7 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
         raise TargetError("a composite target needs parts", code="W708")
     parts = {}
     for part_label, part in parts_data.items():
-        if not _LABEL.match(part_label):
+        if not _LABEL.fullmatch(part_label):
             raise TargetError(f"{part_label!r} is not a label", code="W707", hint="labels are identifiers")
         parts[part_label] = part if isinstance(part, Target) else Target(part)
     options = _options(kind, data, source)
