@@ -95,7 +95,10 @@ def _check_unit(unit: FileUnit) -> list[WeftError]:
     """What reading found, or else what the verifier finds."""
     if isinstance(unit.value, WeftError):
         return [unit.value]
-    return [finding.error() for finding in weft.verify(as_module(unit))]
+    try:
+        return [finding.error() for finding in weft.verify(as_module(unit))]
+    except WeftError as error:  # a size beyond what can be computed with, say
+        return [error]
 
 
 def _verdict(units: int, errors: int) -> str:
