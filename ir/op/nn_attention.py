@@ -194,7 +194,7 @@ def _rule(args: Arguments, context: TypeContext) -> TensorType:
 def _check_bias(args: Arguments, bias: Dims, scores: Dims, context: TypeContext) -> None:
     for axis, (own, full) in enumerate(zip(bias, scores, strict=True)):
         try:
-            broadcast_dim(args, full, own, context)
+            context.require_equal(broadcast_dim(args, full, own, context), full, f"{args.name}: bias", args.span)
         except ShapeError as error:
             error.notes = (*error.notes, f"axis {axis} of bias must be 1 or {full}")
             raise
