@@ -20,7 +20,7 @@ from weft.ir.op.declare import Arguments, Example
 from weft.ir.prim import unary
 from weft.ir.relations import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
-from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
     "Immediate",
@@ -169,8 +169,8 @@ def require_scalar(args: Arguments, name: str, context: TypeContext, dtype: str 
         if not (isinstance(value, float) and value.is_integer()):
             raise dtype_error(args, f"{name} is {own}, which does not fit {dtype}", "W321", "convert with R.astype")
     given = args[name].value if isinstance(args[name], PrimValue) else None
-    whole = isinstance(given, int) or (isinstance(given, float) and given.is_integer())
-    if dtype is not None and is_integer(dtype) and whole and not can_hold(dtype, int(given)):
+    whole = int(given) if isinstance(given, int) or (isinstance(given, float) and given.is_integer()) else None
+    if dtype is not None and is_integer(dtype) and whole is not None and not can_hold(dtype, whole):
         raise dtype_error(args, f"{name} is {given}, which does not fit {dtype}", "W321")
     return ty
 
@@ -435,7 +435,9 @@ def _is_known(ty: Type) -> bool:
         return all(_is_known(part) for part in ty.fields)
     if isinstance(ty, TensorType):
         return dims_of(ty) is not None and ty.dtype is not None
-    return not isinstance(ty, ShapeType) or ty.dims is not None
+    if isinstance(ty, ShapeType):
+        return ty.dims is not None
+    return not isinstance(ty, (AnyType, FuncType))
 
 
 def broadcast_load(operand: Operand, indices: Sequence[PrimExpr]) -> PrimExpr:

@@ -177,6 +177,8 @@ def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
         if isinstance(start, DimExpr) or isinstance(end, DimExpr) or isinstance(step, DimExpr):
             hint = "use a range of integers and R.astype"
             raise shape_error(args, "a range of floats needs constant bounds", "W205", hint)
+        if not all(map(math.isfinite, (start, end, step))):
+            raise shape_error(args, f"no range goes from {start} to {end} by {step}", "W205")
         return max(0, math.ceil((end - start) / step))
     if isinstance(step, DimExpr):
         raise shape_error(args, f"the step {step} is symbolic", "W205", "use a constant step and R.multiply")
@@ -225,10 +227,12 @@ def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndar
 def arange(args: Arguments, context: TypeContext) -> TensorType:
     """start, start + step, ... up to end, which is left out. A single value is the end.
 
-    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic.
+    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic;
+    DTypeError W321 a bound that the dtype cannot hold.
     """
     start, end, step = _range(args)
-    scalars = [require_scalar(args, name, context, None) for name in ("start", "end", "step") if args[name] is not None]
+    given = [name for name in ("start", "end", "step") if args[name] is not None]
+    scalars = [require_scalar(args, name, context, args.dtype) for name in given]
     floating = any(is_float(getattr(ty, "dtype", None) or "int64") for ty in scalars)
     dtype = args.dtype or ("float32" if floating else "int64")
     if start is None or end is None or step is None:
@@ -300,6 +304,7 @@ def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: 
         x = tensor(args, "x", context)
         if 0 <= x.ndim < 2:
             raise shape_error(args, f"x must have 2 or more dimensions, it has {x.ndim}")
+        require_scalar(args, "k", context, "int64")
         return x
 
     def lower(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:

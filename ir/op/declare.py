@@ -29,6 +29,7 @@ number that the adopted dtype cannot hold.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +38,7 @@ import numpy as np
 
 from weft.errors import DTypeError, ScriptError, Span, WeftError
 from weft.ir.dim import Dim, DimExpr, evaluate
-from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy
+from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
 from weft.ir.infer import TypeContext, quick_type, type_text
 from weft.ir.node import FrozenMap
@@ -443,7 +444,8 @@ def constant_like(value: Any, dtype: str | None, span: Span | None = None, what:
     if dtype is None:
         dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int32"
     fits = is_float(dtype) or (isinstance(value, bool) if is_bool(dtype) else not isinstance(value, float))
-    if not fits or (is_integer(dtype) and not can_hold(dtype, int(value))):
+    too_great = is_float(dtype) and math.isfinite(value) and abs(value) > max_value(dtype)
+    if not fits or too_great or (is_integer(dtype) and not can_hold(dtype, int(value))):
         raise DTypeError(
             f"{value!r} is not a value of {dtype}, the dtype of {what}", code="W310", span=span, hint="use R.astype"
         )
@@ -512,7 +514,11 @@ class _Binder:
                 raise self.error(f"has no parameter {name!r}", hint=hint)
             if name in given and names[name].kind != "variadic":
                 raise self.error(f"got two values for {name}")
-            given[name] = tuple(value) if names[name].kind == "variadic" else value
+            if names[name].kind == "variadic":
+                if not isinstance(value, (list, tuple)):
+                    raise self.error(f"{name} must be a list of values, got {_describe(value)}", "W142")
+                value = tuple(value)
+            given[name] = value
         missing = [param.name for param in params if param.required and param.name not in given]
         if missing:
             raise self.error(f"lacks {', '.join(missing)}")
@@ -606,12 +612,17 @@ class _Binder:
         if value is None and (param.default is None or param.of.endswith("?")):
             return None
         if param.kind == "dtype":
-            value = getattr(value, "value", value)
-            return check_dtype(value.dtype if isinstance(value, PrimType) else value)
+            return self.dtype(param, getattr(value, "value", value))
         try:
             return _CONVERT[param.of.rstrip("?")](value)
         except _Unfit as wanted:
             raise self.error(f"{param.name} must be {wanted}, got {_describe(value)}", "W142") from None
+
+    def dtype(self, param: Param, value: Any) -> str:
+        try:
+            return check_dtype(value.dtype if isinstance(value, PrimType) else value)
+        except (TypeError, ValueError):
+            raise self.error(f"{param.name} must be a dtype, got {_describe(value)}", "W142") from None
 
     def types(self, param: Param, value: Any) -> tuple[Type, ...]:
         if value is REQUIRED or value is None:

@@ -51,7 +51,7 @@ def per_axis(args: Arguments, name: str, count: int, least: int = 1) -> tuple[in
 
 def _padding(args: Arguments, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = args.padding
-    if min(values) < 0:
+    if min(values, default=0) < 0:
         raise shape_error(args, f"padding must not be negative, got {min(values)}", "W205")
     if len(values) == 1:
         values = values * count
