@@ -117,7 +117,7 @@ def generate(module: IRModule, target: HostTarget) -> Program:
 
 
 def is_noalias(function: PrimFunc) -> bool:
-    """Whether the code may assume that a buffer it writes overlaps no other one: callers see to it, unless told otherwise.
+    """Whether the code may assume that a buffer it writes overlaps no other one (callers see to it unless told not to).
 
     Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
     """

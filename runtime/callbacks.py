@@ -164,7 +164,8 @@ def _result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[
         sizes = [int(size) for size in value]
         return sizes if ty[2] >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
     if kind == "prim":
-        scalar = check_scalar(value, ty[1])
+        plain = 0 if value is None else int(value) if isinstance(value, bool) and "int" in ty[1] else value
+        scalar = check_scalar(plain, ty[1])
         if scalar is None:
             raise _wrong(ty, value, name)
         return [scalar_word(scalar, ty[1])]

@@ -114,6 +114,7 @@ class CompiledFunction:
             for position, (ty, value, name) in enumerate(zip(self._types, args, self._names, strict=True)):
                 packer.pack(ty, value, position + 1, name)
             packer.binder.solve()
+            packer.separate()
         except ArgumentError as error:
             wrong = packer.binder.refused or position + 1
             raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None

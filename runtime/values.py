@@ -71,6 +71,7 @@ class Packer:
     copy_back: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
     read_only: list[tuple[int, int]] = field(default_factory=list)
+    buffers: list[tuple[np.ndarray, np.ndarray, bool, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.binder = Binder(self.function)
@@ -153,15 +154,29 @@ class Packer:
                 for want, got, extent in zip(strides, steps, array.shape, strict=True)
             ):
                 self.keep.append(array)
+                self.buffers.append((array, array, written, len(self.words)))
                 self.words += (address(array), 0, *array.shape, *steps)
                 return
         plain = dense(array)
         self.keep.append(plain)
         if plain is not array and written:
             self.copy_back.append((array, plain))
+        self.buffers.append((plain, array, written, len(self.words)))
         self.words += (address(plain), 0, *plain.shape)
         if strides is not None:
             self.words += [stride // size for stride in plain.strides]
+
+    def separate(self) -> None:
+        """Give each buffer that is written memory of its own where it overlaps another one."""
+        for index, (plain, given, written, place) in enumerate(self.buffers):
+            others = (other for j, (other, *_) in enumerate(self.buffers) if j != index)
+            if written and plain is given and any(np.may_share_memory(plain, other) for other in others):
+                copy = np.array(plain, order="C", copy=True)
+                if copy.strides != plain.strides:
+                    continue  # a strided view that the function reads as it is
+                self.keep.append(copy)
+                self.copy_back.append((given, copy))
+                self.words[place] = address(copy)
 
     def _shape(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
         _, dims, rank = ty
@@ -178,6 +193,9 @@ class Packer:
             self.words += [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
 
     def _prim(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
+        if ty[1] == "handle" and isinstance(value, np.ndarray):
+            self.keep.append(value)
+            value = address(value)
         scalar = check_scalar(value, ty[1])
         if scalar is None:
             raise self.refuse(ty, value, position, name)
@@ -207,8 +225,9 @@ class Quick:
     `words` gives None for anything else, which `Packer` then accepts or refuses.
     """
 
-    def __init__(self, plans: Sequence[tuple[np.dtype[Any], int, Sequence[Any]]]) -> None:
+    def __init__(self, plans: Sequence[tuple[np.dtype[Any], int, Sequence[Any]]], written: Sequence[int]) -> None:
         self.plans = plans
+        self.written = written
 
     @staticmethod
     def of(types: Sequence[Sequence[Any]]) -> Quick | None:
@@ -221,7 +240,7 @@ class Quick:
             if dtype is None or dims is None or not all(isinstance(dim, (int, str)) for dim in dims):
                 return None
             plans.append((storage(dtype), len(dims), dims))
-        return Quick(plans)
+        return Quick(plans, [i for i, ty in enumerate(types) if ty[0] == "buffer" and ty[4]])
 
     def words(self, args: Sequence[Any]) -> list[int] | None:
         """The words of the arguments, or None."""
@@ -242,6 +261,9 @@ class Quick:
             words.append(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
             words.append(0)
             words += shape
+        for position in self.written:
+            if any(np.may_share_memory(args[position], other) for i, other in enumerate(args) if i != position):
+                return None
         return words
 
 

@@ -13,7 +13,7 @@ the way out; results carry a reference of their own. Arguments are borrowed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from weft.codegen.llvm.expressions import ExpressionEmitter
@@ -637,6 +637,10 @@ class GraphEmitter:
         for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
             if isinstance(param, Buffer):
                 tensor = match.tensor(position, param, arg)
+                if position not in written and any(
+                    isinstance(o, Tensor) and o.data == tensor.data for o in _at(args, written)
+                ):
+                    tensor = self.copied(tensor, span)  # what is read stays as it was before the call
                 if position in written and tensor.constant:
                     tensor = self.copied(tensor, span)
                     _rebind(self, call, position, tensor)
@@ -969,6 +973,10 @@ class _KernelMatch:
             raise ShapeError(message, code="W222", span=self.span)
         same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {size}")
         self.emitter.unless(same, "ShapeError", parts, values, self.span, "W222")
+
+
+def _at(values: Sequence[Value], positions: Collection[int]) -> list[Value]:
+    return [values[position] for position in positions]
 
 
 def _rebind(emitter: GraphEmitter, call: Call, position: int, tensor: Tensor) -> None:

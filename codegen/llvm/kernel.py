@@ -504,15 +504,15 @@ class KernelEmitter(ExpressionEmitter):
 
     def call_print_buffer(self, expr: PrimCall) -> str:
         """Print a buffer."""
-        args = [arg for arg in expr.args if not isinstance(arg, StringImm)]
-        return self._callback(expr, "weft.print", args)
+        args = [arg for arg in expr.args if not isinstance(arg, (StringImm, IntImm))]  # dtype and sizes are known
+        return self._callback(expr, "weft.print", args, labels=[_label(arg) for arg in args])
 
     def _symbol(self, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
         if not expr.args or not isinstance(expr.args[0], StringImm):
             raise TargetError(f"llvm: {expr.op} takes the symbol's name first", code="W740", span=expr.span)
         return expr.args[0].value, expr.args[1:]
 
-    def _callback(self, expr: PrimCall, name: str, args: Sequence[Expr]) -> str:
+    def _callback(self, expr: PrimCall, name: str, args: Sequence[Expr], **text: object) -> str:
         """Hand scalars and buffers to the runtime, which calls the Python function of that name."""
         words: list[Size] = []
         kinds: list[object] = []
@@ -520,23 +520,18 @@ class KernelEmitter(ExpressionEmitter):
             view = self.view_behind(arg)
             if isinstance(arg, StringImm):
                 kinds.append(["string", arg.value])
-            elif view is not None and (not isinstance(arg, BufferLoad) or self._whole(arg)):
-                pointer = view.pointer if isinstance(arg, BufferLoad) else self.pointer(arg)
-                words += [self.w.emit(f"ptrtoint ptr {pointer} to i64"), 0, *view.shape, *view.strides]
+            elif view is not None and not isinstance(arg, BufferLoad):
+                words += [self.w.emit(f"ptrtoint ptr {self.pointer(arg)} to i64"), 0, *view.shape, *view.strides]
                 kinds.append(["buffer", view.dtype, len(view.shape)])
             else:
                 dtype = dtype_of(arg)
                 words.append(self.to_word(dtype, self.value(arg)))
                 kinds.append(["prim", dtype])
         result = [] if expr.dtype in ("void", "handle") else ["prim", expr.dtype]
-        site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span)
+        site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span, **text)
         slot = self.callback(site, words)
         self.leave_if(slot[0])
         return self.from_word(expr.dtype, self.w.emit(f"load i64, ptr {slot[1]}")) if result else "0"
-
-    @staticmethod
-    def _whole(load: BufferLoad) -> bool:
-        return all(isinstance(index, IntImm) and index.value == 0 for index in load.indices) and load.buffer.ndim > 0
 
     def callback(self, site: int, words: Sequence[Size], results: int = 1) -> tuple[str, str]:
         """Call the runtime; gives the status and the address of the result words."""
@@ -549,6 +544,13 @@ class KernelEmitter(ExpressionEmitter):
     def from_word(self, dtype: str, word: str) -> str:
         """The scalar whose bits a word holds."""
         return from_word(self, dtype, word)
+
+
+def _label(arg: Expr) -> str:
+    """What a printed argument is called."""
+    while isinstance(arg, PrimCall) and arg.args:
+        arg = arg.args[0]
+    return arg.buffer.name if isinstance(arg, BufferLoad) else ""
 
 
 def call_back(w: FunctionWriter, site: int, words: Sequence[Size], results: int) -> tuple[str, str]:

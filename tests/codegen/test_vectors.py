@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.helpers import check_kernel, module
 
 import weft
-from tests.codegen.helpers import check_kernel, module
 from weft.ir.tensor import Broadcast, BufferLoad, BufferStore, PrimFunc, Ramp
 from weft.ir.visit import walk
 from weft.transform.lower_blocks import lower_blocks

@@ -1,0 +1,78 @@
+"""What native code is compiled for: honoured or refused, never ignored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.codegen.llvm.machine import host, host_features
+from weft.codegen.target import host_target
+from weft.errors import TargetError
+
+SOURCE = """
+from weft.script import relax as R
+
+@R.function
+def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    y = R.tanh(x)
+    return y
+"""
+X86 = host()[0].startswith("x86_64")
+
+
+@pytest.mark.parametrize(
+    "target", [None, "llvm", {"kind": "llvm"}, "llvm -mcpu=host", weft.ir.target.Target("llvm"), "llvm -fast-math=1"]
+)
+def test_targets_of_this_machine_compile_and_run(target: object) -> None:
+    x = np.linspace(-2, 2, 9, dtype="float32")
+    np.testing.assert_allclose(weft.compile(weft.parse(SOURCE), target)["main"](x), np.tanh(x), rtol=1e-6)
+
+
+@pytest.mark.skipif(not X86, reason="levels of x86-64")
+def test_a_general_level_needs_less_of_the_machine_that_loads_it() -> None:
+    x = np.linspace(-2, 2, 9, dtype="float32")
+    exe = weft.compile(weft.parse(SOURCE), "llvm -mcpu=x86-64")
+    np.testing.assert_allclose(exe["main"](x), np.tanh(x), rtol=1e-6)
+    assert "ymm" not in exe.source("asm")
+    assert host_target("llvm -mcpu=x86-64").needs == ""
+    assert host_target("llvm -mcpu=x86-64-v2").needs.startswith("+cx16")
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("cuda", "W701"),
+        ("llvm -foo=1", "W702"),
+        ("llvm -mcpu=nope", "W721"),
+        ("llvm -mcpu=cortex-m4", "W731"),
+        ("c -mcpu=cortex-m4", "W730"),
+        ("a: llvm; b: llvm", "W730"),
+        ("llvm -mattr=+no-such-feature", "W732"),
+        ("llvm -mfpu=none", "W732"),
+        (3, "W730"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(target: object, code: str) -> None:
+    with pytest.raises(TargetError) as info:
+        weft.compile(weft.parse(SOURCE), target)
+    assert info.value.code == code
+
+
+def test_a_feature_that_the_machine_lacks_is_refused() -> None:
+    lacking = next((name for name, has in host_features().items() if not has), None)
+    if lacking is None:
+        pytest.skip("this machine has every feature of its family")
+    with pytest.raises(TargetError, match="lacks the feature"):
+        weft.compile(weft.parse(SOURCE), f"llvm -mattr=+{lacking}")
+
+
+@pytest.mark.parametrize("opt", [-1, 4, True, "2", None])
+def test_a_wrong_optimisation_level_is_refused(opt: object) -> None:
+    with pytest.raises(TargetError, match="opt is 0, 1, 2 or 3"):
+        weft.compile(weft.parse(SOURCE), opt=opt)  # type: ignore[arg-type]
+
+
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(weft.PassError, match="cannot compile a int"):
+        weft.compile(3)  # type: ignore[arg-type]
