@@ -58,8 +58,8 @@ def function(
 
 
 def prim_func(
-    func: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True, s_tir: bool = False,
-    persistent: bool = False, name: str | None = None,
+    func: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True,
+    s_tir: bool = False, persistent: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """Read a Python function as a tensor-level function."""
     install()

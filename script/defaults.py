@@ -9,7 +9,7 @@ from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = ["DTYPE_FIRST", "RESULT_DTYPES", "axis_dtype", "is_device_name", "loop_dtype"]
 
-# Calls whose first argument is the dtype of the result, as the field writes them; the dtype that others have by default.
+# Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
 DTYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret")
 
 RESULT_DTYPES = {

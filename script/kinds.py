@@ -112,8 +112,8 @@ def string_text(value: str) -> str:
 
 
 _DELEGATED = (
-    "type", "types", "shape", "leaf", "leaves", "args", "prim", "prims", "extent", "extents", "buffer", "region", "regions",
-    "literal", "pointer", "vdevice", "handle", "where", "dims", "dim", "anything", "callee",
+    "anything", "buffer", "callee", "dim", "dims", "extent", "extents", "leaf", "literal", "pointer", "prim", "prims",
+    "region", "regions", "shape", "type", "types", "vdevice", "where",
 )  # fmt: skip
 
 KINDS: dict[str, Kind] = {

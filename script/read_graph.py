@@ -1,97 +1,60 @@
-"""Reading `@R.function`: bindings of whole-tensor values, brought to A-normal form.
+"""Reading `@R.function`: signatures, statements, blocks.
 
-Nested calls become bindings of their own, in the order in which Python would evaluate them. Every variable gets its
-type here: the deduced one, or the annotation, which is checked as a claim. Names known while reading (sizes,
-numbers, tuples of them, captured values) bind no variable.
+Every variable gets its type here: the deduced one, or the annotation, which is checked as a claim. Names known while
+reading (sizes, numbers, tuples of them, captured values) bind no variable.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.errors import Span, WeftError
-from weft.ir.dim import DimExpr
+from weft.errors import Span
 from weft.ir.graph import (
     BindingBlock,
-    Call,
-    Constant,
     DataflowBlock,
-    DataflowVar,
-    DataTypeImm,
     Expr,
     ExternFunc,
     Function,
     GlobalVar,
     If,
     MatchCast,
-    Op,
-    PrimValue,
     SeqExpr,
-    ShapeExpr,
-    StringImm,
     Tuple,
     TupleGetItem,
     Var,
     VarBinding,
 )
-from weft.ir.infer import VOID, TypeContext, check_claim, infer_type, type_text
-from weft.ir.node import EMPTY, FrozenMap, replace
-from weft.ir.op import OPS, get_op
-from weft.ir.relations import substitute_type, type_symbols
+from weft.ir.infer import VOID, check_claim, type_text
+from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.relations import type_symbols
 from weft.ir.structural import structural_equal
-from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
-from weft.script.constants import constant_value
+from weft.ir.tensor import PrimFunc
+from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
 from weft.script.diagnostics import did_you_mean
+from weft.script.read_value import LEAVES, Blocks, ValueReader
 from weft.script.reader import ModuleScope, Reader, Scope, definition_options, describe, is_dim, is_plain, parts_of
 from weft.script.source import MISSING, Unit
-from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
+from weft.script.syntax import ALL_FORMS, VALUES
 
 __all__ = ["GraphReader"]
 
-_LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
-_OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
 
-
-class _Blocks:
-    """The binding blocks of a sequence while it is read."""
-
-    def __init__(self) -> None:
-        self.done: list[BindingBlock] = []
-        self.bindings: list[VarBinding | MatchCast] = []
-        self.dataflow = False
-
-    def flush(self) -> None:
-        """Close the current plain block."""
-        if self.bindings:
-            self.done.append(BindingBlock(tuple(self.bindings)))
-            self.bindings = []
-
-
-class GraphReader(Reader):
+class GraphReader(ValueReader):
     """Reads one graph function (and the functions nested in it)."""
 
     def __init__(self, unit: Unit, module: ModuleScope, functions: Mapping[str, Any]) -> None:
-        super().__init__(unit, module)
-        self.context = TypeContext(functions)
-        self.blocks = _Blocks()
-        self.dataflow_names: dict[str, int] | None = None
-        self.position = -1
+        super().__init__(unit, module, functions)
         self.attrs: FrozenMap = EMPTY
         self.params: tuple[Var, ...] = ()
         self.ret_type: Type | None = None
         self.ret_tree: ast.expr | None = None
         self.pure = True
-        self.counter = 0
         self.return_span: Span | None = None
         self.result_symbols: set[str] = set()  # named by the result type and by no parameter
-        self.hidden: dict[str, str] = {}  # names bound elsewhere -> why they are not visible
-
-    # -- functions -----------------------------------------------------------------------------------------------------
 
     def signature(self, tree: ast.FunctionDef) -> None:
         """Read parameters and result type."""
@@ -161,16 +124,9 @@ class GraphReader(Reader):
         )
         return self.ret_type
 
-    def infer(self, value: Expr, tree: ast.AST) -> Type:
-        """The type of a value; errors point at the tree when they point nowhere."""
-        try:
-            return infer_type(value, self.context)
-        except WeftError as error:
-            raise error.at(self.span(tree)) from None
-
     def sequence(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
         """A function body: statements and a final return."""
-        saved, self.blocks = self.blocks, _Blocks()
+        saved, self.blocks = self.blocks, Blocks()
         try:
             result = self._body(trees, tree)
             self.blocks.flush()
@@ -222,8 +178,6 @@ class GraphReader(Reader):
         finally:
             self.scope = saved
 
-    # -- statements ----------------------------------------------------------------------------------------------------
-
     def statement(self, tree: ast.stmt) -> None:
         """Read one statement into the current block."""
         method = self._STATEMENTS.get(type(tree))
@@ -257,7 +211,7 @@ class GraphReader(Reader):
             if name == "R.output":
                 raise self.fail("W119", "`R.output` belongs at the end of a `with R.dataflow()`", call)
         value = self.value(call)
-        if not isinstance(value, Expr) or isinstance(value, _LEAVES):
+        if not isinstance(value, Expr) or isinstance(value, LEAVES):
             raise self.fail("W115", f"a statement of {describe(value)} does nothing", tree)
         ty = self.infer(value, call)
         if ty is not VOID and not structural_equal(ty, VOID) and not isinstance(ty, AnyType):
@@ -338,16 +292,12 @@ class GraphReader(Reader):
     def _name_new_symbols(
         self, new: set[str], declared: Type, value: Expr, annotation: ast.expr, tree: ast.expr
     ) -> None:
-        made = self._bare_symbols(self.infer(value, tree)) - self.symbols
+        made = type_symbols(self.infer(value, tree)) - self.symbols
         if len(made) < len(new):
             self.symbols -= new
             name = sorted(new)[0]
             hint = did_you_mean(name, self.symbols) or "symbols come from the signature or from R.match_cast"
             raise self.fail("W117", f"undefined symbol '{name}'", annotation, hint)
-
-    @staticmethod
-    def _bare_symbols(ty: Type) -> set[str]:
-        return set(type_symbols(ty))
 
     def _unpack(self, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> None:
         names = [item for item in target.elts]
@@ -386,54 +336,10 @@ class GraphReader(Reader):
         self._emit(MatchCast(var, values["value"], ty, span=self.span(statement)))
         self.scope.names[target.id] = var
 
-    # bindings
-
-    def make_var(self, name: str, ty: Type, tree: ast.AST) -> Var:
-        """A variable of the right class for the place: outputs of a dataflow block are visible outside."""
-        names = self.dataflow_names
-        if names is None or (names.get(name) == self.position and self.place is None):
-            return Var(name, ty, span=self.span(tree))
-        return DataflowVar(name, ty, span=self.span(tree))
-
-    def bind_value(self, target: ast.Name, value: Expr, declared: Type | None, tree: ast.AST) -> Var:
-        """Bind a value to a new variable."""
-        ty = self.infer(value, tree)
-        if declared is not None:
-            ty = self._with_declared_names(ty, declared)
-            check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
-            ty = declared
-        else:
-            for name in self._bare_symbols(ty) if not isinstance(value, Var) else ():
-                self.symbols.add(name)
-        var = self.make_var(target.id, ty, target)
-        self._emit(VarBinding(var, value, span=self.span(tree)))
-        return var
-
-    def _with_declared_names(self, ty: Type, declared: Type) -> Type:
-        """The deduced type, with symbols that deduction has just made called as the annotation calls them."""
-        renamed: dict[str, Any] = {}
-        for made, named in zip(_dims_within(ty), _dims_within(declared), strict=False):
-            if isinstance(made, DimExpr) and isinstance(named, DimExpr) and made is not named:
-                name = str(made)
-                if name.isidentifier() and name not in self.symbols:
-                    renamed[name] = named
-        return substitute_type(ty, renamed) if renamed else ty
-
-    def _place_of_claim(self, tree: ast.AST) -> Any:
-        return self.span(tree.annotation if isinstance(tree, ast.AnnAssign) else tree)
-
-    def _emit(self, binding: VarBinding | MatchCast) -> None:
-        self.blocks.bindings.append(binding)
-
-    def fresh(self, tree: ast.AST, base: str = "lv") -> ast.Name:
-        """A target for a value that the text does not name."""
-        count = self.counter
-        self.counter += 1
-        return ast.copy_location(ast.Name(base if count == 0 else f"{base}{count}", ast.Store()), tree)
-
-    place: ast.AST | None = None
-
-    # compound statements
+    def _misplaced_cast(self, tree: ast.Call) -> Any:
+        target = self.fresh(tree)
+        self._match_cast(target, tree, None, tree)  # type: ignore[arg-type]
+        return self.scope.names.pop(target.id)
 
     def _with(self, tree: ast.With) -> None:
         call = tree.items[0].context_expr
@@ -509,8 +415,7 @@ class GraphReader(Reader):
                 continue
             if position != len(tree.body) - 1:
                 raise self.fail("W119", "`R.output` must be the last statement of its block", statement)
-            assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-            for argument in statement.value.args:
+            for argument in _output_call(statement).args:
                 if not isinstance(argument, ast.Name):
                     raise self.fail("W114", "R.output takes names", argument)
                 found[argument.id] = argument
@@ -562,7 +467,7 @@ class GraphReader(Reader):
     def _branch(self, trees: Sequence[ast.stmt], tree: ast.If) -> tuple[str, Type | None, SeqExpr]:
         """(name bound last, its declared type, the branch)."""
         saved_scope, self.scope = self.scope, Scope(self.scope)
-        saved_blocks, self.blocks = self.blocks, _Blocks()
+        saved_blocks, self.blocks = self.blocks, Blocks()
         try:
             for statement in trees[:-1]:
                 self.statement(statement)
@@ -717,328 +622,36 @@ class GraphReader(Reader):
             'use R.assert_op(condition, format="...") in a pure=False function',
         )
 
-    # -- names ---------------------------------------------------------------------------------------------------------
-
-    def undefined(self, name: str, tree: ast.AST) -> WeftError:
-        """The error for an unknown name; says why when it was visible elsewhere."""
-        why = self.hidden.get(name)
-        if why is not None:
-            return self.fail("W119", f"'{name}' is not visible here", tree, why)
-        return super().undefined(name, tree)
-
-    # -- values --------------------------------------------------------------------------------------------------------
-
-    def leaf(self, value: Any, tree: ast.AST) -> Expr:
-        """A value as a leaf; anything else is bound to a variable first."""
-        made = self.as_expr(value, tree)
-        if isinstance(made, _LEAVES) or (isinstance(made, Tuple)):
-            return made
-        before, self.place = self.place, tree
-        try:
-            return self.bind_value(self.fresh(tree), made, None, tree)
-        finally:
-            self.place = before
-
-    def as_expr(self, value: Any, tree: ast.AST) -> Expr:
-        """A value as an expression; tuples of leaves become tuples."""
-        if isinstance(value, PrimFunc):
-            return GlobalVar(self.module.adopt(value, self.span(tree)), self.span(tree))
-        if isinstance(value, PrimExpr):
-            return self._prim_leaf(value, tree)
-        if isinstance(value, Function):
-            return GlobalVar(self.module.adopt(value, self.span(tree)), self.span(tree))
-        if isinstance(value, Expr):
-            return value
-        if isinstance(value, (tuple, list)):
-            return Tuple(tuple(self.leaf(item, tree) for item in value), span=self.span(tree))
-        if isinstance(value, str):
-            return StringImm(value, span=self.span(tree))
-        if isinstance(value, np.ndarray):
-            return constant_value(value, None, None, False, self.span(tree), None)
-        if isinstance(value, (bool, int, float, DimExpr)):
-            return PrimValue(value, span=self.span(tree))
-        raise self.fail("W114", f"expected a value, got {describe(value)}", tree)
-
-    def _prim_leaf(self, value: PrimExpr, tree: ast.AST) -> PrimValue:
-        if isinstance(value, IntImm):
-            return PrimValue(
-                bool(value.value) if value.dtype == "bool" else value.value, value.dtype, span=self.span(tree)
-            )
-        if isinstance(value, FloatImm):
-            return PrimValue(value.value, value.dtype, span=self.span(tree))
-        raise self.fail("W114", f"a tensor-level {type(value).__name__} is no value of a graph function", tree)
-
-    def read_leaf(self, tree: ast.expr) -> Expr:
-        """A leaf as an argument."""
-        return self.leaf(self.value(tree), tree)
-
-    def read_shape(self, tree: ast.expr) -> Any:
-        """A shape in a type: dimensions, or a variable of shape type."""
-        if isinstance(tree, ast.Name):
-            value = self.value(tree)
-            if isinstance(value, Var):
-                if not isinstance(value.ty, (ShapeType, AnyType)):
-                    raise self.fail("W114", f"'{tree.id}' is a {type_text(value.ty)}, not a shape", tree)
-                return value
-        return self.read_dims(tree)
-
-    def read_callee(self, tree: ast.expr) -> Expr:
-        """The function of a packed call: a name or an ExternFunc."""
-        value = self.value(tree)
-        if isinstance(value, str):
-            return ExternFunc(value, span=self.span(tree))
-        if isinstance(value, (ExternFunc, GlobalVar)):
-            return value
-        raise self.fail("W114", f"expected the name of a function, got {describe(value)}", tree)
-
-    def combine(self, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
-        """An operator on tensors: the declared operator that it means."""
-        for side in (left, right):
-            if not isinstance(side, (Expr, bool, int, float, DimExpr)):
-                raise self.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
-        return self.operator(BINARY[kind].graph, [left, right], {}, tree)
-
-    def combine_unary(self, kind: str, operand: Any, tree: ast.AST) -> Any:
-        """A unary operator on a tensor."""
-        if not isinstance(operand, Expr):
-            raise self.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
-        return self.operator(UNARY[kind].graph, [operand], {}, tree)
-
-    def operator(self, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
-        """A call of a declared operator."""
-        span = self.span(tree)
-        args = [self.operand(value, tree) for value in args]
-        kwargs = {key: self.operand(value, tree) for key, value in kwargs.items()}
-        try:
-            return get_op(name, span).bind(args, kwargs, span)
-        except WeftError as error:
-            raise error.at(span) from None
-
-    def operand(self, value: Any, tree: ast.AST) -> Any:
-        """An argument of an operator: calls are bound first, plain values stay (the declaration converts them)."""
-        if isinstance(value, Tuple) and all(isinstance(item, _LEAVES) for item in value.fields):
-            return value
-        if isinstance(value, (PrimFunc, Function)):
-            return self.as_expr(value, tree)
-        if isinstance(value, Expr) and not isinstance(value, (*_LEAVES, Type, PrimExpr)):
-            return self.leaf(value, tree)
-        if isinstance(value, PrimExpr):
-            return self._prim_leaf(value, tree)
-        if isinstance(value, (tuple, list)):
-            return type(value)(self.operand(item, tree) for item in value)
-        if isinstance(value, np.ndarray):
-            return self.as_expr(value, tree)
-        return value
-
-    def attribute_of(self, base: Any, tree: ast.Attribute) -> Any:
-        """`x.shape`, `x.dtype`, `x.ndim` of a tensor whose type says them."""
-        if isinstance(base, Expr) and tree.attr in ("shape", "dtype", "ndim"):
-            ty = self.infer(self.leaf(base, tree.value), tree)
-            if isinstance(ty, TensorType):
-                found = {"shape": ty.dims, "dtype": ty.dtype, "ndim": ty.ndim if ty.ndim >= 0 else None}[tree.attr]
-                if found is not None:
-                    return found
-                raise self.fail(
-                    "W114", f"the {tree.attr} of {type_text(ty)} is not known here", tree, "use R.match_cast to name it"
-                )
-        return super().attribute_of(base, tree)
-
-    def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
-        """A field of a tuple; of a tensor, an error that says what to write."""
-        if not isinstance(base, Expr):
-            return super().subscript_of(base, tree)
-        value = self.leaf(base, tree.value)
-        ty = self.infer(value, tree.value)
-        if not isinstance(ty, (TupleType, AnyType)):
-            hint = "use R.take or R.strided_slice" if isinstance(ty, TensorType) else None
-            raise self.fail("W114", f"a {type_text(ty)} has no fields", tree, hint)
-        index = self.constant(tree.slice)
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise self.fail("W114", f"a field is chosen by a constant, got {describe(index)}", tree.slice)
-        if isinstance(ty, TupleType):
-            count = len(ty.fields)
-            if not -count <= index < count:
-                raise self.fail("W121", f"field {index} of a tuple of {count}", tree.slice)
-            index %= count
-        return TupleGetItem(value, index, span=self.span(tree))
-
-    # -- calls ---------------------------------------------------------------------------------------------------------
-
-    def call_named(self, name: str, tree: ast.Call) -> Any:
-        """A call of a name of R: a form of the table, or a declared operator."""
-        method = self._GRAPH_FORMS.get(name)
-        if method is not None:
-            return method(self, tree)
-        if name.startswith("R.") and name not in VALUES and name not in ALL_FORMS:
-            if name[2:] in OPS:
-                args, kwargs = self.arguments(tree)
-                return self.operator(name[2:], args, kwargs, tree)
-            get_op(name[2:], self.span(tree.func))
-        if name.startswith("T."):
-            dtype = self.dtype_name(name)
-            if dtype is not None and len(tree.args) == 1:
-                return self._typed(dtype, tree)
-            if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv"):
-                short = name[2:]
-                values = [self.value(argument) for argument in tree.args]
-                if short in ("min", "max", "ceildiv"):
-                    inner = ast.copy_location(ast.Name(short, ast.Load()), tree.func)
-                    return self.call_builtin(short, ast.copy_location(ast.Call(inner, tree.args, []), tree))
-                if len(values) == 2:
-                    return self.binary(short, values[0], values[1], tree)
-            raise self.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func)
-        return super().call_named(name, tree)
-
-    def extra_names(self, root: str) -> Iterator[str] | list[str]:  # type: ignore[override]
-        """Declared operators, for suggestions."""
-        return [f"R.{name}" for name in OPS] if root == "R" else []
-
-    def arguments(self, tree: ast.Call) -> tuple[list[Any], dict[str, Any]]:
-        """The values of a call's arguments, in Python's order."""
-        args = [self.value(argument) for argument in self._spread(tree)]
-        kwargs: dict[str, Any] = {}
-        for keyword in tree.keywords:
-            if keyword.arg is None:
-                raise self.fail("W115", "** is not part of the script", keyword.value)
-            kwargs[_OLD_KEYWORDS.get(keyword.arg, keyword.arg)] = self.argument(keyword.value)
-        return args, kwargs
-
-    def argument(self, tree: ast.expr) -> Any:
-        """The value of a keyword argument; `out_ty=[...]` holds types."""
-        return self.value(tree)
-
-    def _typed(self, dtype: str, tree: ast.Call) -> Any:
-        """`T.int64(3)`: a number of a dtype; a dimension stays one."""
-        value = self.value(tree.args[0])
-        if isinstance(value, DimExpr):
-            return value if dtype == "int64" else PrimValue(value, dtype, span=self.span(tree))
-        if isinstance(value, str) and dtype.startswith(("float", "bfloat")):
-            value = self.fold(lambda: float(value), tree)
-        if not isinstance(value, (bool, int, float)):
-            raise self.fail("W114", f"expected a number, got {describe(value)}", tree)
-        if dtype == "int64" and isinstance(value, int):
-            return value
-        return self.prim_value(value, dtype, tree)
-
-    def prim_value(self, value: Any, dtype: str, tree: ast.AST) -> PrimValue:
-        """A number as a scalar of a dtype."""
-        if dtype == "bool":
-            value = bool(value)
-        elif dtype.startswith(("float", "bfloat")) and not isinstance(value, DimExpr):
-            value = float(value)
-        elif isinstance(value, float):
-            raise self.fail("W114", f"{value!r} is not a value of {dtype}", tree)
-        return PrimValue(value, dtype, span=self.span(tree))
-
-    def call_other(self, tree: ast.Call) -> Any:
-        """A call of a function of the module or of a local function."""
-        name = self.global_name(tree.func)
-        if name is not None:
-            return self._call_of(GlobalVar(name, self.span(tree.func)), tree)
-        if isinstance(tree.func, ast.Attribute):
-            base = self.value(tree.func.value)
-            hint = did_you_mean(tree.func.attr, OPS, "R.") if isinstance(base, Expr) else None
-            if isinstance(base, Expr) and tree.func.attr in OPS:
-                hint = f"write `R.{tree.func.attr}({ast.unparse(tree.func.value)[:30]}, ...)`"
-            raise self.fail(
-                "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint
-            )
-        if isinstance(tree.func, ast.Name):
-            found = self.lookup(tree.func.id, tree.func)
-            if isinstance(found, (Var, ExternFunc, GlobalVar)):
-                return self._call_of(found, tree)
-            if isinstance(found, (Function, PrimFunc)):
-                return self._call_of(self.as_expr(found, tree.func), tree)
-        return super().call_other(tree)
-
-    def _call_of(self, callee: Expr, tree: ast.Call) -> Call:
-        attrs, ty_args = EMPTY, ()
-        for keyword in tree.keywords:
-            if keyword.arg == "attrs":
-                attrs = self.read_literal(keyword.value)
-            elif keyword.arg in ("ty_args", "sinfo_args"):
-                ty_args = self.read_types(keyword.value)
-            else:
-                raise self.fail("W113", "a function is called with positional arguments", keyword)
-        args = tuple(self.leaf(self.value(argument), argument) for argument in self._spread(tree))
-        return Call(callee, args, attrs, ty_args, span=self.span(tree))
-
-    # forms
-
-    def _const(self, tree: ast.Call) -> Constant:
-        values = self.bind(VALUES["R.const"], tree)
-        data = self.constant(values["data"])
-        dtype = values["dtype"]
-        if dtype is None and isinstance(data, np.dtype):
-            raise self.fail("W114", "expected a number or array", tree)
-        return constant_value(data, dtype, values["shape"], values["bits"], self.span(tree), self.unit.blobs)
-
-    def _shape(self, tree: ast.Call) -> ShapeExpr:
-        return ShapeExpr(self.bind(VALUES["R.shape"], tree)["dims"], span=self.span(tree))
-
-    def _prim_value(self, tree: ast.Call) -> PrimValue:
-        values = self.bind(VALUES["R.prim_value"], tree)
-        value = self.value(values["value"])
-        if isinstance(value, str):
-            value = self.dim_text(value, values["value"])
-        if isinstance(value, PrimValue):
-            return replace(value, span=self.span(tree))
-        if not isinstance(value, (bool, int, float, DimExpr)):
-            raise self.fail("W114", f"expected a number or dimension, got {describe(value)}", values["value"])
-        if values["dtype"] is not None:
-            return self.prim_value(value, values["dtype"], tree)
-        return PrimValue(value, span=self.span(tree))
-
-    def _plain_form(self, tree: ast.Call) -> Any:
-        form = ALL_FORMS[self.dotted(tree.func) or ""]
-        return form.build(**self.bind(form, tree), span=self.span(tree))  # type: ignore[misc]
-
-    def _call_packed(self, tree: ast.Call) -> Call:
-        values = self.bind(VALUES["R.call_packed"], tree)
-        return Call(values["func"], values["args"], values["attrs"] or EMPTY, values["ty_args"], span=self.span(tree))
-
-    def _call_op(self, tree: ast.Call) -> Call:
-        values = self.bind(VALUES["R.call_op"], tree)
-        op = Op(values["name"], span=self.span(tree))
-        return Call(op, values["args"], values["attrs"] or EMPTY, values["ty_args"], span=self.span(tree))
-
-    def _misplaced_cast(self, tree: ast.Call) -> Any:
-        target = self.fresh(tree)
-        self._match_cast(target, tree, None, tree)  # type: ignore[arg-type]
-        return self.scope.names.pop(target.id)
-
-    _GRAPH_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
     _STATEMENTS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {}
 
 
 _G = GraphReader
-GraphReader._GRAPH_FORMS = {
-    "R.const": _G._const, "R.shape": _G._shape, "R.prim_value": _G._prim_value, "R.str": _G._plain_form,
-    "R.dtype": _G._plain_form, "R.ExternFunc": _G._plain_form, "R.tuple": _G._plain_form,
-    "R.call_packed": _G._call_packed, "R.call_op": _G._call_op, "R.match_cast": _G._misplaced_cast,
-}  # fmt: skip
+GraphReader._GRAPH_FORMS = {**ValueReader._GRAPH_FORMS, "R.match_cast": _G._misplaced_cast}
 GraphReader._STATEMENTS = {
-    ast.Pass: _G._pass, ast.Expr: _G._expression, ast.Assign: _G._assign, ast.AnnAssign: _G._annotated,
-    ast.AugAssign: _G._augmented, ast.With: _G._with, ast.If: _G._if, ast.For: _G._for,
-    ast.FunctionDef: _G._nested_function, ast.Assert: _G._assert,
-}  # fmt: skip
-
-
-def _dims_within(ty: Type) -> Iterator[Any]:
-    """The dimensions of a type in order."""
-    if isinstance(ty, TensorType):
-        yield from ty.dims or ()
-    elif isinstance(ty, ShapeType):
-        yield from ty.dims or ()
-    elif isinstance(ty, TupleType):
-        for part in ty.fields:
-            yield from _dims_within(part)
+    ast.Pass: _G._pass,
+    ast.Expr: _G._expression,
+    ast.Assign: _G._assign,
+    ast.AnnAssign: _G._annotated,
+    ast.AugAssign: _G._augmented,
+    ast.With: _G._with,
+    ast.If: _G._if,
+    ast.For: _G._for,
+    ast.FunctionDef: _G._nested_function,
+    ast.Assert: _G._assert,
+}
 
 
 def _is_output(reader: Reader, tree: ast.stmt) -> bool:
     return (
         isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Call) and reader.dotted(tree.value.func) == "R.output"
     )
+
+
+def _output_call(tree: ast.stmt) -> ast.Call:
+    """The call of an R.output statement."""
+    assert isinstance(tree, ast.Expr)
+    assert isinstance(tree.value, ast.Call)
+    return tree.value
 
 
 def _outputs_of(reader: Reader, tree: ast.With) -> list[str]:

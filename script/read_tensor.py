@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, ClassVar
 
 from weft.ir import dtype as dtypes
@@ -142,7 +143,7 @@ class TensorReader(BindingReader):
         self.scope.names[argument.arg] = made
 
     def _described_buffer(self, value: Buffer, argument: ast.arg) -> Buffer:
-        """A parameter described by a buffer outside the script; variables in its shape become symbols of the function."""
+        """A parameter described by a buffer outside the script: variables in its shape become symbols."""
         sizes = tuple(
             self.dim_text(extent.name, argument.annotation or ast.Constant(0))
             if isinstance(extent, PrimVar)
@@ -178,8 +179,8 @@ class TensorReader(BindingReader):
                 raise self.unsupported(tree)
             if position == 0 and top and _is_docstring(tree):
                 continue
-            made = method(self, tree)
-            if callable(made):  # a scope that reaches to the end of the block
+            made: Any = method(self, tree)
+            if isinstance(made, FunctionType):  # a scope that reaches to the end of the block
                 result.append(made(self.body(trees[position + 1 :])))
                 return result
             if isinstance(made, list):

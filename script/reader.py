@@ -660,7 +660,7 @@ class Reader:
         for keyword in tree.keywords:
             if keyword.arg is None:
                 raise self.fail("W115", "** is not part of the script", keyword.value)
-            name = (form.old_names or {}).get(keyword.arg, _OLD_KEYWORDS.get(keyword.arg, keyword.arg))
+            name = (form.old_names or {}).get(keyword.arg, OLD_KEYWORDS.get(keyword.arg, keyword.arg))
             hole = by_name.get(name)
             if hole is None:
                 hint = did_you_mean(name, by_name) or f"it takes: {', '.join(by_name) or 'no keyword arguments'}"
@@ -962,7 +962,7 @@ Reader._FORMS = {
 }  # fmt: skip
 
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
-_OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
+OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
 _SHORT_DTYPES = {
     "f16": "float16",
     "f32": "float32",

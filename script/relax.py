@@ -39,10 +39,9 @@ def _type(value: _Any) -> Type:
         return value
     if value is None:
         return TupleType(())
-    if callable(value) and value in (Tensor, Shape, _callable):
-        return value()
-    if value is AnyType or value is StringType:
-        return value()
+    for bare in (Tensor, Shape, _callable, AnyType, StringType):
+        if value is bare:
+            return bare()  # type: ignore[no-any-return]
     if isinstance(value, (tuple, list)):
         return TupleType(tuple(map(_type, value)))
     dtype = getattr(value, "__weft_dtype__", value)

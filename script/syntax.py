@@ -31,8 +31,8 @@ from weft.script.kinds import KINDS, Kind
 
 __all__ = [
     "ALIASES", "ALL_FORMS", "BINARY", "BINARY_BY_TREE", "BUFFERS", "BY_CLASS", "CLAUSES", "COMPARE_BY_TREE",
-    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "SCALARS", "SCOPES", "TYPES", "UNARY", "UNARY_BY_TREE", "VALUES", "Form",
-    "Hole", "Operator",
+    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "SCALARS", "SCOPES", "TYPES", "UNARY", "UNARY_BY_TREE", "VALUES",
+    "Form", "Hole", "Operator",
 ]  # fmt: skip
 
 
@@ -200,7 +200,10 @@ _form(BUFFERS, 'T.alloc_shared(shape: extents, dtype: dtype = "float32", *, anno
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
 _form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")')
 
-_LOOP = "*, step: extent_or_none = None, annotations: literal = {}, dtype: dtype_or_none = None, extent: extent_or_none = None"
+_LOOP = (
+    "*, step: extent_or_none = None, annotations: literal = {}, dtype: dtype_or_none = None, "
+    "extent: extent_or_none = None"
+)
 for _kind in ("serial", "parallel", "vectorized", "unroll"):
     _form(LOOPS, f"T.{_kind}(start: extent, stop: extent_or_none = None, {_LOOP})")
 _form(LOOPS, f"T.thread_binding(start: extent, stop: extent_or_none = None, thread: text = '', {_LOOP})")

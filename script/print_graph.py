@@ -1,0 +1,364 @@
+"""Showing graph functions: bindings, blocks, branches, calls and leaves."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from weft.ir.dim import DimExpr, free_symbols
+from weft.ir.graph import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    DataTypeImm,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+    TupleGetItem,
+    Var,
+    VarBinding,
+)
+from weft.ir.op import OPS
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import (
+    PrimExpr,
+)
+from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type
+from weft.script.constants import constant_parts
+from weft.script.kinds import string_text
+from weft.script.print_base import RESERVED, BasePrinter, Ready
+from weft.script.syntax import (
+    ALL_FORMS,
+    VALUES,
+)
+
+__all__ = ["GraphPrinter", "body_symbols", "signature_symbols", "type_symbols"]
+
+
+class GraphPrinter(BasePrinter):
+    """Prints graph-level nodes."""
+
+    def graph_function(self, written: str, name: str, function: Function) -> None:
+        """`@R.function def ...`."""
+        self.decorator("R.function", {
+            "pure": (function.pure, True), "private": (function.private, False), "name": (name, written),
+        })  # fmt: skip
+        before, self.quoted = self.quoted, True
+        params = ", ".join(f"{self.name(param)}: {self.show_type(param.ty)}" for param in function.params)
+        result = f" -> {self.show_type(function.ret_type)}" if function.ret_type is not None else ""
+        self.quoted = before
+        for param in function.params:
+            self.symbols |= type_symbols(param.ty)
+        self.line(f"def {written}({params}){result}:")
+        outer = self.indent
+        self.indent += "    "
+        if function.attrs:
+            self.line(self.form_text(ALL_FORMS["R.func_attr"], {"attrs": function.attrs}))
+        self.blocks(function.body.blocks)
+        self.line(f"return {self.leaf(function.body.body)}")
+        self.indent = outer
+
+    def blocks(self, blocks: Sequence[BindingBlock]) -> None:
+        """Binding blocks; two plain ones in a row are kept apart by a scope."""
+        plain_before = False
+        for block in blocks:
+            if isinstance(block, DataflowBlock):
+                self._dataflow(block)
+                plain_before = False
+            elif plain_before or not block.bindings:
+                self.block_of(
+                    "with R.bindings():",
+                    lambda block=block: self._bindings(block.bindings, False),
+                    empty=not block.bindings,
+                )
+                plain_before = False
+            else:
+                self._bindings(block.bindings, False)
+                plain_before = True
+
+    def _dataflow(self, block: DataflowBlock) -> None:
+        def body() -> None:
+            self._bindings(block.bindings, True)
+            outputs = [binding.var for binding in block.bindings if not isinstance(binding.var, DataflowVar)]
+            self.line(f"R.output({', '.join(map(self.name, outputs))})")
+
+        self.block_of("with R.dataflow():", body)
+
+    def _bindings(self, bindings: Sequence[VarBinding | MatchCast], dataflow: bool) -> None:
+        for binding in bindings:
+            self.binding(binding, dataflow)
+
+    def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
+        """One binding as one statement (an if as several)."""
+        var, value = binding.var, binding.value
+        if isinstance(binding, MatchCast):
+            source = self.leaf(value)
+            ty = self.show_type(binding.ty)
+            same = var.ty is binding.ty or var.ty is None or structural_equal(var.ty, binding.ty)
+            self.symbols |= type_symbols(binding.ty)
+            annotation = "" if same else f": {self.show_type(var.ty)}"
+            self.line(f"{self.name(var)}{annotation} = R.match_cast({source}, {ty})")
+            return
+        if isinstance(value, If):
+            self._if(var, value)
+            return
+        if isinstance(value, Function):
+            self.graph_function(self.name(var), self.names[var], value)
+            return
+        text = self.value(value)
+        if var.name == "_" and self._is_silent(var, value, dataflow):
+            self.silent[var] = len(self.lines)
+            self.line(text)
+            return
+        self.line(f"{self._target(var)} = {text}")
+
+    def _target(self, var: Var) -> str:
+        """The variable with its annotation."""
+        if not self.annotate or var.ty is None:
+            return self.name(var)
+        annotation = self.show_type(var.ty)
+        self.symbols |= type_symbols(var.ty)
+        return f"{self.name(var)}: {annotation}"
+
+    @staticmethod
+    def _is_silent(var: Var, value: Expr, dataflow: bool) -> bool:
+        """Whether the binding is written as a bare statement."""
+        if not isinstance(var.ty, TupleType) or var.ty.fields or not isinstance(value, Call):
+            return False
+        if dataflow and not isinstance(var, DataflowVar):
+            return False
+        if isinstance(value.op, ExternFunc):
+            return bool(value.attrs.get("dps"))
+        return isinstance(value.op, (Op, GlobalVar))
+
+    def _if(self, var: Var, value: If) -> None:
+        condition = self.leaf(value.cond)
+        target = self._target(var)
+        known = set(self.symbols)
+        for head, branch in ((f"if {condition}:", value.then_branch), ("else:", value.else_branch)):
+            self.block_of(head, lambda branch=branch: self._branch(branch, target))
+            self.symbols = set(known)
+
+    def _branch(self, branch: SeqExpr, target: str) -> None:
+        self.blocks(branch.blocks)
+        self.line(f"{target} = {self._branch_result(branch.body)}")
+
+    def _branch_result(self, body: Expr) -> str:
+        """The result of a branch: a leaf that reads back as itself."""
+        if isinstance(body, PrimValue):
+            return self._prim_value(body)
+        if isinstance(body, StringImm):
+            return f"R.str({string_text(body.value)})"
+        return self.leaf(body)
+
+    def value(self, value: Expr) -> str:
+        """What stands on the right of a binding."""
+        if isinstance(value, Call):
+            return self.call(value)
+        if isinstance(value, TupleGetItem):
+            return f"{self.leaf(value.value)}[{value.index}]"
+        return self.leaf(value)
+
+    def leaf(self, value: Expr) -> str:
+        """A leaf (or, in a module that is not in normal form, any expression)."""
+        if isinstance(value, Var):
+            return self.name(value)
+        method = self._LEAVES.get(type(value))
+        if method is not None:
+            return method(self, value)
+        if isinstance(value, (Call, TupleGetItem)):
+            return self.value(value)
+        if isinstance(value, PrimExpr):
+            return self.join([(value, 0)])
+        return repr(value)
+
+    def _constant(self, value: Constant) -> str:
+        parts = constant_parts(value)
+        parts["data"] = Ready(parts["data"])
+        return self.join(self.fill(VALUES["R.const"], {**parts, "dtype": value.dtype}))
+
+    def global_name(self, value: GlobalVar) -> str:
+        """A function of the module."""
+        plain = value.name.isidentifier() and not keyword.iskeyword(value.name)
+        return f"cls.{value.name}" if plain else f"cls[{string_text(value.name)}]"
+
+    def _tuple(self, value: Tuple) -> str:
+        if not value.fields:
+            return "R.tuple()"
+        inner = ", ".join(map(self.leaf, value.fields))
+        return f"({inner},)" if len(value.fields) == 1 else f"({inner})"
+
+    def _prim_value(self, value: PrimValue) -> str:
+        return f"R.prim_value({self._scalar(value)})"
+
+    def _scalar(self, value: PrimValue) -> str:
+        """A scalar as a number, typed when its dtype is not the usual one."""
+        usual = PrimValue(value.value).dtype
+        number = value.value
+        text = self.show_dim(number) if isinstance(number, DimExpr) else self.show_literal(number)
+        if usual == value.dtype:
+            return text
+        if isinstance(number, DimExpr):
+            return f'{text}, "{value.dtype}"'
+        return f"T.{value.dtype}({text})"
+
+    def _extern(self, value: ExternFunc) -> str:
+        return self.join(self.fill(VALUES["R.ExternFunc"], {"name": value.name, "ty": value.ty}))
+
+    def call(self, call: Call) -> str:
+        """A call."""
+        op = call.op
+        if isinstance(op, Op):
+            definition = OPS.get(op.name)
+            if definition is not None and self._declared(definition, call):
+                return self._operator(op.name, definition, call)
+            return self.join(self.fill(VALUES["R.call_op"], {
+                "name": op.name, "args": call.args, "attrs": dict(call.attrs), "ty_args": call.ty_args,
+            }))  # fmt: skip
+        if isinstance(op, ExternFunc):
+            return self.join(self.fill(VALUES["R.call_packed"], {
+                "func": op, "args": call.args, "attrs": dict(call.attrs), "ty_args": call.ty_args,
+            }))  # fmt: skip
+        parts = [self.leaf(argument) for argument in call.args]
+        if call.attrs:
+            parts.append(f"attrs={self.show_literal(call.attrs)}")
+        if call.ty_args:
+            parts.append(f"{self.spelled('ty_args')}={self.show_types(call.ty_args)}")
+        return f"{self.leaf(op)}({', '.join(parts)})"
+
+    @staticmethod
+    def _declared(definition: Any, call: Call) -> bool:
+        """Whether the declaration covers everything the call holds."""
+        names = {param.name for param in definition.params if param.kind in ("attr", "dtype")}
+        if any(key not in names and key != "absent" for key in call.attrs):
+            return False
+        typed = any(param.kind == "types" for param in definition.params)
+        return len(call.ty_args) <= (1 if typed else 0)
+
+    def _operator(self, name: str, definition: Any, call: Call) -> str:
+        """A call as the operator's declaration says it is called."""
+        parts: list[str] = []
+        expected = iter(definition.params)
+        in_order = True
+        for param, value in definition.unbind(call):
+            if in_order:
+                in_order = next(expected, None) is param and param.kind not in ("attr", "dtype", "types")
+            if param.kind == "variadic":
+                parts.extend(map(self.leaf, value))
+                in_order = False
+                continue
+            text = self._argument(param, value)
+            parts.append(text if in_order else f"{self.spelled(param.name)}={text}")
+        return f"R.{name}({', '.join(parts)})"
+
+    def _argument(self, param: Any, value: Any) -> str:
+        """An argument of an operator by the kind of its parameter."""
+        kind = param.kind
+        if kind == "shape" and isinstance(value, ShapeExpr):
+            return self._known_shape(value)
+        if kind == "prim" and isinstance(value, PrimValue):
+            usual = PrimValue(value.value).dtype == value.dtype
+            return self._scalar(value) if usual else self._prim_value(value)
+        if kind == "callee":
+            return self.show_callee(value)
+        if kind == "types":
+            return self._type_argument(value)
+        if kind in ("attr", "dtype"):
+            return self.show_literal(value)
+        return self.leaf(value)
+
+    def _known_shape(self, value: ShapeExpr) -> str:
+        if all(
+            isinstance(dim, int) or all(name in self.symbols and name not in RESERVED for name in free_symbols(dim))
+            for dim in value.dims
+        ):
+            return self.show_shape(value.dims)
+        return self.leaf(value)
+
+    def _type_argument(self, value: Any) -> str:
+        if isinstance(value, TupleType) and len(value.fields) > 1:
+            return f"[{', '.join(map(self.show_type, value.fields))}]"
+        if isinstance(value, (tuple, list)):
+            return f"[{', '.join(map(self.show_type, value))}]"
+        return self.show_type(value)
+
+    _LEAVES: ClassVar[dict[type, Callable[[Any, Any], str]]] = {
+        Constant: _constant, GlobalVar: global_name, Tuple: _tuple, PrimValue: _prim_value, ExternFunc: _extern,
+        ShapeExpr: lambda self, value: f"R.shape({self.show_dims(value.dims)})",
+        StringImm: lambda self, value: f"R.str({string_text(value.value)})",
+        DataTypeImm: lambda self, value: f'R.dtype("{value.value}")',
+        Op: lambda self, value: f"R.{value.name}",
+    }  # fmt: skip
+
+
+def type_symbols(ty: Type | None) -> set[str]:
+    """Every symbol of a type."""
+    found: set[str] = set()
+    stack: list[Any] = [ty]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, TensorType):
+            dims: Any = current.shape if isinstance(current.shape, tuple) else ()
+        elif isinstance(current, ShapeType):
+            dims = current.dims or ()
+        else:
+            if isinstance(current, TupleType):
+                stack.extend(current.fields)
+            elif isinstance(current, FuncType):
+                stack.extend((*(current.params or ()), current.ret))
+            continue
+        for dim in dims:
+            if not isinstance(dim, int):
+                found.update(free_symbols(dim))
+    return found
+
+
+def signature_symbols(function: Function) -> set[str]:
+    """Every symbol of a signature."""
+    found = type_symbols(function.ret_type)
+    for param in function.params:
+        found |= type_symbols(param.ty)
+    return found
+
+
+def body_symbols(function: Function) -> set[str]:
+    """Symbols that bindings of the body mention, nested functions and branches included."""
+    found: set[str] = set()
+    for binding in _all_bindings(function.body):
+        ty = binding.var.ty
+        if type(ty) is TensorType and isinstance(ty.shape, tuple):
+            for dim in ty.shape:
+                if not isinstance(dim, int):
+                    found.update(free_symbols(dim))
+        elif ty is not None:
+            found |= type_symbols(ty)
+        if isinstance(binding, MatchCast):
+            found |= type_symbols(binding.ty)
+        elif isinstance(binding.value, Function):
+            found |= signature_symbols(binding.value)
+    return found
+
+
+def _all_bindings(root: SeqExpr) -> Iterator[VarBinding | MatchCast]:
+    stack: list[SeqExpr] = [root]
+    while stack:
+        for block in stack.pop().blocks:
+            for binding in block.bindings:
+                yield binding
+                value = binding.value
+                if isinstance(value, If):
+                    stack.extend((value.then_branch, value.else_branch))
+                elif isinstance(value, Function):
+                    stack.append(value.body)
