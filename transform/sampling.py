@@ -121,6 +121,8 @@ def results_differ(a: Any, b: Any) -> bool:
     """Whether two results differ by more than the rounding of a reordered computation."""
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) != len(b) or any(map(results_differ, a, b))
+    if callable(a) and callable(b):
+        return False  # functions are not compared by what they would do
     left, right = np.asarray(a), np.asarray(b)
     if left.shape != right.shape or left.dtype != right.dtype:
         return True

@@ -7,7 +7,7 @@ from tests.transform.helpers import check, left_alone, module
 
 from weft.ir import Function
 from weft.ir.interpret import interpret
-from weft.transform import LambdaLift
+from weft.transform import LambdaLift, PassContext
 
 
 def test_a_local_function_that_captures_nothing_becomes_a_private_function() -> None:
@@ -128,7 +128,8 @@ def test_a_returned_function_works_through_a_call_of_the_function_that_made_it()
 
         return add_x
     """)
-    new = LambdaLift()(before)
+    with PassContext(config={"check.level": 3}):
+        new = LambdaLift()(before)
     assert "adder_add_x" in new
     x, y = np.array([1, 2], "float32"), np.array([10, 20], "float32")
     for item in (before, new):
