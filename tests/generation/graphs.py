@@ -63,6 +63,7 @@ _MOVING = ("manipulate", "index", "create", "datatype")
 _STEPS = frozenset(
     "floor ceil round trunc sign floor_divide floor_mod mod sort argsort topk median unique quantile bucketize".split()
 )
+_CONDITIONAL = frozenset(["bucketize"])  # defined for some values only (sorted boundaries), which the examples have
 _NEVER = frozenset("print assert_op stop_lift_params wrap_param".split())
 
 
@@ -185,6 +186,7 @@ class _Function:
         self.dataflow = False
         self.pure = True
         self.nested = 0
+        self.before: list[Binding] = []  # what the binding in the making needs bound before it
 
     # Frame -----------------------------------------------------------------------------------------------------------
 
@@ -300,7 +302,10 @@ class _Function:
 
     def _bindings(self, size: int) -> Iterator[Binding]:
         for position in range(size):
-            yield self._binding(last=position == size - 1)
+            binding = self._binding(last=position == size - 1)
+            yield from self.before
+            self.before.clear()
+            yield binding
 
     def _binding(self, last: bool = True) -> Binding:
         for _ in range(6):
@@ -308,6 +313,7 @@ class _Function:
                 made, exact = self.choices.weighted(self._makers())()
                 return self._bound(made, exact, last)
             except (Rejected, WeftError):
+                self.before.clear()
                 continue
         return self._bound(constant(self.choices, runnable=self.runnable), True, last)
 
@@ -341,6 +347,7 @@ class _Function:
             (24, self._operator),
             (10, self._by_example),
             (6, self._kernel_call),
+            (2, self._in_place),
             (3, lambda: (constant(self.choices, runnable=self.runnable), True)),
             (3, self._tuple),
             (3, self._item),
@@ -441,7 +448,8 @@ class _Function:
         """A call of an operator with arguments that its rule accepts."""
         for _ in range(5):
             definition = self.choices.pick(self.home.operators)
-            if self.runnable and any(example.ranges for example in definition.examples):
+            bounded = any(example.ranges for example in definition.examples)
+            if self.runnable and (bounded or definition.name in _CONDITIONAL):
                 continue
             for _ in range(3):
                 try:
@@ -655,10 +663,13 @@ class _Function:
         if choices.flip(15):
             outputs.append(TensorType(self._output_shape(inputs, dims), choices.pick(DTYPES)))
         exact = all(var in self.exact for var in inputs)
-        function = kernel(choices, types, outputs, self.home.fresh(_KERNELS), choices.flip(), exact)
+        extra = choices.integer(1, 2) if choices.flip(10) else 0
+        function = kernel(choices, types, outputs, self.home.fresh(_KERNELS), choices.flip(), exact, extra)
         out: Any = outputs if len(outputs) > 1 or choices.flip(10) else outputs[0]
         name = "call_tir" if choices.flip(90) else "call_tir_with_grad"
-        options = {"te_grad_name": "grad"} if name == "call_tir_with_grad" else {}
+        options: dict[str, Any] = {"te_grad_name": "grad"} if name == "call_tir_with_grad" else {}
+        if extra:
+            options["tir_vars"] = tuple(self._dim() for _ in range(extra))
         self.home.functions[function.name] = function
         try:
             call = get_op(name).bind((GlobalVar(function.name), values), {"out_ty": out, **options})
@@ -670,6 +681,41 @@ class _Function:
             del self.home.functions[function.name]
             raise Rejected from None
         return call, all(not dtypes.is_float(ty.dtype or "float32") for ty in outputs)
+
+    def _in_place(self) -> tuple[Expr, bool]:
+        """A kernel that writes over a tensor made for it, which nothing else uses."""
+        choices = self.choices
+        known = [var for var in self._known_tensors() if dtypes.is_numpy(var.ty.dtype)]  # type: ignore[attr-defined]
+        if not known:
+            raise Rejected
+        source = choices.pick(known[::-1])
+        made = choices.pick((get_op("zeros_like"), get_op("ones_like"), get_op("abs"))).bind((source,))
+        ty = infer_type(made, self.context())
+        assert isinstance(ty, TensorType)
+        others = [choices.pick(known) for _ in range(choices.integer(0, 2))]
+        at = choices.integer(0, len(others))
+        exact = all(var in self.exact for var in others)
+        function = kernel(
+            choices, [var.ty for var in others], [ty], self.home.fresh(_KERNELS), choices.flip(), exact  # type: ignore[misc]
+        )
+        params = list(function.params)
+        params.insert(at, params.pop())
+        function = replace(function, params=tuple(params))
+        over = (DataflowVar if self.dataflow else Var)(choices.name(), ty)
+        values: list[Expr] = list(others)
+        values.insert(at, over)
+        self.home.functions[function.name] = function
+        call = get_op("call_tir_inplace").bind((GlobalVar(function.name), values, [at]), {"out_ty": replace(ty, vdevice=None)})
+        try:
+            context = self.context()
+            infer_type(call, context)
+            if self.runnable and context.checks:
+                raise Rejected
+        except (WeftError, Rejected):
+            del self.home.functions[function.name]
+            raise Rejected from None
+        self.before.append(VarBinding(over, made))
+        return call, not dtypes.is_float(ty.dtype or "float32")
 
     def _output_shape(self, inputs: Sequence[Var], dims: Sequence[Dim]) -> tuple[Dim, ...]:
         choices = self.choices

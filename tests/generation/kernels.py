@@ -123,19 +123,20 @@ def kernel(
     name: str = "kernel",
     private: bool = False,
     exact: bool = True,
+    extra: int = 0,
 ) -> PrimFunc:
-    """A kernel whose parameters have the given types, with symbols of its own; outputs come last.
+    """A kernel whose parameters have the given types, with symbols of its own; outputs come after inputs.
 
-    `exact` says that rounding cannot have changed the inputs much (see `scalars`).
+    `exact` says that rounding cannot have changed the inputs much (see `scalars`); `extra` int64 scalars follow the outputs.
     """
-    return _Kernel(choices, inputs, outputs, exact).build(name, private)
+    return _Kernel(choices, inputs, outputs, exact, extra).build(name, private)
 
 
 class _Kernel:
     """One kernel in the making."""
 
     def __init__(
-        self, choices: Choices, inputs: Sequence[KernelType], outputs: Sequence[KernelType], exact: bool
+        self, choices: Choices, inputs: Sequence[KernelType], outputs: Sequence[KernelType], exact: bool, extra: int
     ) -> None:
         self.choices = choices
         self.inputs_are_exact = exact
@@ -159,6 +160,10 @@ class _Kernel:
         for ty in outputs:
             assert isinstance(ty, TensorType)
             self.outputs.append(self._parameter(ty))
+        for _ in range(extra):
+            scalar = PrimVar(choices.name(), "int64")
+            self.scalars.append(scalar)
+            self.params.append(scalar)
 
     # Parameters ------------------------------------------------------------------------------------------------------
 
