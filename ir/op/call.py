@@ -96,7 +96,8 @@ class _KernelMatch:
         scalars = dims_of(context.type_of(extra)) if extra is not None else ()
         given: list[Type] = [*self._with_values(inputs), *outputs, *(ShapeType((dim,)) for dim in scalars or ())]
         self.given, self.first_output, self.last_output = given, len(inputs), len(inputs) + len(outputs)
-        self.counts = f"{len(inputs)} inputs, {len(outputs)} outputs and {len(scalars or ())} tir_vars"
+        numbers = {"input": len(inputs), "output": len(outputs), "tir_var": len(scalars or ())}
+        self.counts = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in numbers.items())
 
     def _with_values(self, inputs: Sequence[Type]) -> list[Type]:
         """The argument types, with the dimensions that scalar arguments are."""
