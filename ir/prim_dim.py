@@ -149,9 +149,9 @@ def kernel_signature(function: PrimFunc) -> tuple[Type, ...]:
 
     An extent that is no dimension gets a fresh name of its own, so that it matches anything.
 
-    >>> from weft.ir.tensor import Evaluate
+    >>> from weft.ir.tensor import SeqStmt
     >>> x = Buffer("x", (PrimVar("n", "int64"), 4))
-    >>> kernel_signature(PrimFunc((x,), Evaluate(as_expr(0))))[0].shape
+    >>> kernel_signature(PrimFunc((x,), SeqStmt()))[0].shape
     (n, 4)
     """
     names = symbol_names(function)
