@@ -7,7 +7,7 @@ tensors (outputs of kernels, allocations) hold nothing until they are written, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,7 +44,7 @@ from weft.ir.interpret.memory import Memory
 from weft.ir.interpret.scalars import coerce
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.module import IRModule
-from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session"]
@@ -202,8 +202,10 @@ class Evaluator:
         except values.Mismatch as mismatch:
             place = mismatch.place  # type: ignore[attr-defined]
             param = function.params[int(place.rsplit(" ", 1)[1]) - 1]
+            # A call inside the program is wrong at the call, one from outside at what it should have been.
+            span = param.span if error is ArgumentError else None
             raise error(
-                f"{place} `{param.name}` of {function.name}: {mismatch}", code=mismatch.kind, span=param.span
+                f"{place} `{param.name}` of {function.name}: {mismatch}", code=mismatch.kind, span=span
             ) from None
 
     def _checked(self, value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:
@@ -359,14 +361,27 @@ class Evaluator:
         return ()
 
     def run_kernel(
-        self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], extra: Sequence[Any], span: Span | None
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        extra: Sequence[Any],
+        span: Span | None,
+        inplace: Collection[int] = (),
     ) -> None:
-        """Run a kernel whose `outputs` hold nothing yet and must be wholly written."""
+        """Run a kernel whose `outputs` hold nothing yet and must be wholly written; it may write the inputs at
+        `inplace`.
+        """
         function = self.home.module[name]
         if not isinstance(function, PrimFunc):
             raise WeftError(f"{name} is not a kernel", code="W865", span=span)
+        kernel = self.home.kernel(function)
+        for position, param in enumerate(function.params[: len(inputs)]):
+            if isinstance(param, Buffer) and kernel.written.get(param) and position not in inplace:
+                message = f"kernel {name} writes its input {param.name!r}, and the call promises that it does not"
+                raise VerifyError(message, code="W435", span=span)
         positions = frozenset(range(len(inputs), len(inputs) + len(outputs)))
-        self.home.kernel(function).run([*inputs, *outputs, *extra], Caller(ShapeError, span=span, outputs=positions))
+        kernel.run([*inputs, *outputs, *extra], Caller(ShapeError, span=span, outputs=positions))
 
     def allocate_type(self, ty: Type, scope: Scope, span: Span | None) -> np.ndarray:
         """A tensor of a type, holding nothing."""

@@ -155,7 +155,7 @@ def _call_tir_inplace(given: _Given) -> Any:
         for i, ty in zip(indices, types, strict=True)
     ]
     new = [array for array in fresh if array is not None]
-    evaluator.run_kernel(_kernel_name(given), inputs, new, given.value("tir_vars", default=()), node.span)
+    evaluator.run_kernel(_kernel_name(given), inputs, new, given.value("tir_vars", default=()), node.span, indices)
     outputs = [inputs[i] if array is None else array for i, array in zip(indices, fresh, strict=True)]
     return _packed(node, outputs)
 

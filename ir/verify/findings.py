@@ -40,6 +40,7 @@ CHECKS: dict[str, str] = {
     "W432": "a match_cast can succeed",
     "W433": "an output of a kernel call is written by the kernel",
     "W434": "the name in the attribute global_symbol is the function's name",
+    "W435": "a kernel call without in-place outputs leaves its inputs alone",
     # Tensor level: names
     "W450": "a variable is used where it is visible",
     "W451": "a buffer is used where it is visible",

@@ -15,7 +15,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimFunc
 from weft.ir.visit import walk
 
-__all__ = ["unset_output", "updates_itself"]
+__all__ = ["stored_buffers", "unset_output", "updates_itself"]
 
 _known: WeakKeyDictionary[PrimFunc, dict[Buffer, str | None]] = WeakKeyDictionary()
 
@@ -26,6 +26,17 @@ def unset_output(kernel: PrimFunc, output: Buffer) -> str | None:
     if output not in known:
         known[output] = _problem(kernel, output)
     return known[output]
+
+
+_stored: WeakKeyDictionary[PrimFunc, frozenset[Buffer]] = WeakKeyDictionary()
+
+
+def stored_buffers(kernel: PrimFunc) -> frozenset[Buffer]:
+    """The buffers that stores of a kernel name."""
+    found = _stored.get(kernel)
+    if found is None:
+        found = _stored[kernel] = frozenset(node.buffer for node in walk(kernel.body) if isinstance(node, BufferStore))
+    return found
 
 
 def _problem(kernel: PrimFunc, output: Buffer) -> str | None:

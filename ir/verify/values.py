@@ -11,7 +11,7 @@ from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import TupleType, Type
 from weft.ir.verify.findings import Report
-from weft.ir.verify.outputs import unset_output
+from weft.ir.verify.outputs import stored_buffers, unset_output
 from weft.ir.verify.sites import Site, sites_of
 
 __all__ = ["Deduction", "check_values"]
@@ -110,13 +110,17 @@ def _check_claim(
 
 
 def _check_outputs(call: Call, functions: Mapping[str, object], report: Report) -> None:
-    """W433: what `call_tir` takes from a kernel, the kernel writes."""
+    """W433: what `call_tir` takes from a kernel, the kernel writes. W435: it writes nothing else."""
     if not isinstance(call.op, Op) or call.op.name not in ("call_tir", "call_tir_with_grad"):
         return
     callee, inputs = call.args[0], call.args[1]
     kernel = functions.get(callee.name) if isinstance(callee, GlobalVar) else None
     if not isinstance(kernel, PrimFunc) or not isinstance(inputs, Tuple) or not call.ty_args:
         return
+    for param in kernel.params[: len(inputs.fields)]:
+        if param in stored_buffers(kernel):
+            hint = "use R.call_tir_inplace"
+            report.add("W435", f"kernel {kernel.name} writes its input {param.name!r}", call.span, hint=hint)
     outputs = len(call.ty_args[0].fields) if isinstance(call.ty_args[0], TupleType) else 1
     for param in kernel.params[len(inputs.fields) : len(inputs.fields) + outputs]:
         problem = unset_output(kernel, param) if isinstance(param, Buffer) else None

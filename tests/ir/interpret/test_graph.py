@@ -419,3 +419,33 @@ def test_a_wrong_plan_is_found(name: str, code: str) -> None:
     with pytest.raises(BoundsError) as caught:
         run(PLANNED, ramp(4), name=name)
     assert caught.value.code == code
+
+
+def test_a_kernel_that_writes_an_input_breaks_the_promise_of_its_call() -> None:
+    module = SCALE.replace("y[i, j] = x[i, j] * T.float32(2)", "y[i, j] = x[i, j] * T.float32(2); x[i, j] = y[i, j]")
+    x = ramp(2, 4)
+    with pytest.raises(WeftError, match="kernel scale writes its input 'x'") as caught:
+        run(module, x)
+    assert caught.value.code == "W435"
+    np.testing.assert_array_equal(x, ramp(2, 4))
+
+
+def test_a_wrong_argument_inside_the_program_points_at_the_call() -> None:
+    module = """
+@I.ir_module
+class Module:
+    @R.function
+    def trace(a: R.Tensor(("k", "k"), "float32")) -> R.Tensor(("k",), "float32"):
+        y = R.sum(a, axis=1)
+        return y
+
+    @R.function
+    def main(a: R.Tensor(("n", "m"), "float32")) -> R.Tensor(("n",), "float32"):
+        r = Module.trace(a)
+        return r
+"""
+    assert run(module, np.ones((3, 3), "float32")).tolist() == [3, 3, 3]
+    with pytest.raises(ShapeError) as caught:
+        run(module, np.ones((3, 2), "float32"))
+    assert caught.value.span is not None
+    assert caught.value.span.line == 11

@@ -466,7 +466,9 @@ def test_a_deep_expression_is_no_problem() -> None:
     assert out[0] == 5000
 
 
-@pytest.mark.parametrize(("base", "exponent", "expected"), [(3, 4, 81), (2, -1, 0), (1, -5, 1), (-1, -3, -1), (0, -1, 0)])
+@pytest.mark.parametrize(
+    ("base", "exponent", "expected"), [(3, 4, 81), (2, -1, 0), (1, -5, 1), (-1, -3, -1), (0, -1, 0)]
+)
 def test_an_integer_power_is_an_integer(base: int, exponent: int, expected: int) -> None:
     a, b = PrimVar("a"), PrimVar("b")
     assert interpret(PrimFunc((a, b), Return(intrinsic("pow", a, b))))(base, exponent) == expected

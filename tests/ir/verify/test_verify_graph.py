@@ -34,7 +34,7 @@ from weft.ir.graph import (
 )
 from weft.ir.node import FrozenMap
 from weft.ir.op import get_op
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Evaluate, For, IntImm, PrimFunc, PrimVar
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Evaluate, FloatImm, For, IntImm, PrimFunc, PrimVar, SeqStmt
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.ir.verify import CHECKS
 
@@ -191,6 +191,12 @@ def calls_kernel(kernel: PrimFunc) -> IRModule:
     return IRModule({"k": kernel, "main": function([x], [chain((y, body))], y)})
 
 
+def kernel_that_writes_its_input() -> Any:
+    i, a, b = PrimVar("i"), Buffer("a", (4, 4)), Buffer("b", (4, 4))
+    body = For(i, 0, 4, SeqStmt((BufferStore(b, FloatImm(1.0), (i, i)), BufferStore(a, FloatImm(0.0), (i, i)))))
+    return calls_kernel(PrimFunc((a, b), body))
+
+
 def wrong_global_symbol() -> Any:
     x = x44()
     return IRModule({"main": function([x], [], x, attrs=FrozenMap({"global_symbol": "other"}))})
@@ -221,6 +227,7 @@ BROKEN: list[tuple[str, Callable[[], Any]]] = [
     ("W432", impossible_match_cast),
     ("W433", kernel_without_output),
     ("W434", wrong_global_symbol),
+    ("W435", kernel_that_writes_its_input),
 ]
 
 
