@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import weft.transform as transform
 from weft.codegen.llvm.graph import emit_function, emit_runtime
 from weft.codegen.llvm.kernel import emit_kernel
 from weft.codegen.llvm.machine import Machine, compile_module
@@ -72,8 +73,6 @@ def as_module(value: object) -> IRModule:
 def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | None, pipeline: Any) -> IRModule:
     if params is None and pipeline is None and not any(isinstance(f, Function) for _, f in module.items()):
         return module  # tensor-level functions alone need no graph passes
-    import weft.transform as transform  # the passes load the operators: only where there is a graph
-
     if params:
         name = "main" if "main" in module else next(iter(module.functions))
         module = transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ShapeError, WeftError
+from weft.runtime.failures import span_of
 from weft.runtime.frame import DYNAMIC_RANK, HANDLE
 from weft.runtime.registry import lookup
 from weft.runtime.signature import expected_text
@@ -93,8 +94,6 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
     try:
         function = action(site) if action is not None else lookup(site["name"])
     except WeftError as error:
-        from weft.runtime.failures import span_of
-
         raise error.at(span_of(site.get("span"))) from None
     result = function(*values)
     if site["result"]:

@@ -17,6 +17,7 @@ _BUILTIN: dict[str, type[Exception]] = {
         RuntimeError), ("IndexError", IndexError), ("MemoryError", MemoryError), ("ZeroDivisionError",
         ZeroDivisionError), ("OverflowError", OverflowError), ("NotImplementedError", NotImplementedError),
         ("KeyError", KeyError),
+        ("RecursionError", RecursionError),
     )
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What compiled code and the runtime agree on: the frame of a call, and values as 64-bit words.
 
     entry   ::= int32 entry(int64* frame, int64* arguments, int64* results)      0 is success
-    frame   ::= site, callback, handle, constants, place, unused[3], values[16]  words of 64 bits
+    frame   ::= site, callback, handle, constants, place, stack, unused[2], values[16]  words of 64 bits
     tensor  ::= data, owner, dim*                                     rank and dtype known
               | data, owner, rank, dtype, dim[16]                     otherwise ("dynamic")
     shape   ::= dim*                       | rank, dim[16]            otherwise
@@ -11,10 +11,13 @@
 `owner` is the block of memory that compiled code allocated for the tensor (0: somebody else's memory). A block starts
 HEADER bytes before the data that was allocated, with a reference count in its first word. On failure (1) `site` numbers
 the place in the program, whose text the executable holds, and `values` are the numbers that belong in its message;
-`place`, when not 0, numbers (from 1) the call in a graph function inside which it failed.
+`place`, when not 0, numbers (from 1) the call in a graph function inside which it failed. `stack` is an address in the
+stack frame of the first graph function: calls below stop with an error STACK_LIMIT bytes away from it.
 """
 
 from __future__ import annotations
+
+import sys
 
 __all__ = [
     "CALLBACK",
@@ -25,11 +28,14 @@ __all__ = [
     "HEADER",
     "PLACE",
     "SITE",
+    "STACK",
+    "STACK_LIMIT",
     "VALUES",
     "VALUE_COUNT",
 ]
 
-SITE, CALLBACK, HANDLE, CONSTANTS, PLACE = 0, 1, 2, 3, 4
+SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK = 0, 1, 2, 3, 4, 5
+STACK_LIMIT = (4 << 20) if sys.platform == "linux" else (256 << 10)  # threads have 8 MiB on Linux, less elsewhere
 VALUES, VALUE_COUNT = 8, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16

@@ -27,7 +27,9 @@ from weft.transform.inline_functions import InlinePrivateFunctions
 from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
 from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
+from weft.transform.lower_blocks import LowerBlocks
 from weft.transform.lower_to_memory import LowerToMemory
+from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.normalize import Normalize
 from weft.transform.phases import default_pipeline, phase, phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
@@ -42,7 +44,8 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
 __all__ = [
     "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "ConvertToDataflow", "DeadCodeElimination",
     "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift",
-    "LegalizeOps", "LowerToMemory", "Normalize", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter",
+    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
+    "PassTime", "Pipeline", "PrintAfter",
     "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "Verify",
     "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline",
     "pass_names", "phase", "phases",

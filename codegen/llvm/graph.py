@@ -46,6 +46,7 @@ from weft.codegen.llvm.program import Program, frame_word, graph_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.codegen.llvm.wrapper import ENTRY_PARAMS
+from weft.codegen.signature import type_data
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
@@ -70,11 +71,12 @@ from weft.ir.graph import (
     TupleGetItem,
     Var,
 )
+from weft.ir.op import get_op
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
-from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE
-from weft.runtime.signature import shape_text
+from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE, STACK, STACK_LIMIT
+from weft.runtime.signature import expected_text, shape_text
 from weft.runtime.values import scalar_word
 
 __all__ = ["emit_function", "emit_runtime"]
@@ -613,6 +615,7 @@ class GraphEmitter:
             self.shaped(arg, param.ty, f"argument {i} `{param.name}` of {name}", span)
             for i, (arg, param) in enumerate(zip(args, function.params, strict=True), 1)
         ]
+        self.check_stack(name, span)
         given = w.alloca("i64", max(1, sum(width(param.ty) for param in function.params)))
         index = 0
         for value, param in zip(values, function.params, strict=True):
@@ -624,6 +627,20 @@ class GraphEmitter:
         for owner in owners(w, result):
             self.hold(owner, var)
         return self.fitted(result, var.ty, var.name or "a value", span) if not _is_void(var.ty) else result
+
+    def check_stack(self, name: str, span: Span | None) -> None:
+        """RecursionError where calls of graph functions are nested so deep that the stack would run out."""
+        w = self.w
+        here = w.emit(f"ptrtoint ptr {self.status} to i64")
+        word = frame_word(w, STACK)
+        first = w.emit(f"load i64, ptr {word}")
+        base = w.emit(f"select i1 {w.emit(f'icmp eq i64 {first}, 0')}, i64 {here}, i64 {first}")
+        w.do(f"store i64 {base}, ptr {word}")
+        used = self.scalars.arith.call(
+            "llvm.abs.i64", "int64", ("i64", w.emit(f"sub i64 {base}, {here}")), ("i1", "false")
+        )
+        fine = w.emit(f"icmp slt i64 {used}, {STACK_LIMIT}")
+        self.unless(fine, "RecursionError", [f"calls of {name} are nested too deep"], [], span)
 
     def call_kernel(self, name: str, kernel: PrimFunc, args: list[Value], call: Call, span: Span | None) -> Value:
         """A call of a tensor-level function on tensors and scalars."""
@@ -675,8 +692,6 @@ class GraphEmitter:
 
     def call_out(self, name: str, args: Sequence[Value], ty: Type, span: Span | None, **text: Any) -> Value:
         """Call the runtime with values; gives the value of a type that comes back."""
-        from weft.codegen.signature import type_data
-
         words: list[Size] = []
         kinds = [self._argument(arg, words) for arg in args]
         result = [] if _is_void(ty) else type_data(ty)
@@ -773,8 +788,6 @@ class GraphEmitter:
         self.unless(self.w.emit(f"and i1 {fits}, {positive}"), "BoundsError", parts, [last, room], span, "W903")
 
     def _view(self, call: Call, var: Var, span: Span | None) -> Value:
-        from weft.ir.op import get_op
-
         parts = get_op(call.op.name).values(call) if isinstance(call.op, Op) else {}
         data = self.value(call.args[0])
         if not isinstance(data, Tensor):
@@ -1017,9 +1030,6 @@ def _number(word: str) -> Size:
 
 
 def _type_text(ty: Type) -> str:
-    from weft.codegen.signature import type_data
-    from weft.runtime.signature import expected_text
-
     return expected_text(type_data(ty))
 
 
@@ -1048,8 +1058,6 @@ def _dtype_of(call: Call, var: Var) -> str:
 
 def _parts(call: Call) -> dict[str, Any]:
     """The arguments of an operator's call by parameter name."""
-    from weft.ir.op import get_op
-
     return get_op(call.op.name).values(call) if isinstance(call.op, Op) else {}
 
 

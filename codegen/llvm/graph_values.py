@@ -19,6 +19,7 @@ from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.frame import DYNAMIC_RANK
+from weft.runtime.values import DTYPE_CODES
 
 __all__ = [
     "DYNAMIC_WORDS",
@@ -183,8 +184,6 @@ def owners(w: FunctionWriter, value: Value) -> list[str]:
 
 def dtype_code(dtype: str) -> int:
     """The number of a dtype in the words of a dynamic tensor."""
-    from weft.runtime.values import DTYPE_CODES
-
     return DTYPE_CODES[dtypes.element(dtype)]
 
 

@@ -422,3 +422,15 @@ def test_an_allocation_that_cannot_be_had_is_an_error_and_not_a_crash() -> None:
     for shape in ((2**40, 2**20), (2**62, 2**62), (2**61, 4)):
         with pytest.raises(MemoryError, match="no memory for"):
             compiled(shape)
+
+
+def test_a_recursion_without_end_is_an_error_and_not_a_crash() -> None:
+    source = """
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        y = R.add(x, x)
+        z = M.main(y)
+        return z
+"""
+    with pytest.raises(RecursionError, match="calls of main are nested too deep"):
+        weft.compile(module(source))["main"](floats(3))
