@@ -1,10 +1,18 @@
-"""Python and text to IR and back: the syntax table, the readers, the printer, the decorators.
+"""Python and text to IR and back.
 
-parse(text)         the module or function that a text defines (runs nothing)
-script_of(node)     the text of a node
-show(node)          print it, coloured on terminals
-to_html(node)       the same for notebooks
-ir, relax, tir      the namespaces I, R, T of scripts
+    parse(text)         the module or function that a text defines (runs nothing)
+    read_units(text)    every decorated unit of a Python file
+    script_of(node)     the text of a node
+    show(node)          print it, coloured on terminals
+    to_html(node)       the same for notebooks
+    ir, relax, tir      the namespaces I, R, T of scripts
+
+    text -> source -> read_module -> read_graph | read_tensor -> node          decorators feed live Python the same way
+    node -> printer -> print_graph | print_tensor -> text
+
+Both ways use one table: `syntax` (the forms), `kinds` (the arguments of forms), `defaults` and `constants`. The readers
+build on each other: read_expression, read_call, reader (types), then read_value and read_graph for graph functions,
+read_scalar, read_intrinsic, read_buffer, read_binding and read_tensor for tensor functions.
 """
 
 from __future__ import annotations

@@ -1,0 +1,116 @@
+"""What names mean while a script is read, and what kinds of values there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from weft.errors import Span
+from weft.ir.dim import DimExpr
+from weft.ir.graph import Expr
+from weft.ir.node import FrozenMap
+from weft.ir.tensor import PrimExpr
+from weft.ir.types import Type
+from weft.script.diagnostics import fail
+from weft.script.source import MISSING
+
+__all__ = ["MAX_PARTS", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
+
+MAX_PARTS = 1_000_000
+
+
+class Scope:
+    """Names of a block; inner blocks see outer ones."""
+
+    __slots__ = ("names", "parent")
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.names: dict[str, Any] = {}
+        self.parent = parent
+
+    def get(self, name: str) -> Any:
+        """What the name means, or MISSING."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.names.get(name, MISSING)
+            if found is not MISSING:
+                return found
+            scope = scope.parent
+        return MISSING
+
+    def visible(self) -> Iterator[str]:
+        """Every visible name."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield from scope.names
+            scope = scope.parent
+
+
+class ModuleScope:
+    """What a function may ask of the module around it."""
+
+    name: str | None = None
+    function_names: tuple[str, ...] = ()
+
+    def adopt(self, function: Any, span: Span) -> str:
+        """The name under which a captured function joins the module."""
+        raise fail(
+            "W150", "a captured function can be called only inside an @I.ir_module class", span,
+            hint="put both functions in one class",
+        )  # fmt: skip
+
+    def return_dtype(self, name: str) -> str:
+        """The dtype that a tensor-level function returns ("void" for none)."""
+        return "void"
+
+
+def is_dim(value: Any) -> bool:
+    """Whether a value is a dimension."""
+    return isinstance(value, DimExpr) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is Python data that can be known while reading."""
+    if isinstance(value, (tuple, list)):
+        return all(map(is_plain, parts_of(value)))
+    return value is None or isinstance(value, (bool, int, float, str, dict, range, FrozenMap, np.ndarray, np.generic))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """The parts of nested tuples and lists; W103 when they are too many (a value may hold another one many times)."""
+    found: list[Any] = []
+    stack = [value]
+    steps = 0
+    while stack:
+        current = stack.pop()
+        steps += 1
+        if steps > MAX_PARTS:
+            raise fail("W103", f"a value known while reading has more than {MAX_PARTS} parts")
+        if isinstance(current, (tuple, list)):
+            stack.extend(current)
+        else:
+            found.append(current)
+    return found
+
+
+def plain_capture(value: Any) -> Any:
+    """A NumPy scalar as a Python number; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def describe(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, DimExpr):
+        return f"the dimension {value}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Type):
+        return f"the type {type(value).__name__}"
+    if isinstance(value, (PrimExpr, Expr)):
+        return f"a {type(value).__name__}"
+    return f"a {type(value).__name__}"
