@@ -215,7 +215,7 @@ class BlockBuilder:
 
     @contextmanager
     def collect(self, dataflow: bool = False) -> Iterator[list[Binding]]:
-        """Bindings apart from any function: what is emitted inside goes into the list (for passes that replace a binding)."""
+        """Bindings apart from any function, for passes that replace one: what is emitted inside goes into the list."""
         scope = _Scope(function=False, dataflow=dataflow)
         self._scopes.append(scope)
         try:
@@ -247,7 +247,7 @@ class BlockBuilder:
         return self._bind(value, name_hint or ("lv" if scope.dataflow else "gv"))
 
     def _bind(self, value: Expr, name: str, output: bool = False) -> Var:
-        scope = self._scopes[-1]
+        scope = self._scope("a nested expression")
         ty = infer_type(value, self._context)
         if _is_void(ty):
             name = "_"
@@ -361,7 +361,7 @@ class BlockBuilder:
                 continue
             new = self._rebuilt(current, done)
             if (leaf or current is not root) and not _is_leaf(new):
-                new = self._bind(new, "lv" if self._scopes[-1].dataflow else "gv")
+                new = self._bind(new, "lv" if self.current_block_is_dataflow() else "gv")
             done[id(current)] = new
         return done[id(root)]
 

@@ -3,7 +3,8 @@
 `as_expr` makes an expression of a Python number; `binary`, `unary`, `cast` and `intrinsic` build nodes whose operands
 have one dtype: operands are promoted (`dtype.promote`), Python numbers take the other operand's dtype, scalars are
 broadcast against vectors. Nothing is folded here: what is written is what is built (`weft.ir.simplify` folds).
-Python operators on PrimExprs call these; `==` stays identity, use `equal`.
+Python operators on PrimExprs call these; `==` stays identity, use `equal`. A PrimExpr has no truth value: `if`, `and`
+and chained comparisons of them would silently take one side.
 """
 
 from __future__ import annotations
@@ -196,6 +197,15 @@ def _install_operators() -> None:
         setattr(PrimExpr, f"__r{name}__", operator(kind, reflected=True))
     for kind in COMPARISONS[2:]:
         setattr(PrimExpr, f"__{kind}__", operator(kind))
+    def truth(self: PrimExpr) -> bool:
+        raise DTypeError(
+            "an expression has no truth value while the program is built",
+            code="W315",
+            span=self.span,
+            hint="use if_then_else, select, all or any, which decide when the program runs",
+        )
+
+    PrimExpr.__bool__ = truth  # type: ignore[attr-defined]
     PrimExpr.__neg__ = lambda self: unary("neg", self)  # type: ignore[attr-defined]
     PrimExpr.__invert__ = lambda self: unary("bitwise_not", self)  # type: ignore[attr-defined]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from weft.errors import DTypeError, ShapeError, VerifyError
 from weft.ir import dtype as dtypes
@@ -170,6 +170,7 @@ class Tensor:
     dtype: str
     stage: _Stage | None = None
     buffer: Buffer = field(init=False)
+    __iter__: ClassVar[None] = None  # indexing by 0, 1, 2, ... would never end
 
     def __post_init__(self) -> None:
         self.shape = tuple(extent.value if isinstance(extent, IntImm) else extent for extent in self.shape)

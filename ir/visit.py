@@ -157,7 +157,8 @@ def rewrite(
             continue
         new = rebuild(current)
         if post is not None:
-            new = post(new) or new
+            replacement = post(new)
+            new = new if replacement is None else replacement
         done[key] = new
         keep.append(current)
     return done[id(root)]

@@ -234,17 +234,33 @@ def misuse_reduction_in_expression() -> Any:
     return te.compute((3,), lambda i: te.sum(a[k], axis=k) + 1.0)
 
 
+def misuse_truth_of_an_expression() -> Any:
+    a = te.placeholder((3,), name="A")
+    return te.compute((3,), lambda i: a[i] if i > 0 else 0.0)
+
+
+def misuse_chained_comparison() -> Any:
+    return te.compute((3,), lambda i: te.select(0 < i < 2, 1.0, 0.0))
+
+
+def test_a_tensor_is_no_iterable_of_its_elements() -> None:
+    with pytest.raises(TypeError):
+        list(te.placeholder((3,), name="A"))  # type: ignore[call-overload]
+
+
 MISUSES: list[tuple[Callable[[], Any], type[WeftError], str]] = [
     (lambda: te.placeholder((2, 3), name="A")[0], ShapeError, "W240"),
     (lambda: te.compute((2, 3), lambda i: te.const(1)), ShapeError, "W241"),
     (lambda: te.if_then_else(te.const(1, "int32"), 1, 2), DTypeError, "W313"),
+    (misuse_truth_of_an_expression, DTypeError, "W315"),
+    (misuse_chained_comparison, DTypeError, "W315"),
     (misuse_reduction_in_expression, VerifyError, "W480"),
     (misuse_missing_placeholder, VerifyError, "W481"),
     (lambda: te.create_prim_func([cast(DimExpr, 2 * n)]), VerifyError, "W482"),
 ]
 
 
-@pytest.mark.parametrize(("misuse", "kind", "code"), MISUSES, ids=[code for _, _, code in MISUSES])
+@pytest.mark.parametrize(("misuse", "kind", "code"), MISUSES, ids=range(len(MISUSES)))
 def test_misuse_is_an_error_with_a_code(misuse: Callable[[], Any], kind: type[WeftError], code: str) -> None:
     with pytest.raises(kind) as caught:
         misuse()
