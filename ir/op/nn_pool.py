@@ -6,6 +6,7 @@ Errors: those of windows (W205, W227, W228); ShapeError W203, W205 for padding; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product as combinations
 from typing import Any
@@ -409,7 +410,7 @@ def _fill(args: Arguments, dtype: str) -> float | int | bool:
     value = args.pad_value
     if is_float(dtype):
         return value
-    if value != int(value):
+    if not math.isfinite(value) or value != int(value):
         raise shape_error(args, f"pad_value {value} is not a value of {dtype}", "W205")
     return bool(value) if dtype == "bool" else int(value)
 
