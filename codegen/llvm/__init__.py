@@ -4,6 +4,7 @@
     spelling.py         dtypes and constants in LLVM's spelling
     arithmetic.py       scalar and vector arithmetic with every case defined
     intrinsics.py       the table of intrinsics
+    polynomials.py      exp and tanh in vector code
     expressions.py      tensor-level expressions, addresses, loads and stores
     kernel.py           tensor-level functions
     wrapper.py          their entries from Python

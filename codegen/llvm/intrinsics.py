@@ -3,6 +3,7 @@
     LLVM        an LLVM intrinsic of the value's type (the code generator picks an instruction or the C library)
     LIBRARY     a function of the C library, called lane by lane on vectors
     CUSTOM      a sequence written here
+    POLYNOMIALS what vector code computes itself in float32
 float16 and bfloat16 are computed in float32 and rounded.
 """
 
@@ -11,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.llvm.arithmetic import Arithmetic, mangled
+from weft.codegen.llvm.polynomials import exp_float32, tanh_float32
 from weft.codegen.llvm.spelling import constant, splat, value_type
 from weft.ir import dtype as dtypes
 
 __all__ = ["emit_math", "is_math"]
 
+_POLYNOMIALS = {"exp": exp_float32, "tanh": tanh_float32}
 _LLVM = {
     "exp": "exp",
     "exp2": "exp2",
@@ -68,6 +71,8 @@ def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str],
         return _in_float32(arith, name, dtype, operands)
     if dtypes.element(dtype) == "bfloat16":
         return _in_float32(arith, name, dtype, operands)
+    if name in _POLYNOMIALS and dtypes.element(dtype) == "float32":
+        return _POLYNOMIALS[name](arith, dtype, operands[0])
     if name in _LLVM:
         return arith.overloaded(_LLVM[name], dtype, *operands)
     return _library(arith, name, dtype, operands)

@@ -371,7 +371,7 @@ class KernelEmitter(ExpressionEmitter):
         return count
 
     def _heap(self, stmt: AllocBuffer, size: Size) -> str:
-        self.module.declare("aligned_alloc", "ptr", ("i64", "i64"), "allocsize(1)")
+        self.module.declare("aligned_alloc", "noalias ptr", ("i64", "i64"), "allocsize(1)")
         size = str(size)
         if size.startswith("%"):
             size = self.arith.binary("max", "int64", size, "0")
