@@ -22,10 +22,12 @@ from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.prim_dim import buffer_symbols
+from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
     AttrStmt,
+    Binary,
     Bind,
     Block,
     Break,
@@ -215,7 +217,8 @@ class KernelEmitter(ExpressionEmitter):
 
     def _store(self, stmt: BufferStore) -> None:
         view = self.view(stmt.buffer)
-        value, dtype = self.value(stmt.value), stmt.value.dtype
+        value = self._running_sum(stmt) or self.value(stmt.value)
+        dtype = stmt.value.dtype
         if dtype != stmt.buffer.dtype and dtypes.element(dtype) != dtypes.element(stmt.buffer.dtype):
             target = dtypes.with_lanes(dtypes.element(stmt.buffer.dtype), dtypes.lanes(dtype))
             value, dtype = self.arith.cast(dtype, target, value), target
@@ -224,6 +227,24 @@ class KernelEmitter(ExpressionEmitter):
             value, dtype = self.splat(value, dtype, where.lanes), dtypes.with_lanes(dtype, where.lanes)
         mask = None if stmt.predicate is None else self.mask(stmt.predicate, dtype)
         self.store(view, where, dtype, value, mask)
+
+    def _running_sum(self, stmt: BufferStore) -> str | None:
+        """`x[i] = x[i] + term` of floats with leave to sum in another order, which vector code needs (from opt 2)."""
+        update = stmt.value
+        if self.program.opt < 2 or not isinstance(update, Binary) or update.kind != "add":
+            return None
+        old = update.a
+        if (
+            not isinstance(old, BufferLoad)
+            or old.buffer is not stmt.buffer
+            or update.dtype not in ("float32", "float64")
+        ):
+            return None
+        if not all(a is b or structural_equal(a, b) for a, b in zip(old.indices, stmt.indices, strict=True)):
+            return None
+        before = self.value(old)
+        term = self.value(update.b)
+        return self.w.emit(f"fadd reassoc contract {value_type(update.dtype)} {before}, {term}")
 
     def _for(self, stmt: For) -> None:
         if stmt.kind == "vectorized":

@@ -3,8 +3,8 @@
 opt   IR pipeline   code generator   what it buys
 0     none          0                the quickest compile
 1     O1            2                scalar optimisation
-2     O2            2                loops vectorised, multiply-add contracted
-3     O3            3                and float reductions reassociated (faster sums, not bit-stable)
+2     O2            2                loops vectorised, multiply-add contracted, running sums in any order
+3     O3            3                and all float arithmetic reassociated
 """
 
 from __future__ import annotations
