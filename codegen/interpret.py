@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir import interpret as reference
+from weft.ir.interpret import entry as reference
 from weft.ir.module import BaseFunc, IRModule
 from weft.runtime.registry import find_func
 
 __all__ = ["interpret"]
 
 
-def interpret(module: IRModule | BaseFunc, *, trace: bool = False) -> Any:
-    """The functions of a module as callables on NumPy arrays, by name; for a single function, its callable.
+def interpret(module: IRModule | BaseFunc, *, trace: bool = False) -> reference.Interpreter:
+    """The functions of a module as callables on NumPy arrays, by name; callable itself when there is one, or `main`.
 
     With `trace` a graph function returns its result and a list of (binding name, value). Raises ArgumentError for wrong
     arguments, ShapeError where a shape claim fails, BoundsError for accesses out of range, reads of what was never

@@ -31,6 +31,8 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         self._kernels: dict[int, Kernel] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name == "main" and name not in self.module and len(self.module) == 1:
+            name = next(iter(self.module))  # the only function is the main one, as in an executable
         function = self.module[name]
         if isinstance(function, PrimFunc):
             return self.kernel(function)
@@ -106,8 +108,8 @@ def _no_functions(name: str) -> None:
     return None
 
 
-def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, trace: bool = False) -> Any:
-    """A mapping of function names to callables on NumPy arrays; for a single function, its callable.
+def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, trace: bool = False) -> Interpreter:
+    """A mapping of function names to callables on NumPy arrays; callable itself when it has one function, or `main`.
 
     `functions(name)` finds external functions. With `trace` a graph function returns its result and a list of (binding
     name, value). Raises what the program raises; ArgumentError for wrong arguments,
@@ -124,8 +126,7 @@ def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, tr
     """
     lookup = functions or _no_functions
     if isinstance(value, (PrimFunc, Function)):
-        name = value.name or "main"
-        return Interpreter(IRModule({name: value}), lookup, trace)[name]
+        value = IRModule({value.name or "main": value})
     if not isinstance(value, IRModule):
         raise PassError(f"cannot interpret a {type(value).__name__}", code="W511")
     return Interpreter(value, lookup, trace)
