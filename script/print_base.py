@@ -261,6 +261,10 @@ class BasePrinter:
             return [string_text(value.value)]
         return [(value, 0)] if isinstance(value, PrimExpr) else [self.show_literal(value)]
 
+    def show_operand(self, value: Any) -> list[Piece]:
+        """An argument of a tensor-level call."""
+        return self.show_prim(value)
+
     def show_pointer(self, value: Any) -> list[Piece]:
         """The data of a buffer."""
         return self.show_prim(value)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.ir import dtype as dtypes
-from weft.ir.graph import Expr, GlobalVar
+from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY
 from weft.ir.prim import as_expr, cast, const, intrinsic
@@ -234,9 +234,15 @@ class IntrinsicReader(ScalarReader):
         args = tuple(self._call_argument(value, tree) for value in values)
         return PrimCall(name, args, dtype, attrs[0] if attrs else EMPTY, span=self.span(tree))
 
+    def read_operand(self, tree: ast.expr) -> Expr:
+        """An argument of a call: a scalar, the address of a buffer, or a string."""
+        return self._call_argument(self.value(tree), tree)
+
     def _call_argument(self, value: Any, tree: ast.AST) -> Expr:
         if isinstance(value, Buffer) and not (value.shape in ((1,), ()) and value.name in self.scalars):
             return self._data_of(value, tree)
+        if isinstance(value, str):
+            return StringImm(value, span=self.span(tree))
         if isinstance(value, Expr):
             return value
         return self.as_prim(value, tree)

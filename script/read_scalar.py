@@ -122,8 +122,6 @@ class ScalarReader(Reader):
                 zeros = tuple(index_const(0) for _ in value.shape)
                 return BufferLoad(value, zeros, span=self.span(tree))
             raise self.fail("W121", f"'{value.name}' is a buffer: give {value.ndim} indices", tree)
-        if isinstance(value, str):
-            return StringImm(value, span=self.span(tree))  # type: ignore[return-value]
         if isinstance(value, (bool, int, float)):
             return self.fold(lambda: as_expr(value) if like is None else literal(value, like), tree)
         raise self.fail("W114", f"expected a scalar, got {describe(value)}", tree)

@@ -174,7 +174,7 @@ _form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: integer)", tensor.Ramp, 
 _form(SCALARS, "T.Broadcast(value: prim, lanes: integer)", tensor.Broadcast, aliases="T.broadcast")
 _form(SCALARS, "T.Shuffle(vectors: prims, indices: prims)", tensor.Shuffle)
 _form(SCALARS, "T.Let(body: anything, *, where: where)", tensor.Let)
-_form(SCALARS, "T.call_intrin(dtype: dtype, op: anything, *args: prim, attrs: literal = {})")
+_form(SCALARS, "T.call_intrin(dtype: dtype, op: anything, *args: operand, attrs: literal = {})")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Tensor level: buffers, loops, scopes, clauses

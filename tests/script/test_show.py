@@ -9,7 +9,9 @@ import pytest
 
 from weft.script import parse, script_of, show, to_html
 
-FUNCTION = parse('@R.function\ndef main(x: R.Tensor((2,), "float32")):\n    y = R.add(x, R.const(1.5, "float32"))\n    return y\n')
+FUNCTION = parse(
+    '@R.function\ndef main(x: R.Tensor((2,), "float32")):\n    y = R.add(x, R.const(1.5, "float32"))\n    return y\n'
+)
 
 
 class Terminal(io.StringIO):

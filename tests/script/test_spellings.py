@@ -130,25 +130,31 @@ def test_a_name_assigned_again_is_a_local_scalar() -> None:
 
 
 def test_a_handle_that_no_buffer_matches_stays_a_pointer() -> None:
-    function = check("@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    B = T.match_buffer(b, (4,))\n    T.evaluate(a)\n")
+    function = check(
+        "@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    B = T.match_buffer(b, (4,))\n    T.evaluate(a)\n"
+    )
     assert isinstance(function, PrimFunc)
     assert [type(param).__name__ for param in function.params] == ["PrimVar", "Buffer"]
 
 
 def test_allocations_belong_to_the_block_they_stand_in() -> None:
-    function = check(PRIM + '    with T.block("b"):\n        C = T.alloc_buffer((16,), "float32")\n        B[0] = C[0]\n')
+    function = check(
+        PRIM + '    with T.block("b"):\n        C = T.alloc_buffer((16,), "float32")\n        B[0] = C[0]\n'
+    )
     blocks = [node for node in walk(function) if isinstance(node, Block)]
     assert [buffer.name for buffer in blocks[0].alloc_buffers] == ["C"]
     assert all(isinstance(buffer, Buffer) for buffer in blocks[0].alloc_buffers)
 
 
 def test_loop_variables_take_the_dtype_of_their_range() -> None:
-    function = check("@T.prim_func\ndef f(A: T.Buffer((\"n\",), \"float32\")):\n    for i in range(n):\n        for j in range(4):\n            A[i] = A[j]\n")
+    function = check(
+        '@T.prim_func\ndef f(A: T.Buffer(("n",), "float32")):\n    for i in range(n):\n        for j in range(4):\n            A[i] = A[j]\n'
+    )
     dtypes = [node.loop_var.dtype for node in walk(function) if isinstance(node, For)]
     assert dtypes == ["int64", "int32"]
 
 
-PEER = '''
+PEER = """
 # from tvm.script import ir as I
 # from tvm.script import tir as T
 # from tvm.script import relax as R
@@ -180,7 +186,7 @@ class Module:
             gv: R.Tensor((n, 4), dtype="float32") = R.add(lv, y)
             R.output(gv)
         return gv
-'''
+"""
 
 
 def test_a_module_as_the_peer_prints_it_reads() -> None:
