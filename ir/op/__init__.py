@@ -52,6 +52,7 @@ FAMILIES = (
     "nn_pool",
     "nn_attention",
     "nn_loss",
+    "layout",
     "call",
 )
 

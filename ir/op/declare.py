@@ -40,6 +40,7 @@ from weft.errors import DTypeError, ScriptError, Span, WeftError
 from weft.ir.dim import Dim, DimExpr, evaluate
 from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
+from weft.ir.index_map import index_map_text
 from weft.ir.infer import TypeContext, quick_type, type_text
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
@@ -64,9 +65,9 @@ class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
     `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions),
-    device, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that is no
-    operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take its
-    dtype, and it does not take theirs.
+    device, index_map, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that
+    is no operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take
+    its dtype, and it does not take theirs.
     """
 
     name: str
@@ -396,6 +397,14 @@ def _device(value: Any) -> Any:
     return value
 
 
+def _index_map(value: Any) -> str:
+    value = _plain(value)
+    try:
+        return index_map_text(value)
+    except WeftError as error:
+        raise _Unfit(f"an index map ({error.message})") from None
+
+
 def _any(value: Any) -> Any:
     value = _plain(value)
     if isinstance(value, Tuple):
@@ -421,6 +430,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "dims": _sequence(_dim, "a dimension or a list of dimensions"),
     "sections": _sections,
     "device": _device,
+    "index_map": _index_map,
     "any": _any,
 }
 
