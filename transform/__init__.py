@@ -4,7 +4,8 @@
     context, instruments         the surroundings in which passes run
     checks, sampling             what is checked after each pass (WEFT_CHECK)
     pipeline, phases             passes in order; the named phases from a module to an executable
-    rewriting, keys, purity      what passes are written with
+    rewriting, keys, symbols,    what passes are written with
+    purity, retype
     one file per pass            normalize, legalize, fold_constant, ...
 
 Places kept for later work, as files of this folder: `pattern` (matching of graphs), `fuse_ops` (phase "fuse"),

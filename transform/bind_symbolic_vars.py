@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import PassError
-from weft.ir import Function, IRModule, Node, rewrite, substitute_symbols
-from weft.ir.dim import Dim, DimExpr, free_symbols
+from weft.ir import Function, IRModule, substitute_symbols
 from weft.transform.base import Pass
 from weft.transform.registry import nearest
 from weft.transform.retype import retype_module
+from weft.transform.symbols import symbols_of
 
-__all__ = ["BindSymbolicVars", "symbols_of"]
+__all__ = ["BindSymbolicVars"]
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,3 @@ def _checked(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 0:
         raise PassError(f"the symbol {name!r} cannot be {value!r}", code="W542", hint="a size is an integer >= 0")
     return int(value)
-
-
-def symbols_of(function: Node) -> set[str]:
-    """The names of all symbols that occur in a graph function."""
-    found: set[str] = set()
-
-    def see(dim: DimExpr) -> Dim:
-        found.update(free_symbols(dim))
-        return dim
-
-    rewrite(function, dim=see)
-    return found

@@ -38,10 +38,10 @@ from weft.ir.dim import Dim, fresh_name, symbol
 from weft.ir.infer import TypeContext, infer_type, is_base_of
 from weft.ir.relations import match_types
 from weft.transform.base import Pass
-from weft.transform.bind_symbolic_vars import symbols_of
 from weft.transform.dead_code import referenced_functions, remove_unreachable
 from weft.transform.keys import same_type
 from weft.transform.rewriting import FunctionRewriter, bindings_of, derived
+from weft.transform.symbols import symbols_of
 from weft.transform.to_non_dataflow import PlainBlocks
 
 __all__ = ["InlinePrivateFunctions"]

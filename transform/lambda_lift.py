@@ -39,12 +39,12 @@ from weft.ir import (
     VarBinding,
     replace,
 )
-from weft.ir.dim import operation, symbol
+from weft.ir.dim import symbol
 from weft.ir.infer import TypeContext, infer_type, is_base_of
-from weft.ir.relations import dims_of, type_symbols
+from weft.ir.relations import type_symbols
 from weft.transform.base import Pass, map_functions
-from weft.transform.bind_symbolic_vars import symbols_of
 from weft.transform.rewriting import FunctionRewriter, bindings_of, derived, free_variables, merge_blocks, operands
+from weft.transform.symbols import bare_symbols, symbols_of
 
 __all__ = ["LambdaLift"]
 
@@ -252,8 +252,7 @@ class _Lifter(FunctionRewriter):
         for used in free_variables(function):
             if used in self.local:
                 needed |= set(self.local[used].symbols)
-        dims = [dim for var in captured for dim in dims_of(var.ty) or ()]
-        carried = {str(dim) for dim in dims if operation(dim)[0] == "symbol"}
+        carried = {name for var in captured for name in bare_symbols(var.ty)}
         return tuple(sorted(needed - carried))
 
     def captured_values(self, local: _Local) -> list[Expr]:

@@ -21,12 +21,11 @@ from weft.ir import (
     replace,
     walk,
 )
-from weft.ir.dim import operation
 from weft.ir.infer import TypeContext, infer_type, is_base_of
-from weft.ir.relations import dims_of, match_types, substitute_type
+from weft.ir.relations import match_types, substitute_type
 from weft.transform.base import Pass, map_functions
-from weft.transform.bind_symbolic_vars import symbols_of
 from weft.transform.rewriting import FunctionRewriter
+from weft.transform.symbols import bare_symbols, symbols_of
 
 __all__ = ["RemoveUnusedParameters"]
 
@@ -100,10 +99,9 @@ def _of_function(function: Function, calls: Sequence[Call], context: TypeContext
         if param in used or not all(_fits(function, index, call, context) for call in calls):
             continue
         rest = tuple(other for i, other in enumerate(function.params) if i != index and i not in gone)
-        bound = {str(dim) for other in rest for dim in dims_of(other.ty) or () if operation(dim)[0] == "symbol"}
+        bound = {name for other in rest for name in bare_symbols(other.ty)}
         needed = symbols_of(replace(function, params=rest))
-        own = {str(dim) for dim in dims_of(param.ty) or () if operation(dim)[0] == "symbol"}
-        if not (needed & own) - bound:
+        if not (needed & bare_symbols(param.ty)) - bound:
             gone.add(index)
     return frozenset(gone)
 

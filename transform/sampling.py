@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir import Function, IRModule, PrimType, ShapeType, TensorType, TupleType, Type
-from weft.ir.dim import Dim, evaluate, free_symbols, operation
+from weft.ir.dim import evaluate, free_symbols
 from weft.ir.dtype import is_bool, is_float, is_integer, is_numpy
 from weft.ir.interpret import interpret
+from weft.transform.symbols import bare_symbols
 
 __all__ = ["comparable_functions", "first_difference", "random_arguments", "results_differ"]
 
@@ -72,21 +73,9 @@ def _run(module: IRModule, name: str, arguments: list[Any]) -> Any:
 def random_arguments(function: Function, generator: np.random.Generator) -> list[Any]:
     """One random value for each parameter; a symbol has the same value everywhere."""
     symbols: dict[str, int] = {}
-    bare = [dim for param in function.params for dim in _dims(param.ty) if operation(dim)[0] == "symbol"]
-    for dim in bare:
-        for name in free_symbols(dim):
-            symbols.setdefault(name, int(generator.integers(1, 5)))
+    for name in sorted({name for param in function.params for name in bare_symbols(param.ty)}):
+        symbols[name] = int(generator.integers(1, 5))
     return [_sample(param.ty, symbols, generator) for param in function.params]
-
-
-def _dims(ty: Type) -> Iterator[Dim]:
-    if isinstance(ty, TensorType):
-        yield from ty.dims or ()
-    elif isinstance(ty, ShapeType):
-        yield from ty.dims or ()
-    elif isinstance(ty, TupleType):
-        for field in ty.fields:
-            yield from _dims(field)
 
 
 def _sample(ty: Type, symbols: Mapping[str, int], generator: np.random.Generator) -> Any:

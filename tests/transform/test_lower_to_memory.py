@@ -139,8 +139,7 @@ def join(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32"), z: T.Buffer
 """
 
 
-def test_an_output_in_place_is_the_input() -> None:
-    kernel = """
+BUMP = """
     @T.prim_func(private=True)
     def bump(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
         for i in range(4):
@@ -148,31 +147,90 @@ def test_an_output_in_place_is_the_input() -> None:
                 vi = T.axis.spatial(4, i)
                 y[vi] = x[vi] * T.float32(2)
                 x[vi] = x[vi] + T.float32(1)
-    """
+
+    @T.prim_func(private=True)
+    def negative(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("negative"):
+                vi = T.axis.spatial(4, i)
+                y[vi] = -x[vi]
+"""
+
+
+def test_an_output_in_place_is_the_input() -> None:
     check(
         LowerToMemory(),
         """
     @R.function
     def main(x: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
-        a = R.exp(x)
+        a = R.call_tir(Module.negative, (x,), out_ty=R.Tensor((4,), "float32"))
         t = R.call_tir_inplace(
             Module.bump, (a,), inplace_indices=[0, -1],
             out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
         )
         return t
         """
-        + kernel,
+        + BUMP,
         """
     @R.function
     def main(x: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
-        a = R.exp(x)
+        a = R.builtin.alloc_tensor(R.shape([4]), dtype="float32", runtime_device_index=0)
+        Module.negative(x, a)
         b = R.builtin.alloc_tensor(R.shape([4]), dtype="float32", runtime_device_index=0)
         Module.bump(a, b)
         t = (a, b)
         return t
         """
-        + kernel,
+        + BUMP,
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        t = R.call_tir_inplace(
+            Module.bump, (x,), inplace_indices=[0, -1],
+            out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
+        )
+        a = t[0]
+        return a
+        """,
+        """
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+        a = R.call_tir(Module.negative, (x,), out_ty=R.Tensor((4,), "float32"))
+        t = R.call_tir_inplace(
+            Module.bump, (a,), inplace_indices=[0, -1],
+            out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
+        )
+        b = t[0]
+        return (a, b)
+        """,
+        """
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        t = R.call_tir_inplace(
+            Module.bump, (R.const([1.0, 2.0, 3.0, 4.0], "float32"),), inplace_indices=[0, -1],
+            out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
+        )
+        a = t[0]
+        return a
+        """,
+    ],
+    ids=["parameter", "used-again", "constant"],
+)
+def test_what_is_not_the_functions_own_or_is_used_again_is_copied_before_it_is_overwritten(text: str) -> None:
+    before = module(text + BUMP)
+    new = LowerToMemory()(before)
+    assert "copy" in new
+    x = np.array([1, 2, 3, 4], "float32")
+    expected, found = interpret(before)["main"](x), interpret(new)["main"](x)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    np.testing.assert_array_equal(x, np.array([1, 2, 3, 4], "float32"))
+    assert LowerToMemory()(new) is new
 
 
 def test_symbols_that_a_call_passes_come_after_the_outputs() -> None:

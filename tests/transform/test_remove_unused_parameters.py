@@ -51,7 +51,9 @@ def test_parameters_that_bind_symbols_or_carry_a_check_stay() -> None:
         """
         @R.function
         def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("k",), "float32")) -> R.Tensor(("n",), "float32"):
+            t = (x, y)
             a = Module.binds(x)
+            c = Module.binds_in_a_tuple(t)
             b = Module.checks(x, y)
             return a
 
@@ -59,6 +61,14 @@ def test_parameters_that_bind_symbols_or_carry_a_check_stay() -> None:
         def binds(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
             n = T.int64()
             a = R.zeros(R.shape([n]), dtype="float32")
+            return a
+
+        @R.function(private=True)
+        def binds_in_a_tuple(
+            t: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))
+        ) -> R.Tensor(("m",), "float32"):
+            m = T.int64()
+            a = R.zeros(R.shape([m]), dtype="float32")
             return a
 
         @R.function(private=True)

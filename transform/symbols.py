@@ -1,0 +1,28 @@
+"""The symbols of a graph function, and those that a value of a type binds."""
+
+from __future__ import annotations
+
+from weft.ir import Node, TupleType, Type, rewrite
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation
+from weft.ir.relations import dims_of
+
+__all__ = ["bare_symbols", "symbols_of"]
+
+
+def symbols_of(function: Node) -> set[str]:
+    """The names of all symbols that occur in a graph function."""
+    found: set[str] = set()
+
+    def see(dim: DimExpr) -> Dim:
+        found.update(free_symbols(dim))
+        return dim
+
+    rewrite(function, dim=see)
+    return found
+
+
+def bare_symbols(ty: Type) -> set[str]:
+    """The symbols that a value of the type binds: those that stand alone as a dimension, in fields of tuples too."""
+    if isinstance(ty, TupleType):
+        return {name for field in ty.fields for name in bare_symbols(field)}
+    return {str(dim) for dim in dims_of(ty) or () if operation(dim)[0] == "symbol"}
