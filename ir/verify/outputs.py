@@ -12,7 +12,7 @@ from weft.ir.dim import prove_lt
 from weft.ir.node import Node
 from weft.ir.regions import Access, Bounds, accesses
 from weft.ir.structural import structural_equal
-from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimFunc
+from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimFunc
 from weft.ir.visit import walk
 
 __all__ = ["stored_buffers", "unset_output", "updates_itself"]
@@ -40,12 +40,7 @@ def stored_buffers(kernel: PrimFunc) -> frozenset[Buffer]:
 
 
 def _problem(kernel: PrimFunc, output: Buffer) -> str | None:
-    if any(
-        match.source.buffer is output
-        for node in walk(kernel.body)
-        if isinstance(node, Block)
-        for match in node.match_buffers
-    ):
+    if any(output in _viewed(node) for node in walk(kernel.body)):
         return None
     found = [access for access in accesses(kernel.body, Bounds()) if access.buffer is output]
     if any(access.kind == "opaque" for access in found):
@@ -60,6 +55,15 @@ def _problem(kernel: PrimFunc, output: Buffer) -> str | None:
         if size is not None and _short(writes, position, size.low - 1):
             return f"does not write its output {output.name!r} up to both ends of dimension {position}"
     return None
+
+
+def _viewed(node: Node) -> list[Buffer]:
+    """The buffers that a node makes another view of, through which they may be written."""
+    if isinstance(node, Block):
+        return [match.source.buffer for match in node.match_buffers]
+    if isinstance(node, DeclBuffer) and node.buffer.data is not None:
+        return [item.buffer for item in walk(node.buffer.data) if isinstance(item, BufferLoad)]
+    return []
 
 
 def _short(writes: list[Access], position: int, last: object) -> bool:
