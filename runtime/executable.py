@@ -58,6 +58,7 @@ class _Loaded:
         self.library = Library(program.objects, [*exports, "weft.release"])
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
         self.release = _RELEASE(self.library.addresses["weft.release"])
+        self.release.library = self.library  # type: ignore[attr-defined]  # results outlive the executable
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.constants = [_aligned(array) for array, _ in program.constants]

@@ -338,3 +338,15 @@ def put(k: T.int8, f: T.float32, b: T.bool, out: T.Buffer((3,), "float32")):
     np.testing.assert_array_equal(out, [4, 2, 0])
     for wrong in ((200, 0.5, True), (1.5, 0.5, True), (True, 0.5, True), (1, "a", True), (1, 0.5, 1)):
         assert refusal(put, *wrong, out).code == "W851"
+
+
+def test_a_result_outlives_its_executable() -> None:
+    """The memory of a result is given back by code that must still be there."""
+    import gc
+
+    results = [weft.compile(weft.parse(SOURCE))["main"](floats(2, 4), floats(4, 3), floats(3)) for _ in range(3)]
+    gc.collect()
+    wanted = floats(2, 4) @ floats(4, 3) + floats(3)
+    for _ in range(3):
+        np.testing.assert_allclose(results.pop(), wanted, rtol=1e-4)
+    gc.collect()
