@@ -2,8 +2,8 @@
 
     python tests/fuzz.py [--count 10000] [--start 0] [--run] [--stop 20]
 
-Every seed gives a module that runs and one of anything that can be written. `--run` interprets the former as well. Prints the
-seeds that fail, grouped by what went wrong, and exits with 1 when there are any.
+Every seed gives a module that runs and one of anything that can be written. `--run` interprets the former as well.
+Prints the seeds that fail, grouped by what went wrong, and exits with 1 when there are any.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def main() -> int:
             except Exception as error:
                 failures[_kind(error)].append(f"{seed}{'' if runnable else ' (any)'}")
         if seed % 1000 == 999:
-            print(f"{seed + 1 - options.start} seeds, {time.monotonic() - began:.0f} s, {len(failures)} kinds of failure")
+            print(
+                f"{seed + 1 - options.start} seeds, {time.monotonic() - began:.0f} s, {len(failures)} kinds of failure"
+            )
         if len(failures) >= options.stop:
             break
     for kind, seeds in sorted(failures.items(), key=lambda item: -len(item[1])):

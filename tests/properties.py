@@ -1,10 +1,10 @@
 """What must hold for every module, as checks that the tests and `tests/fuzz.py` share.
 
-    check_well_formed(module)            verify finds nothing
-    check_round_trip(module)             text reads back as an equal module with the same text and hash
-    run_main(module, arguments)          the interpreter's result, or None where no program has one (sizes that do not fit)
-    interpreted(module, seed)            (arguments, result) for arguments that fit
-    assert_agree(module, arguments, ...) two results up to rounding, judged by how the program answers small changes
+check_well_formed(module)            verify finds nothing
+check_round_trip(module)             text reads back as an equal module with the same text and hash
+run_main(module, arguments)          the interpreter's result, or None where no program has one (sizes that do not fit)
+interpreted(module, seed)            (arguments, result) for arguments that fit
+assert_agree(module, arguments, ...) two results up to rounding, judged by how the program answers small changes
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from weft.ir.types import TensorType
 from weft.ir.visit import rewrite, walk
 
 __all__ = [
-    "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged", "precision", "run_kernel", "run_main",
-    "same_bits",
+    "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged", "nudged_value",
+    "precision", "run_kernel", "run_main", "same_bits",
 ]  # fmt: skip
 
-_NO_SIZE = ("W200", "W221", "W224")  # a negative size, an operator that has no value at such sizes (as W900 of operators)
+# A negative size, an operator that has no value at such sizes (as W900 of operators).
+_NO_SIZE = ("W200", "W221", "W224")
 
 
 def check_well_formed(module: IRModule) -> None:
@@ -117,7 +118,7 @@ def nudged_value(value: Any) -> Any:
 
 
 def assert_agree(expected: Any, got: Any, nearby: Any, unit: float, path: str = "result") -> None:
-    """Equal up to rounding: a float may be off by what a small change of the inputs does, and by the unit of precision."""
+    """Equal up to rounding: a float may be off by what a small change of the inputs does, and by the unit."""
     if isinstance(expected, tuple):
         assert isinstance(got, tuple), f"{path}: {type(got).__name__} for a tuple"
         assert len(got) == len(expected), f"{path}: {len(got)} fields for {len(expected)}"

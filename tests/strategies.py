@@ -5,8 +5,8 @@
     arguments_for(function)                     a strategy of argument lists that fit a signature
     random_arguments(function, choices)         one such list
 
-`runnable` modules have a meaning: the interpreter runs their `main` (with `extern` for external functions) on any arguments
-that fit, up to sizes that an operator refuses. Others hold anything that can be written.
+`runnable` modules have a meaning: the interpreter runs their `main` (with `extern` for external functions) on any
+arguments that fit, up to sizes that an operator refuses. Others hold anything that can be written.
 """
 
 from __future__ import annotations

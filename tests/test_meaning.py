@@ -6,15 +6,14 @@ exactly. Sizes at which a program has no result (an empty maximum, a window that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import weft
 from tests.generation.arguments import copied
 from tests.properties import (
     agrees_with,
@@ -38,6 +37,8 @@ from tests.strategies import (
     modules,
     random_arguments,
 )
+
+import weft
 from weft import transform
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
@@ -54,12 +55,11 @@ generated = settings(
 
 
 @pytest.fixture(autouse=True)
-def _production(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _production(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks of passes are made here, once."""
     monkeypatch.setenv("WEFT_CHECK", "0")
     for name in ("test.reversed", "test.copy"):
         weft.register_func(name, extern(name))
-    yield
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -126,13 +126,18 @@ def test_a_pass_keeps_what_a_module_computes_and_that_it_is_well_formed_and_read
         changed = run(module)
         check_well_formed(changed)
         check_round_trip(changed)
-        compared += agrees_with(module, seed, lambda arguments: run_main(changed, arguments))
+        compared += agrees_with(module, seed, partial(run_main, changed))
     assert compared > 25
 
 
 def test_a_pass_that_has_nothing_to_do_twice_changes_nothing_the_second_time() -> None:
     """Cleaning passes are idempotent."""
-    for item in (transform.DeadCodeElimination(), transform.Normalize(), transform.LegalizeOps(), transform.LambdaLift()):
+    for item in (
+        transform.DeadCodeElimination(),
+        transform.Normalize(),
+        transform.LegalizeOps(),
+        transform.LambdaLift(),
+    ):
         for seed in range(15):
             once = item(generate(seed, bindings=10))
             mismatch = weft.first_mismatch(once, item(once))
@@ -160,7 +165,7 @@ def test_a_wrong_pass_is_caught() -> None:
         if wrong is module:
             continue
         try:
-            agrees_with(module, seed, lambda arguments: run_main(wrong, arguments))
+            agrees_with(module, seed, partial(run_main, wrong))
         except Exception:
             caught += 1
     assert caught > 0
@@ -182,6 +187,10 @@ def _compiled_agrees(kernel: PrimFunc, choices: SeededChoices, times: int = 2) -
         assert_agree(tuple(expected), tuple(values), tuple(nearby), precision(kernel))
 
 
+def _call(executable: Any, arguments: list[Any]) -> Any:
+    return executable["main"](*arguments)
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_compiled_kernels_agree_with_the_interpreter(part: int) -> None:
     for seed in range(part * 20, part * 20 + 20):
@@ -193,10 +202,9 @@ def test_compiled_modules_agree_with_the_interpreter(part: int) -> None:
     compared = 0
     for seed in range(part * 15, part * 15 + 15):
         module = generate(seed, bindings=10)
-        arguments, result = interpreted(module, seed)
-        if result is not None:
+        if interpreted(module, seed)[1] is not None:
             executable = weft.compile(module)
-            compared += agrees_with(module, seed, lambda arguments: executable["main"](*arguments))
+            compared += agrees_with(module, seed, partial(_call, executable))
     assert compared > 8
 
 

@@ -1,7 +1,7 @@
-"""Random arguments that fit the signature of a function: sizes from 0 up, moderate values, anything that a type leaves open.
+"""Random arguments that fit the signature of a function: sizes from 0 up, moderate values, the rest as types allow.
 
-    random_arguments(function, choices)          a list of values
-    random_arguments(..., symbols={"n": 1})      with given symbol values
+random_arguments(function, choices)          a list of values
+random_arguments(..., symbols={"n": 1})      with given symbol values
 """
 
 from __future__ import annotations

@@ -28,12 +28,13 @@ _NUMBERS = (
     65504.0, -2.0**-24, 1.7976931348623157e308,
 )  # fmt: skip
 _NAMES = (
-    "x", "y", "lv", "gv", "h", "n", "m", "x1", "x_1", "R", "T", "I", "cls", "Module", "main", "self", "_", "", "for", "None",
-    "is", "x y", "1x", "é", "名", "a.b", "lv1", "float32", "len", "print", "_x", "__y", "True", "weft", "T.x", "x\n", "μ", "axis",
+    "x", "y", "lv", "gv", "h", "n", "m", "x1", "x_1", "R", "T", "I", "cls", "Module", "main", "self", "_", "", "for",
+    "None", "is", "x y", "1x", "é", "名", "a.b", "lv1", "float32", "len", "print", "_x", "__y", "True", "weft", "T.x",
+    "x\n", "μ", "axis",
 )  # fmt: skip
 _TEXTS = (
-    "", "a", "two words", 'quote "', "it's", "back\\slash", "new\nline", "tab\t", "{braces}", "%s", "é", "名前", "\x00", "\x7f",
-    "'''", '"""', "#", "\r\n", "\u2028", "😀", "\\n", "R.Tensor((2,), \"float32\")", "\x1b[0m", "nan",
+    "", "a", "two words", 'quote "', "it's", "back\\slash", "new\nline", "tab\t", "{braces}", "%s", "é", "名前", "\x00",
+    "\x7f", "'''", '"""', "#", "\r\n", "\u2028", "😀", "\\n", "R.Tensor((2,), \"float32\")", "\x1b[0m", "nan",
 )  # fmt: skip
 
 

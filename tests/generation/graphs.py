@@ -3,10 +3,11 @@
     module(choices)                    a module that runs: `weft.interpret(module, functions=extern)["main"](...)`
     module(choices, runnable=False)    with anything that can be written: opaque calls, refutable casts, odd data
 
-Operators come from the registry: arguments are tried (visible variables, constants, numbers, attributes) until the operator's
-own type rule accepts them, or taken from the examples of its declaration. In a module that runs, nothing is left that might
-fail at run time: casts hold, constraints are proved, values stay in the ranges that the operators state. A value is *exact* when
-rounding cannot change it much (see `scalars`); only such values decide anything (comparisons, rounding, indices).
+Operators come from the registry: arguments are tried (visible variables, constants, numbers, attributes) until the
+operator's own type rule accepts them, or taken from the examples of its declaration. In a module that runs, nothing is
+left that might fail at run time: casts hold, constraints are proved, values stay in the ranges that operators state.
+A value is *exact* when rounding cannot change it much (see `scalars`); only such values decide anything (comparisons,
+rounding, indices).
 """
 
 from __future__ import annotations
@@ -127,7 +128,9 @@ class _Module:
         for _ in range(choices.weighted(((5, 0), (3, 1), (1, 2)))):
             self.add(opaque_kernel(choices, self.fresh(_KERNELS)))
         if choices.flip(8):
-            self.functions[self.fresh(("ext", "library"))] = ExternFunc(choices.pick(("lib.function", "f", "two words")))
+            self.functions[self.fresh(("ext", "library"))] = ExternFunc(
+                choices.pick(("lib.function", "f", "two words"))
+            )
         if choices.flip(8):
             self.add(_recursive(choices, self.fresh(("loop", "again"))))
 
@@ -244,12 +247,16 @@ class _Function:
             shapes = [var for var in self.params if isinstance(var.ty, ShapeType)]
             if shapes and choices.flip():
                 return TensorType(choices.pick(shapes), choices.pick(DTYPES))
-            return choices.pick((ShapeType(ndim=2), ShapeType(), TensorType(ndim=2, dtype="float32"), TensorType(dtype="int32")))
+            return choices.pick(
+                (ShapeType(ndim=2), ShapeType(), TensorType(ndim=2, dtype="float32"), TensorType(dtype="int32"))
+            )
         if kind == 17:
             return TupleType(tuple(choices.several(1, 3, lambda: self._parameter_type(depth - 1))))
         if kind == 18 and not self.runnable:
             tensor = TensorType((symbol("n"),), "float32")
-            return choices.pick((AnyType(), FuncType((tensor,), tensor), FuncType(None, AnyType(), False), TensorType()))
+            return choices.pick(
+                (AnyType(), FuncType((tensor,), tensor), FuncType(None, AnyType(), False), TensorType())
+            )
         return choices.pick((StringType(), TensorType(ndim=1, dtype="float32")))
 
     def _weaker(self, ty: Type) -> Type:
@@ -389,7 +396,9 @@ class _Function:
             return PrimValue(self._dim()), True
         if kind == 2:
             value = choices.number() if not self.runnable else 0.5
-            return choices.pick((PrimValue(True), PrimValue(value), PrimValue(3, "int32"), PrimValue(value, "float64"))), True
+            return choices.pick(
+                (PrimValue(True), PrimValue(value), PrimValue(3, "int32"), PrimValue(value, "float64"))
+            ), True
         if kind == 3:
             return StringImm(choices.text()), True
         if self.runnable:
@@ -613,9 +622,7 @@ class _Function:
         name = params[index].name if index < len(params) else params[-1].name
         return example.ranges.get(name)
 
-    def _from_example(
-        self, value: Any, symbols: Mapping[str, Dim], limits: Any, with_parameters: bool
-    ) -> Any:
+    def _from_example(self, value: Any, symbols: Mapping[str, Dim], limits: Any, with_parameters: bool) -> Any:
         if isinstance(value, Type):
             ty = substitute_type(value, symbols)
             if with_parameters:
@@ -696,7 +703,12 @@ class _Function:
         at = choices.integer(0, len(others))
         exact = all(var in self.exact for var in others)
         function = kernel(
-            choices, [var.ty for var in others], [ty], self.home.fresh(_KERNELS), choices.flip(), exact  # type: ignore[misc]
+            choices,
+            [var.ty for var in others],  # type: ignore[misc]
+            [ty],
+            self.home.fresh(_KERNELS),
+            choices.flip(),
+            exact,
         )
         params = list(function.params)
         params.insert(at, params.pop())
@@ -705,7 +717,9 @@ class _Function:
         values: list[Expr] = list(others)
         values.insert(at, over)
         self.home.functions[function.name] = function
-        call = get_op("call_tir_inplace").bind((GlobalVar(function.name), values, [at]), {"out_ty": replace(ty, vdevice=None)})
+        call = get_op("call_tir_inplace").bind(
+            (GlobalVar(function.name), values, [at]), {"out_ty": replace(ty, vdevice=None)}
+        )
         try:
             context = self.context()
             infer_type(call, context)
@@ -975,7 +989,9 @@ def _same_type(a: Type, b: Type) -> bool:
 def _needs_other(ty: Type) -> bool:
     """Whether a type mentions variables or symbols that only another parameter defines."""
     if isinstance(ty, TensorType):
-        return isinstance(ty.shape, Var) or any(is_symbolic(dim) and not str(dim).isidentifier() for dim in ty.dims or ())
+        return isinstance(ty.shape, Var) or any(
+            is_symbolic(dim) and not str(dim).isidentifier() for dim in ty.dims or ()
+        )
     if isinstance(ty, TupleType):
         return any(_needs_other(field) for field in ty.fields)
     return isinstance(ty, FuncType)
@@ -1002,5 +1018,3 @@ def _bare_symbols(value: Any) -> set[str]:
 
 def _bounds(ranges: Mapping[str, tuple[Any, Any]]) -> list[Any]:
     return [end for pair in ranges.values() for end in pair]
-
-

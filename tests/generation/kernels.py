@@ -3,9 +3,9 @@
     kernel(choices, inputs, outputs)     a PrimFunc for given parameter types (what a `call_tir` needs)
     free_kernel(choices)                 a PrimFunc for types of its own choice
 
-Each output is filled by one stage, sometimes through a scratch buffer: a loop nest of some form (plain, with blocks, split with
-a predicate, fused, vector code, a counted `while`, a running value, a reduction) around a random expression of what the
-stage may read.
+Each output is filled by one stage, sometimes through a scratch buffer: a loop nest of some form (plain, with blocks,
+split with a predicate, fused, vector code, a counted `while`, a running value, a reduction) around a random expression
+of what the stage may read.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def kernel(
 ) -> PrimFunc:
     """A kernel whose parameters have the given types, with symbols of its own; outputs come after inputs.
 
-    `exact` says that rounding cannot have changed the inputs much (see `scalars`); `extra` int64 scalars follow the outputs.
+    `exact` says that rounding cannot have changed the inputs much (see `scalars`); `extra` int64 scalars follow the
+    outputs.
     """
     return _Kernel(choices, inputs, outputs, exact, extra).build(name, private)
 
@@ -168,7 +169,7 @@ class _Kernel:
     # Parameters ------------------------------------------------------------------------------------------------------
 
     def _own_dimensions(self, types: Sequence[TensorType]) -> None:
-        """Give every symbol a variable; a compound dimension over symbols that no shape binds becomes a symbol itself."""
+        """Give every symbol a variable; a compound dimension over symbols that no shape binds becomes a symbol."""
         dims = [dim for ty in types for dim in ty.dims or ()]
         bare = {str(dim) for dim in dims if isinstance(dim, DimExpr) and str(dim).isidentifier()}
         general = self.choices.flip(15)
@@ -244,7 +245,7 @@ class _Kernel:
         return cast(self.index_dtype, as_expr(value, self.index_dtype))
 
     def _load(self, source: _Source, position: Sequence[PrimExpr], dims: Sequence[Dim]) -> BufferLoad | None:
-        """The element of a source for a position in the space `dims`, by the rules of broadcasting; None where none is sure to be."""
+        """The element of a source for a position in the space `dims`, as in broadcasting; None where none is sure."""
         indices: list[PrimExpr] = []
         shift = len(dims) - len(source.dims)
         for axis, dim in enumerate(source.dims):
@@ -505,7 +506,7 @@ class _Kernel:
         return sequence([AllocBuffer(counter), start, While(binary("lt", BufferLoad(counter, spot), count), body)])
 
     def _running(self, output: _Source) -> Stmt:
-        """Along the last axis each element from the one before; sometimes with `continue` or an early `break` of a second pass."""
+        """Along the last axis each element from the one before; with `continue`, or a second pass with `break`."""
         last = output.dims[-1]
         dtype = output.buffer.dtype
         along = self.variable("s")

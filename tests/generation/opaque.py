@@ -53,7 +53,12 @@ __all__ = ["opaque_kernel"]
 
 _FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 _INTEGERS = ("int32", "int64", "uint8", "int8", "uint64", "int16", "uint1", "int4")
-_EXTREMES = {"int64": (2**63 - 1, -(2**63)), "uint64": (2**64 - 1, 2**63), "int32": (2**31 - 1, -(2**31)), "int8": (127, -128)}
+_EXTREMES = {
+    "int64": (2**63 - 1, -(2**63)),
+    "uint64": (2**64 - 1, 2**63),
+    "int32": (2**31 - 1, -(2**31)),
+    "int8": (127, -128),
+}
 _ARITHMETIC = ("add", "sub", "mul", "min", "max")
 _SCOPES = ("global", "local", "shared", "shared.dyn", "wmma.matrix_a")
 
@@ -127,7 +132,11 @@ class _Opaque:
         if choices.flip(5) and rank > 1:
             options["axis_separators"] = (1,)
         return Buffer(
-            choices.name(), shape, choices.pick((*_FLOATS, *_INTEGERS, "bool")), choices.pick(_SCOPES), **options  # type: ignore[arg-type]
+            choices.name(),
+            shape,
+            choices.pick((*_FLOATS, *_INTEGERS, "bool")),
+            choices.pick(_SCOPES),
+            **options,  # type: ignore[arg-type]
         )
 
     # Statements ------------------------------------------------------------------------------------------------------
@@ -157,7 +166,9 @@ class _Opaque:
         """Indices of one element, or of `lanes` along the last axis."""
         indices = [self._index(extent) for extent in buffer.shape]
         if lanes > 1 and indices:
-            indices[-1] = Ramp(const(0, "int32"), const(self.choices.integer(1, 3) if lanes == 2 else 1, "int32"), lanes)
+            indices[-1] = Ramp(
+                const(0, "int32"), const(self.choices.integer(1, 3) if lanes == 2 else 1, "int32"), lanes
+            )
         return tuple(indices)
 
     def _index(self, extent: int | PrimExpr) -> PrimExpr:
@@ -237,7 +248,12 @@ class _Opaque:
     def _attribute(self) -> Stmt:
         choices = self.choices
         value = choices.pick(("value", const(4, "int32"), 4, None, 0.5))
-        return AttrStmt(choices.pick(("scope", self.variables[0], self.buffers[0])), choices.pick(("pragma", "two words")), value, self._nested())
+        return AttrStmt(
+            choices.pick(("scope", self.variables[0], self.buffers[0])),
+            choices.pick(("pragma", "two words")),
+            value,
+            self._nested(),
+        )
 
     def _nested(self) -> Stmt:
         self.loops += 1
@@ -281,7 +297,9 @@ class _Opaque:
             dtype = choices.pick(("int32", "int64"))
             value = choices.pick([v for v in self.variables if v.dtype == dtype] or [const(0, dtype)])
             kind = choices.pick(("spatial", "reduce", "opaque", "scan"))
-            iters.append(IterVar(PrimVar(choices.name(), dtype), choices.pick((0, 0, 2)), choices.pick((4, 16)), kind, value))
+            iters.append(
+                IterVar(PrimVar(choices.name(), dtype), choices.pick((0, 0, 2)), choices.pick((4, 16)), kind, value)
+            )
         self.variables.extend(axis.var for axis in iters)
         predicate = self.expression("bool", 1) if choices.flip(20) else None
         allocated = tuple(self._buffer(self.variables[0]) for _ in range(choices.pick((0, 0, 1, 2))))
@@ -307,7 +325,8 @@ class _Opaque:
             return self._leaf(dtype)
         kind = choices.integer(0, 9)
         if kind == 0:
-            return Select(self.expression("bool", depth - 1), *(self.expression(dtype, depth - 1) for _ in range(2)))
+            first, second = (self.expression(dtype, depth - 1) for _ in range(2))
+            return Select(self.expression("bool", depth - 1), first, second)
         if kind == 1:
             variable = PrimVar(choices.name(), "int32")
             value = self.expression("int32", depth - 1)
@@ -358,7 +377,9 @@ class _Opaque:
             return binary(kind, self.expression(dtype, depth - 1), self.expression(dtype, depth - 1))
         if choices.flip(30):
             return Unary("not", self.expression("bool", depth - 1))
-        return Binary(choices.pick(("and", "or")), self.expression("bool", depth - 1), self.expression("bool", depth - 1))
+        return Binary(
+            choices.pick(("and", "or")), self.expression("bool", depth - 1), self.expression("bool", depth - 1)
+        )
 
     def _float(self, dtype: str, depth: int) -> PrimExpr:
         choices = self.choices

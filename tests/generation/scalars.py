@@ -1,8 +1,8 @@
-"""Random tensor-level expressions with a defined value for every input: no division by zero, no overflowing conversion.
+"""Random tensor-level expressions with a value for every input: no division by zero, no overflowing conversion.
 
-An expression is *exact* when rounding cannot change it much: loads of inputs, integers, truth values. Only exact values are
-compared, rounded to integers or used as indices, so that two correct evaluations with different rounding (a reference and
-machine code) agree up to small errors.
+An expression is *exact* when rounding cannot change it much: loads of inputs, integers, truth values. Only exact values
+are compared, rounded to integers or used as indices, so that two correct evaluations with different rounding (a
+reference and machine code) agree up to small errors.
 """
 
 from __future__ import annotations
