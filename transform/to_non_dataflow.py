@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.ir import Binding, BindingBlock, DataflowBlock, DataflowVar, Function, IRModule, Var, replace
+from weft.errors import Span
+from weft.ir import Binding, BindingBlock, DataflowBlock, DataflowVar, Function, IRModule, Type, Var, replace
 from weft.transform.base import FunctionPass
 from weft.transform.rewriting import FunctionRewriter
 
@@ -32,6 +33,10 @@ class PlainBlocks(FunctionRewriter):
     def plain(self, block: BindingBlock) -> BindingBlock:
         """One block alone: nothing outside uses its dataflow variables."""
         return self._block(block)
+
+    def fresh(self, name: str, ty: Type, span: Span | None = None) -> Var:
+        """A new plain variable."""
+        return Var(name, ty, span=span)
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         """The binding with a plain variable."""

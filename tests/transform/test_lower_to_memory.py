@@ -191,11 +191,13 @@ def test_an_output_in_place_is_the_input() -> None:
         """
     @R.function
     def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
-        t = R.call_tir_inplace(
-            Module.bump, (x,), inplace_indices=[0, -1],
-            out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
-        )
-        a = t[0]
+        with R.dataflow():
+            t = R.call_tir_inplace(
+                Module.bump, (x,), inplace_indices=[0, -1],
+                out_ty=[R.Tensor((4,), "float32"), R.Tensor((4,), "float32")],
+            )
+            a = t[0]
+            R.output(a)
         return a
         """,
         """
