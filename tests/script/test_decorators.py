@@ -1,3 +1,4 @@
+# pyright: reportInvalidTypeForm=false, reportRedeclaration=false, reportAttributeAccessIssue=false
 # ruff: noqa: E501  (scripts inside strings and inside decorated functions)
 """The decorators: where sources are found, what scripts may capture, and what an uncaught error looks like."""
 
@@ -9,13 +10,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
 
 import weft
 from weft.ir import Function, IRModule, PrimFunc
+from weft.ir.dim import symbol
 from weft.script import ir as I
 from weft.script import parse, script_of, tirx
 from weft.script import relax as R
@@ -24,7 +26,7 @@ from weft.script import tir as T
 SIZE = 4
 SHAPE = (2, SIZE)
 WEIGHT = np.arange(8, dtype="float32").reshape(2, 4)
-symbol_m = weft.ir.dim.symbol("m")
+symbol_m = symbol("m")
 k = TypeVar("k")
 rows = T.int32()
 
@@ -122,7 +124,7 @@ def test_symbols_declared_outside_are_symbols() -> None:
 
 def test_captured_values_follow_attributes_and_items() -> None:
     class Config:
-        sizes = {"hidden": 7}
+        sizes: ClassVar = {"hidden": 7}
         dtype = np.float32
 
     config = Config()

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (scripts inside strings and inside decorated functions)
 """Text from anyone: nothing of it is evaluated, imported or opened, and what asks too much is refused by name."""
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ LARGE = {
     "doubled type": GRAPH + "    s = R.Tuple(R.Any)\n" + "    s = R.Tuple(s, s)\n" * 60 + "    return x\n",
     "static loop": GRAPH + "    for i in range(10**15):\n        y = R.exp(x)\n    return x\n",
     "nested static loops": GRAPH
-    + "".join("    " * d + "for i%d in range(1000):\n" % d for d in range(1, 8))
+    + "".join("    " * d + f"for i{d} in range(1000):\n" for d in range(1, 8))
     + "    " * 8
     + "pass\n    return x\n",
     "parentheses": GRAPH + "    z = " + "(" * 100_000 + "x" + ")" * 100_000 + "\n    return z\n",

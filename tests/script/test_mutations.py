@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (scripts inside strings)
 """Damaged scripts: whatever is changed in a valid text, reading gives a node or a WeftError, nothing else."""
 
 from __future__ import annotations
@@ -5,6 +6,7 @@ from __future__ import annotations
 import ast
 import copy
 import random
+from typing import Any
 
 import pytest
 from tests.script.test_round_trip import GRAPH, MODULE, PRIM, graph, prim
@@ -54,7 +56,7 @@ class _Damage(ast.NodeTransformer):
 def damaged(seed: int) -> str:
     """A text of the corpus in which one or two parts are replaced, doubled or removed."""
     choose = random.Random(seed)
-    tree = copy.deepcopy(choose.choice(TREES))
+    tree: Any = copy.deepcopy(choose.choice(TREES))
     for _ in range(choose.randint(1, 2)):
         targets = [node for node in ast.walk(tree) if isinstance(node, (ast.expr, ast.stmt))]
         if targets:

@@ -8,6 +8,8 @@ import pytest
 
 import weft
 from weft.ir import Constant, Function, IRModule, PrimFunc, structural_equal
+from weft.ir.dim import symbol
+from weft.ir.dtype import storage as storage_of
 from weft.script import parse, script_of
 
 
@@ -199,7 +201,7 @@ def test_symbols_of_a_signature_are_names_in_the_body() -> None:
 
 
 def test_variables_that_would_hide_a_symbol_or_a_namespace_get_other_names() -> None:
-    n, x = weft.ir.dim.symbol("n"), weft.ir.Var("n", weft.ir.TensorType((weft.ir.dim.symbol("n"),), "float32"))
+    n, x = symbol("n"), weft.ir.Var("n", weft.ir.TensorType((symbol("n"),), "float32"))
     y = weft.ir.Var("R", x.ty)
     z = weft.ir.Var("class", x.ty)
     call = weft.ir.Call(weft.ir.Op("exp"), (x,))
@@ -446,7 +448,7 @@ class M:
     ["float16", "float32", "float64", "int8", "uint64", "bool", "bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4"],
 )
 def test_constants_of_any_dtype_keep_their_bytes(dtype: str) -> None:
-    storage = weft.ir.dtype.storage(dtype)
+    storage = storage_of(dtype)
     rng = np.random.default_rng(7)
     for shape in [(), (3,), (2, 3), (0, 2), (20, 20)]:
         raw = rng.integers(0, 256, size=(*shape, storage.itemsize), dtype=np.uint8)
