@@ -53,6 +53,7 @@ FAMILIES = (
     "nn_attention",
     "nn_loss",
     "layout",
+    "quantize",
     "call",
 )
 
