@@ -147,7 +147,8 @@ class CompiledFunction:
 
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
         if status == 2 and state.error is not None:
-            return state.error
+            error, state.error = state.error, None  # its traceback refers to the state: no cycle is left
+            return error
         place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 
