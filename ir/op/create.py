@@ -10,11 +10,12 @@ import numpy as np
 
 from weft.ir import te
 from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
-from weft.ir.dtype import is_float
+from weft.ir.dtype import is_bool, is_float
 from weft.ir.graph import Constant, PrimValue
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
+    dtype_error,
     example,
     f32,
     i64,
@@ -228,13 +229,15 @@ def arange(args: Arguments, context: TypeContext) -> TensorType:
     """start, start + step, ... up to end, which is left out. A single value is the end.
 
     Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic;
-    DTypeError W321 a bound that the dtype cannot hold.
+    DTypeError W320 a range of bools, W321 a bound that the dtype cannot hold.
     """
     start, end, step = _range(args)
     given = [name for name in ("start", "end", "step") if args[name] is not None]
     scalars = [require_scalar(args, name, context, args.dtype) for name in given]
     floating = any(is_float(getattr(ty, "dtype", None) or "int64") for ty in scalars)
     dtype = args.dtype or ("float32" if floating else "int64")
+    if is_bool(dtype):
+        raise dtype_error(args, "a range has no truth values", hint="compare it with R.not_equal(x, 0)")
     if start is None or end is None or step is None:
         return TensorType(None, dtype, 1)
     return TensorType((_count(args, start, end, step),), dtype)
