@@ -1,5 +1,6 @@
 """The data: nodes, types, symbolic dimensions, modules, operators, verifier. Imports nothing else of weft."""
 
+import weft.ir.sugar  # installs the operators on expressions
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import *
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
@@ -9,8 +10,6 @@ from weft.ir.tensor import *
 from weft.ir.types import *
 from weft.ir.verify import Finding, assert_well_formed, verify
 from weft.ir.visit import children, post_order, rewrite, substitute, substitute_symbols, walk
-
-import weft.ir.sugar  # installs the operators on expressions
 
 if __name__ != "weft.ir":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.ir, not ir")

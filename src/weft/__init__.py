@@ -24,40 +24,39 @@ from weft.errors import (
 
 if TYPE_CHECKING:
     from weft import codegen, ir, runtime, script, transform
-    from weft.ir import (
-        BlockBuilder,
-        IRModule,
-        assert_structural_equal,
-        assert_well_formed,
-        first_mismatch,
-        structural_equal,
-        structural_hash,
-        te,
-        verify,
-    )
+    from weft.codegen import Executable, compile, interpret
+    from weft.ir import IRModule, te
+    from weft.ir.builder import BlockBuilder
+    from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
     from weft.ir.target import Target, tag, target_kind
+    from weft.ir.verify import assert_well_formed, verify
+    from weft.runtime import load, register_func
+    from weft.runtime.artifact import Artifact, ArtifactSet
+    from weft.script import parse
 
 __version__ = "0.1.0"
 
 # Public name -> module that defines it.
 _HOMES = {
+    "Artifact": "weft.runtime.artifact",
+    "ArtifactSet": "weft.runtime.artifact",
     "BlockBuilder": "weft.ir.builder",
+    "Executable": "weft.runtime",
     "IRModule": "weft.ir",
     "Target": "weft.ir.target",
-    "tag": "weft.ir.target",
-    "target_kind": "weft.ir.target",
     "assert_structural_equal": "weft.ir",
     "assert_well_formed": "weft.ir.verify",
+    "compile": "weft.codegen",
     "first_mismatch": "weft.ir",
+    "interpret": "weft.codegen",
+    "load": "weft.runtime",
+    "parse": "weft.script",
+    "register_func": "weft.runtime",
     "structural_equal": "weft.ir",
     "structural_hash": "weft.ir",
+    "tag": "weft.ir.target",
+    "target_kind": "weft.ir.target",
     "verify": "weft.ir.verify",
-    "parse": "weft.script",
-    "interpret": "weft.codegen",
-    "compile": "weft.codegen",
-    "Executable": "weft.codegen",
-    "load": "weft.runtime",
-    "register_func": "weft.runtime",
 }
 _MODULES = {
     "codegen": "weft.codegen",
@@ -69,10 +68,11 @@ _MODULES = {
 }
 
 __all__ = [
-    "ArgumentError", "ArtifactError", "BlockBuilder", "BoundsError", "DTypeError", "IRModule", "PassError",
-    "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError", "assert_structural_equal",
-    "assert_well_formed", "codegen", "first_mismatch", "ir", "runtime", "script", "structural_equal", "structural_hash",
-    "te", "transform", "verify",
+    "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "DTypeError",
+    "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError",
+    "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile", "first_mismatch", "interpret",
+    "ir", "load", "parse", "register_func", "runtime", "script", "structural_equal", "structural_hash", "tag",
+    "target_kind", "te", "transform", "verify",
 ]  # fmt: skip
 
 
