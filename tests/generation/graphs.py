@@ -152,6 +152,7 @@ def _operators(runnable: bool) -> list[OpDef]:
         definition
         for name, definition in sorted(OPS.items())
         if not definition.builtin
+        and definition.rule.__module__.startswith("weft.")  # and none that a test declared
         and name not in _NEVER
         and not any(param.kind in ("callee", "types") for param in definition.params)
         and (definition.pure or not runnable)
