@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.embedded import network
+from tests.embedded import network, quantised
 
 import weft
 from weft import TargetError, transform
@@ -70,6 +70,19 @@ def test_the_digits_network_in_c_agrees_with_the_interpreter(tmp_path: Path) -> 
     header = source.files["model.h"]
     assert "int32_t model_run(const struct model_inputs *inputs, struct model_outputs *outputs," in header
     assert f"#define MODEL_WORKSPACE_BYTES {source.workspace_bytes}" in header
+
+
+def test_the_integer_network_is_exact_everywhere(tmp_path: Path) -> None:
+    """G7: NumPy, the interpreter, machine code and C agree to the last bit."""
+    model = quantised.Quantised()
+    images = model.images(3)
+    module = quantised.module(model, 3)
+    expected = model.logits(images)
+    np.testing.assert_array_equal(weft.interpret(module)["main"](images), expected)
+    np.testing.assert_array_equal(weft.compile(module)["main"](images), expected)
+    check(module, [images], tmp_path, tolerance=0)
+    labels = np.load(network.DATA / "digits.npz")["labels"]
+    assert np.mean(model.logits(model.images(500)).argmax(1) == labels[:500]) > 0.96
 
 
 def test_there_is_no_heap(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.embedded import boards, network
+from tests.embedded import boards, network, quantised
 
 import weft
 from weft import transform
@@ -38,6 +38,22 @@ def test_the_network_runs_on_the_board(processor: str, digits, tmp_path: Path) -
     )
     assert digit.tolist() == expected[0].tolist()
     np.testing.assert_allclose(confidence, expected[1], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def integers() -> tuple[CSource, np.ndarray, np.ndarray]:
+    model = quantised.Quantised()
+    images = model.images(2)
+    lowered = transform.default_pipeline()(quantised.module(model, 2))
+    return generate(lowered, model="digits"), images, model.logits(images)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_the_integer_network_gives_the_same_bits_on_the_board(processor: str, integers, tmp_path: Path) -> None:
+    """G7: the eight-bit network is equal to the last bit on every board."""
+    source, images, expected = integers
+    (logits,) = boards.run(source, "digits", Target(f"c -mcpu={processor}"), {"images": images}, [expected], tmp_path)
+    np.testing.assert_array_equal(logits, expected)
 
 
 def test_an_image_for_another_processor_does_not_run(digits, tmp_path: Path) -> None:
