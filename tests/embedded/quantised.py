@@ -7,8 +7,8 @@ to the scale of the next layer are 31-bit integers, so that every processor give
 from __future__ import annotations
 
 import numpy as np
-
 from tests.embedded import network
+
 from weft import transform
 from weft.ir import IRModule
 from weft.script import ir as I

@@ -43,8 +43,8 @@ def test_the_network_runs_on_the_board(processor: str, digits, tmp_path: Path) -
 @pytest.fixture(scope="module")
 def integers() -> tuple[CSource, np.ndarray, np.ndarray]:
     model = quantised.Quantised()
-    images = model.images(2)
-    lowered = transform.default_pipeline()(quantised.module(model, 2))
+    images = model.images(1)  # the smallest board has 16 KiB of memory
+    lowered = transform.default_pipeline()(quantised.module(model, 1))
     return generate(lowered, model="digits"), images, model.logits(images)
 
 
