@@ -1,7 +1,7 @@
 """The digits network in eight-bit integers: symmetric scales from the first images, fixed-point requantisation.
 
-A real value is `scale * q`. A sum of products has the scale of its factors' product; the multiplier and shift that bring it
-to the scale of the next layer are 31-bit integers, so that every processor gives the same bits.
+A real value is `scale * q`. A sum of products has the scale of its factors' product; what brings it to the scale of the
+next layer is a 31-bit multiplier and a shift, so that every processor gives the same bits.
 """
 
 from __future__ import annotations
