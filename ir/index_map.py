@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from weft.errors import ScriptError, ShapeError
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, parse_dim, prove_nonnegative, substitute, symbol
+from weft.ir.dim import Dim, DimExpr, free_symbols, maximum, operation, parse_dim, prove_nonnegative, substitute, symbol
 
 __all__ = ["IndexMap", "index_map_text", "read_index_map"]
 
@@ -39,7 +39,8 @@ class IndexMap:
             low, high = _bounds(target, ranges)
             if prove_nonnegative(low) is not True:
                 raise ShapeError(f"the index {target} may be negative", code="W205")
-            found.append(high + 1)
+            size = high + 1  # of data without elements, less than nothing
+            found.append(size if prove_nonnegative(size) is True else maximum(size, 0))
         return tuple(found)
 
 
