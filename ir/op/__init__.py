@@ -55,6 +55,7 @@ FAMILIES = (
     "layout",
     "quantize",
     "image",
+    "gradient",
     "call",
 )
 

@@ -116,6 +116,11 @@ def _position(mode: str, roi: tuple[float, float], x: PrimExpr, size: Dim, count
     return te.select(counts > _number(1), inside, _number(0.5) * (start + end) * last)
 
 
+def _rounding(method: str, mode: str) -> str:
+    """What an empty rounding method stands for."""
+    return method or ("round" if mode == "align_corners" else "floor")
+
+
 def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
     if rounding == "floor":
         return te.floor(position + _number(_EPSILON))
@@ -123,8 +128,9 @@ def _nearest(position: PrimExpr, rounding: str) -> PrimExpr:
         return te.ceil(position - _number(_EPSILON))
     if rounding == "round_prefer_floor":
         return te.ceil(position - _number(0.5))
-    # Positions are hardly negative, where halves away from zero would differ from halves up.
-    return te.floor(position + _number(0.5))
+    if rounding == "round_prefer_ceil":
+        return te.floor(position + _number(0.5))
+    return te.round(position)
 
 
 def _taps(args: Arguments, position: PrimExpr, size: Dim, wide: str) -> list[Tap]:
@@ -134,7 +140,9 @@ def _taps(args: Arguments, position: PrimExpr, size: Dim, wide: str) -> list[Tap
         return te.minimum(te.maximum(te.cast("int64", place), 0), te.size(size) - 1)
 
     if args.method == "nearest_neighbor":
-        return [(clamped(_nearest(position, args.rounding_method)), None)]
+        return [
+            (clamped(_nearest(position, _rounding(args.rounding_method, args.coordinate_transformation_mode))), None)
+        ]
     base = te.floor(position)
     share = te.cast(wide, position - base)
     one = _number(1, wide)
@@ -253,9 +261,10 @@ def _resize(count: int, rounding: str, examples: tuple[Any, ...]) -> OpDef:
     doc = (
         f"Images of {count} axes at another size (one number stands for all axes).\n\n"
         "Methods: nearest_neighbor, linear, cubic (cubic_alpha is its parameter; cubic_exclude leaves out what is\n"
-        "outside). rounding_method says which neighbour is nearest: round, round_prefer_floor, round_prefer_ceil,\n"
-        "floor or ceil. With tf_crop_and_resize, roi gives the starts and then the ends of a region as shares of the\n"
-        "image, and what is outside the image is extrapolation_value. Dtype: out_dtype, by default that of data."
+        "outside). rounding_method says which neighbour is nearest: round (halves to even), round_prefer_floor,\n"
+        "round_prefer_ceil, floor, ceil, or nothing for floor (round with align_corners). With tf_crop_and_resize,\n"
+        "roi gives the starts and then the ends of a region as shares of the image, and what is outside the image is\n"
+        "extrapolation_value. Dtype: out_dtype, by default that of data."
     )
     return add_op(
         OpDef(
@@ -290,7 +299,7 @@ def _numpy_nearest(position: np.ndarray, rounding: str) -> np.ndarray:
         return np.ceil(position - _EPSILON)
     if rounding == "round_prefer_floor":
         return np.ceil(position - 0.5)
-    return np.floor(position + 0.5)
+    return np.floor(position + 0.5) if rounding == "round_prefer_ceil" else np.rint(position)
 
 
 def _numpy_resize(
@@ -302,6 +311,7 @@ def _numpy_resize(
     size = size * count if len(size) == 1 else size
     region = roi if isinstance(roi, tuple) else (0.0,) * count + (1.0,) * count
     result: Any = data if method == "nearest_neighbor" else data.astype(_wide(str(data.dtype)))
+    rounding = _rounding(rounding_method, coordinate_transformation_mode)
     kept: list[np.ndarray] = []
     for axis, letter in enumerate(spatial):
         own = data.shape[layout.index(letter)]
@@ -311,7 +321,7 @@ def _numpy_resize(
         base = np.floor(position)
         share = (position - base).astype(result.dtype if method != "nearest_neighbor" else np.float64)
         if method == "nearest_neighbor":
-            places, weights = [_numpy_nearest(position, rounding_method)], [np.ones_like(base)]
+            places, weights = [_numpy_nearest(position, rounding)], [np.ones_like(base)]
         elif method == "linear":
             places, weights = [base, base + 1], [1 - share, share]
         else:
