@@ -805,11 +805,16 @@ class _Function:
             fitting = [var for var in self.visible if match_types([ty], [var.ty]).answer is True]
             if fitting and self.choices.flip(70):
                 args.append(self.choices.pick(fitting[::-1]))
-            elif not self.nested and len(self.params) < 8 and not _needs_other(ty):
+            elif not self.nested and len(self.params) < 8 and not _needs_other(ty) and not self._taken(ty):
                 args.append(self.parameter(ty))
             else:
                 raise Rejected
         return args
+
+    def _taken(self, ty: Type) -> bool:
+        """Whether a type names symbols that a match_cast defines: no parameter may define them too."""
+        bound = set().union(*(type_symbols(param.ty) for param in self.params))
+        return bool(type_symbols(ty) & self.used_symbols - bound)
 
     # Control ---------------------------------------------------------------------------------------------------------
 
