@@ -54,6 +54,7 @@ FAMILIES = (
     "nn_loss",
     "layout",
     "quantize",
+    "selection",
     "image",
     "gradient",
     "call",
