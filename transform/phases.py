@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from weft.errors import PassError
 from weft.ir.target import Target
+from weft.ir.target.kinds import know_phases
 from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
@@ -30,6 +31,7 @@ from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.normalize import Normalize
 from weft.transform.pipeline import Pipeline
 from weft.transform.registry import nearest
+from weft.transform.target_hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
 from weft.transform.tile_contractions import TileContractions
 
 __all__ = ["PHASES", "Phase", "default_pipeline", "phase", "phases"]
@@ -39,7 +41,8 @@ __all__ = ["PHASES", "Phase", "default_pipeline", "phase", "phases"]
 class Phase:
     """A named step on the way from a module to an executable, and its built-in passes.
 
-    `for_target` gives passes that follow from the facts of a target; without a target they do not run.
+    `for_target` gives passes that follow from the facts of a target; without a target they do not run. After them come
+    the passes of the hooks that the kinds of the target have for the phase.
     """
 
     name: str
@@ -48,8 +51,25 @@ class Phase:
 
     def passes_for(self, target: Target | None) -> tuple[Pass, ...]:
         """The passes for a target."""
-        more = () if target is None or self.for_target is None else self.for_target(target)
-        return (*self.passes, *more)
+        if target is None:
+            return self.passes
+        more = () if self.for_target is None else self.for_target(target)
+        return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
+
+
+def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass, ...]:
+    """The passes, where the parts of the target that lower their own functions keep whole operators until they do."""
+    if not has_lowering_hooks(target):
+        return passes
+    new: list[Pass] = []
+    for item in passes:
+        if isinstance(item, LegalizeOps):
+            new.extend(on_host_parts(target, item))
+        elif isinstance(item, LowerToMemory):
+            new.extend((RunLoweringHooks(target.to_str()), item))
+        else:
+            new.append(item)
+    return tuple(new)
 
 
 def _schedule(target: Target) -> tuple[Pass, ...]:
@@ -73,6 +93,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("codegen"),
     Phase("link"),
 )
+know_phases(item.name for item in PHASES)
 
 
 def phases() -> list[str]:
@@ -99,7 +120,7 @@ def phase(name: str, target: Target | None = None) -> Pipeline:
 def default_pipeline(target: Target | None = None) -> Pipeline:
     """The passes of all phases, one pipeline per phase that has any: what `weft.compile` runs.
 
-    The passes are the same for every target so far: `target` is for those that kinds of targets will add to phases.
+    The kinds of `target` and of its parts add the passes of their hooks.
 
     >>> [item.name for item in default_pipeline()]
     ['import', 'legalize', 'optimize', 'lower']

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.errors import TargetError
+from weft.errors import PassError, TargetError
 
-__all__ = ["KINDS", "Bool", "Field", "Int", "List", "Str", "TargetKind", "find_kind", "target_kind"]
+__all__ = [
+    "KINDS", "Bool", "Field", "Hook", "Int", "List", "Str", "TargetKind", "check_phase", "find_kind", "know_phases",
+    "target_kind",
+]  # fmt: skip
 
 CONFIG_FIELDS = ("executor", "runtime", "memory", "package")
 
@@ -51,6 +54,40 @@ def List(default: tuple[str, ...] = (), doc: str = "") -> Field:
     return Field("list", default, doc)
 
 
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A function of a target that returns the Pass to run in a phase.
+
+    `before` and `after` are names of hooks of the same phase. With scope "function" the pass sees the functions that
+    belong to the target, with "module" all of them.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    scope: str = "function"
+
+
+_phase_names: list[str] = []
+
+
+def know_phases(names: Iterable[str]) -> None:
+    """State the names of the phases; hooks registered from now on are checked against them."""
+    _phase_names[:] = names
+
+
+def check_phase(name: str) -> None:
+    """Raise PassError W507 for a phase that does not exist (as far as the phases are known)."""
+    if _phase_names and name not in _phase_names:
+        close = difflib.get_close_matches(name, _phase_names, 1)
+        raise PassError(
+            f"there is no phase {name!r}",
+            code="W507",
+            hint=f"did you mean `{close[0]}`?" if close else ", ".join(_phase_names),
+        )
+
+
 @dataclass(eq=False)
 class TargetKind:
     """A kind of target: its fields and what it supplies to the pipeline.
@@ -64,15 +101,35 @@ class TargetKind:
     device: str = "cpu"
     doc: str = ""
     canonicalise: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    hooks: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)
+    hooks: dict[str, list[Hook]] = field(default_factory=dict)
     lowering_hook: Callable[..., Any] | None = None
     code_generator: Callable[..., Any] | None = None
 
-    def hook(self, phase: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a function of the target that returns the Pass to run at the end of a phase."""
+    def hook(
+        self,
+        phase: str,
+        *,
+        name: str | None = None,
+        before: str | Iterable[str] = (),
+        after: str | Iterable[str] = (),
+        scope: str = "function",
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a function of the target that returns the Pass to run at the end of a phase.
+
+        Hooks run in the order of the target's parts, then of registration, unless `before` or `after` name others of
+        the phase. Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
+        """
+        check_phase(phase)
+        if scope not in ("function", "module"):
+            raise TargetError(
+                f"a hook of kind {self.name!r} has scope {scope!r}", code="W706", hint='"function" or "module"'
+            )
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.hooks.setdefault(phase, []).append(function)
+            _check_arity(self, f"hook of phase {phase!r}", function, 1)
+            label = name or getattr(function, "__name__", type(function).__name__)
+            made = Hook(label, function, _names(before), _names(after), scope)
+            self.hooks.setdefault(phase, []).append(made)
             return function
 
         return register
@@ -90,12 +147,17 @@ class TargetKind:
         return function
 
 
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 def _check_arity(kind: TargetKind, what: str, function: Callable[..., Any], count: int) -> None:
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
+        wanted = f"{count} argument{'s' * (count > 1)}"
         raise TargetError(
-            f"the {what} of target kind {kind.name!r} must take {count} arguments, got {inspect.signature(function)}",
+            f"the {what} of target kind {kind.name!r} must take {wanted}, got {inspect.signature(function)}",
             code="W706",
         ) from None
 
