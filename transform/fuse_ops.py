@@ -189,7 +189,7 @@ class FuseOps(Pass):
     """Outline groups of kernel calls of dataflow blocks as private functions with the attribute `primitive`.
 
     `max_ops` bounds the calls of a group; `decide` replaces the built-in decision. Functions that are `primitive`
-    already are left alone. Raises: PassError W532 for groups that overlap, name no call, or cannot be computed at once.
+    already are left alone. Raises: PassError W534 for groups that overlap, name no call, or cannot be computed at once.
     """
 
     text_name: ClassVar[str] = "fuse-ops"
@@ -440,7 +440,7 @@ def _check_groups(groups: Sequence[Sequence[int]], calls: Sequence[KernelCall]) 
         for index in group:
             if not 0 <= index < len(calls) or index in seen:
                 raise PassError(
-                    f"fuse-ops: call {index} is in no or in several of {len(calls)} calls", code="W532",
+                    f"fuse-ops: call {index} is in no or in several of {len(calls)} calls", code="W534",
                     hint="each group lists indices of the given calls, and no call is in two groups",
                 )  # fmt: skip
             seen.add(index)
@@ -448,7 +448,7 @@ def _check_groups(groups: Sequence[Sequence[int]], calls: Sequence[KernelCall]) 
         if len(labels) > 1 or len({calls[index].stretch for index in group}) > 1:
             raise PassError(
                 f"fuse-ops: the calls {', '.join(calls[index].name for index in group)} cannot be one function",
-                code="W532", hint="their labels differ, or an effect lies between them",
+                code="W534", hint="their labels differ, or an effect lies between them",
             )  # fmt: skip
 
 
@@ -506,7 +506,7 @@ def _order(bindings: Sequence[Binding], unit: dict[int, int], groups: Sequence[S
             if any(other in entered for other in wanted):
                 raise PassError(
                     "fuse-ops: a group cannot be computed at once: what it needs depends on what it gives",
-                    code="W532", hint="a group holds every call between two of its members",
+                    code="W534", hint="a group holds every call between two of its members",
                 )  # fmt: skip
             stack.extend((other, False) for other in reversed(wanted) if other not in done)
     return result
@@ -557,4 +557,3 @@ def _reason(calls: Sequence[KernelCall]) -> str:
     chain = " + ".join(call.kernel for call in calls)
     what = f"{heavy[0]} with what is computed at its elements" if heavy else "computed at each element"
     return f"{chain}: {what}"
-

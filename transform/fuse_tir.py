@@ -153,7 +153,6 @@ class _Merging:
         self.buffers: dict[Var, tuple[Buffer, ...]] = {}  # a result of several tensors has several
         self.constants: dict[Constant, Buffer] = {}
         self.names: set[str] = set()
-        self.block_names: set[str] = set()
         self.stmts: list[Stmt] = []
 
     def build(self) -> _Merged:
@@ -175,7 +174,8 @@ class _Merging:
         written = [self.buffers[var][0] for var in outputs]
         params = [*params, *self.constants.values(), *written]
         stmts = reuse_outputs(inline_producers(self.stmts), written)
-        body = stmts[0] if len(stmts) == 1 else SeqStmt(tuple(stmts))
+        stmts = _with_own_names(stmts)
+        body = stmts[0] if len(stmts) == 1 else SeqStmt(stmts)
         attrs = function.attrs.without("op_pattern", "kernels")
         kernel = PrimFunc(tuple(params), body, private=True, attrs=attrs, name=self.name, span=function.span)
         bound = {variable.name for variable in buffer_symbols(kernel)}
@@ -255,7 +255,7 @@ class _Merging:
             mapping[param] = value if isinstance(param, Buffer) else cast(param.dtype, value)
         mapping.update(self._symbols_of_call(call, callee, inputs))
         body = _copied(callee.body, mapping, self._unique)
-        self.stmts.extend(self._with_own_names(stmt) for stmt in statements_of(body))
+        self.stmts.extend(statements_of(body))
 
     def _argument(self, arg: Expr) -> Buffer | PrimExpr:
         if isinstance(arg, Var) and len(self.buffers.get(arg, ())) == 1:
@@ -288,17 +288,19 @@ class _Merging:
             values[variable] = self._size(match.symbols[names[variable]])
         return values
 
-    def _with_own_names(self, stmt: Stmt) -> Stmt:
-        """The statement with names of blocks that no other block has."""
 
-        def named(node: Any) -> Any:
-            if not isinstance(node, Block):
-                return None
-            name = fresh_name(node.name, self.block_names) if node.name else node.name
-            self.block_names.add(name)
-            return None if name == node.name else replace(node, name=name)
+def _with_own_names(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements with names of blocks that no other block has."""
+    used: set[str] = set()
 
-        return rewrite(stmt, named)
+    def named(node: Any) -> Any:
+        if not isinstance(node, Block) or not node.name:
+            return None
+        name = fresh_name(node.name, used)
+        used.add(name)
+        return None if name == node.name else replace(node, name=name)
+
+    return tuple(rewrite(stmt, named) for stmt in stmts)
 
 
 def _is_whole(buffer: Buffer) -> bool:

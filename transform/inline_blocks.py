@@ -174,4 +174,3 @@ def _taken_over(stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer]
     loads = [part for part in walk(last.store.value) if isinstance(part, BufferLoad)]
     in_place = all(reading(last, load) is Reading.SAME for load in loads if load.buffer is buffer)
     return output if in_place and not any(load.buffer is output for load in loads) else None
-

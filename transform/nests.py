@@ -261,17 +261,28 @@ def writes_whole(nest: Nest) -> bool:
 def reading(nest: Nest, load: BufferLoad) -> Reading:
     """How one load of a nest goes through its buffer."""
     if not nest.reduction and len(load.indices) == len(nest.store.indices):
-        alike = all(x is y and x in nest.extents for x, y in zip(load.indices, nest.store.indices, strict=True))
+        alike = all(_same_place(x, y, nest) for x, y in zip(load.indices, nest.store.indices, strict=True))
         if alike and same_extents(load.buffer.shape, nest.store.buffer.shape):
             return Reading.SAME
     used = [set(_variables(index, nest)) for index in load.indices]
-    needed = {var for var, extent in nest.extents.items() if not (isinstance(extent, int) and extent == 1)}
+    needed = {var for var, extent in nest.extents.items() if not _is_one(extent)}
     if needed - set().union(*used) or any(isinstance(x, BufferLoad) for index in load.indices for x in walk(index)):
         return Reading.REPEATED
     separate = all(isinstance(index, (PrimVar, IntImm)) for index in load.indices)
     if separate or _same_size(tuple(nest.extents.values()), load.buffer.shape):
         return Reading.ONCE
     return Reading.REPEATED
+
+
+def _same_place(index: PrimExpr, stored: PrimExpr, nest: Nest) -> bool:
+    """Whether an index is the iteration variable that is stored at; along an axis of one element, 0 is that too."""
+    if not isinstance(stored, PrimVar) or stored not in nest.extents:
+        return False
+    return index is stored or (isinstance(index, IntImm) and index.value == 0 and _is_one(nest.extents[stored]))
+
+
+def _is_one(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 1
 
 
 def _variables(index: PrimExpr, nest: Nest) -> Iterator[PrimVar]:
@@ -325,4 +336,3 @@ def cost(value: PrimExpr) -> Cost:
 def size_of(value: PrimExpr) -> int:
     """The number of nodes of an expression, shared ones counted each time."""
     return sum(1 for _ in walk(value))
-
