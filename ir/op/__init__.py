@@ -55,6 +55,7 @@ FAMILIES = (
     "layout",
     "quantize",
     "selection",
+    "dynamic",
     "image",
     "gradient",
     "call",

@@ -1,0 +1,490 @@
+"""Operators whose result has a size that depends on the data.
+
+Their types know the rank only. Each is written out as three steps: a kernel that computes the shape, a match_cast that
+names the sizes, and a kernel that fills a result of that shape (`dynamic.*`); the steps are operators like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import BoundsError, ScriptError, ShapeError
+from weft.ir import te
+from weft.ir.dim import Dim, symbol
+from weft.ir.dtype import is_float
+from weft.ir.graph import Expr, Tuple, Var
+from weft.ir.infer import TypeContext, quick_type
+from weft.ir.op.common import (
+    Kernel,
+    axis_of,
+    example,
+    f32,
+    i64,
+    require_dtype,
+    require_rank,
+    shape_error,
+    shape_of_arg,
+    tensor,
+    typed,
+)
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.loops import Loops, index, joined, load, loops, store
+from weft.ir.op.registry import OPS, register_op
+from weft.ir.prim import as_expr, binary, intrinsic, unary
+from weft.ir.relations import dims_of
+from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
+from weft.ir.types import ShapeType, TensorType, TupleType, Type
+
+__all__: list[str] = []
+
+_STEPS = "the operators dynamic.*, which it is written out as"
+
+
+def _hint(expr: Expr) -> str:
+    return expr.name if isinstance(expr, Var) else "data"
+
+
+def _with_sizes(expr: Expr, builder: Any) -> Expr:
+    """The tensor with named sizes: where they are not known, a match_cast names them."""
+    ty = quick_type(expr)
+    if not isinstance(ty, TensorType) or dims_of(ty) is not None or ty.ndim < 0:
+        return expr
+    sizes = tuple(symbol(builder.get_unique_name(f"{_hint(expr)}_size{axis}")) for axis in range(ty.ndim))
+    return builder.match_cast(expr, TensorType(sizes, ty.dtype, vdevice=ty.vdevice))
+
+
+def _named_shape(counts: Expr, builder: Any, sizes: Sequence[Dim]) -> None:
+    """Name the sizes that a vector of counts holds."""
+    shape = builder.emit(OPS["tensor_to_shape"].bind([counts]))
+    builder.match_cast(shape, ShapeType(tuple(sizes)))
+
+
+def _require_rank_known(args: Arguments, ty: TensorType) -> None:
+    if ty.ndim < 0:
+        raise shape_error(args, "the number of dimensions of x is not known", "W202", "use R.match_cast to state it")
+
+
+def _result(args: Arguments, context: TypeContext, dtype: str | None, ndim: int = -1) -> TensorType:
+    dims, given = shape_of_arg(args, "shape", context)
+    if given not in (-1, ndim) and ndim >= 0:
+        raise shape_error(args, f"shape must have {ndim} sizes, got {given}")
+    return TensorType(dims, dtype, given if dims is None else len(dims))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Nonzero
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _numpy_nonzero(x: np.ndarray) -> np.ndarray:
+    x = np.atleast_1d(x)
+    return np.stack(np.nonzero(x)).astype(np.int64)
+
+
+def _decompose_nonzero(args: Arguments, builder: Any) -> Expr:
+    x = _with_sizes(args.x, builder)
+    ty = quick_type(x)
+    assert isinstance(ty, TensorType)
+    counts = builder.emit(OPS["dynamic.nonzero_shape"].bind([x]))
+    sizes = (max(ty.ndim, 1), symbol(builder.get_unique_name(f"{_hint(args.x)}_nonzero")))
+    _named_shape(counts, builder, sizes)
+    return OPS["dynamic.nonzero_at"].bind([x, sizes])
+
+
+@register_op("nonzero", [Param("x")], decompose=_decompose_nonzero, numpy=_numpy_nonzero, pure=True, builtin=_STEPS)
+def nonzero(args: Arguments, context: TypeContext) -> Type:
+    """The positions of the elements that are not zero, in row-major order: (rank, how many), of int64.
+
+    A scalar counts as a vector of one. Errors: ShapeError W202 when the rank of x is not known.
+    """
+    _require_rank_known(args, tensor(args, "x", context))
+    return TensorType(None, "int64", 2)
+
+
+def _is_nonzero(value: PrimExpr) -> PrimExpr:
+    return value if value.dtype == "bool" else binary("ne", value, as_expr(0, value.dtype))
+
+
+def _lower_nonzero_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    frame = Loops(args, context, name)
+    if not frame.known:
+        return None
+    x = frame.input("x")
+    out = frame.output()
+    rank = max(len(dims_of(tensor(args, "x", context)) or ()), 1)
+    more = store(out, load(out, [1]) + index(1), [1])
+    start = (store(out, index(rank), [0]), store(out, index(0), [1]))
+    shape = () if not hasattr(x, "shape") else x.shape
+    return frame.finish(*start, loops(shape, lambda i: IfThenElse(_is_nonzero(load(x, i)), more)))
+
+
+@register_op(
+    "dynamic.nonzero_shape",
+    [Param("x")],
+    lowering=_lower_nonzero_shape,
+    numpy=lambda x: np.asarray(_numpy_nonzero(x).shape, np.int64),
+    pure=True,
+    examples=(example(typed("int64", 2, 5), ranges={"x": (0, 1)}), example(f32("n")), example(typed("bool", 3))),
+)
+def nonzero_shape(args: Arguments, context: TypeContext) -> Type:
+    """The shape that nonzero gives: (rank, how many)."""
+    _require_rank_known(args, tensor(args, "x", context))
+    return TensorType((2,), "int64")
+
+
+def _lower_nonzero_at(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    frame = Loops(args, context, name)
+    if not frame.known:
+        return None
+    x = frame.input("x")
+    out = frame.output()
+    found = frame.local("found")
+    room = index(out.shape[1])
+
+    def keep(i: Sequence[PrimExpr]) -> Stmt:
+        at = load(found, [0])
+        place = list(i) or [index(0)]
+        steps = [store(out, value, [axis, at]) for axis, value in enumerate(place)]
+        check = frame.check(binary("lt", at, room), "more elements are not zero than the shape has room for")
+        return joined(check, *steps, store(found, at + index(1)))
+
+    shape = () if not hasattr(x, "shape") else x.shape
+    end = frame.check(binary("eq", load(found, [0]), room), "fewer elements are not zero than the shape says")
+    look = loops(shape, lambda i: IfThenElse(_is_nonzero(load(x, i)), keep(i)))
+    return frame.finish(store(found, index(0)), look, end)
+
+
+@register_op(
+    "dynamic.nonzero_at",
+    [Param("x"), Param("shape", "shape")],
+    lowering=_lower_nonzero_at,
+    numpy=lambda x, shape: _numpy_nonzero(x),
+    pure=True,
+    examples=(
+        example(f32("n", 4), (2, symbol("n") * 4), ranges={"x": (1, 2)}),
+        example(typed("int32", 3), (1, 3), ranges={"x": (1, 2)}),
+    ),
+)
+def nonzero_at(args: Arguments, context: TypeContext) -> Type:
+    """What nonzero gives, in a result of a shape that is known; BoundsError for another number of elements."""
+    _require_rank_known(args, tensor(args, "x", context))
+    return _result(args, context, "int64", 2)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Slices
+# ---------------------------------------------------------------------------------------------------------------------
+
+_BOUNDS = ("begin", "end", "strides")
+
+
+def _slice_rule(args: Arguments, context: TypeContext, names: Sequence[str]) -> TensorType:
+    x = tensor(args, "x", context)
+    _require_rank_known(args, x)
+    for name in names:
+        ty = tensor(args, name, context)
+        require_dtype(args, name, ty, "integer")
+        require_rank(args, name, ty, 1)
+        for size in dims_of(ty) or ():
+            context.require_equal(size, x.ndim, f"{args.name}: the size of {name} and the rank of x", args.span)
+    return x
+
+
+def _numpy_dynamic_slice(x: np.ndarray, begin: Any, end: Any, strides: Any) -> np.ndarray:
+    if not np.all(strides):
+        raise BoundsError("R.dynamic_strided_slice: a stride is 0")
+    parts = zip(begin, end, strides, strict=True)
+    return x[tuple(slice(*map(int, part)) for part in parts)].copy()
+
+
+def _decompose_slice(args: Arguments, builder: Any) -> Expr:
+    x = _with_sizes(args.x, builder)
+    ty = quick_type(x)
+    assert isinstance(ty, TensorType)
+    counts = builder.emit(OPS["dynamic.slice_shape"].bind([x, args.begin, args.end, args.strides]))
+    sizes = tuple(symbol(builder.get_unique_name(f"{_hint(args.x)}_slice{axis}")) for axis in range(ty.ndim))
+    _named_shape(counts, builder, sizes)
+    return OPS["dynamic.slice_at"].bind([x, args.begin, args.strides, sizes])
+
+
+@register_op(
+    "dynamic_strided_slice",
+    [Param("x"), Param("begin", of="int"), Param("end", of="int"), Param("strides", of="int")],
+    decompose=_decompose_slice,
+    numpy=_numpy_dynamic_slice,
+    pure=True,
+    builtin=_STEPS,
+)
+def dynamic_strided_slice(args: Arguments, context: TypeContext) -> Type:
+    """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.
+
+    The result is known by its rank only. Errors: ShapeError W201, W202; DTypeError W321; BoundsError for a stride of 0.
+    """
+    x = _slice_rule(args, context, _BOUNDS)
+    return TensorType(None, x.dtype, x.ndim, x.vdevice)
+
+
+def _boundary(value: PrimExpr, size: PrimExpr, step: PrimExpr) -> PrimExpr:
+    """A boundary as Python reads it: counted from the end where negative, clamped by the direction."""
+    value = te.cast(te.INDEX, value)
+    value = te.select(value < 0, value + size, value)
+    backward = step < 0
+    low = te.select(backward, index(-1), index(0))
+    high = te.select(backward, size - 1, size)
+    return te.minimum(te.maximum(value, low), high)
+
+
+def _lower_slice_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    begin, end, strides = (kernel.input(each, (x.ndim,)) for each in _BOUNDS)
+    moving = te.check((x.ndim,), lambda d: te.not_equal(strides(d), 0), f"{args.name}: a stride is 0", "BoundsError")
+    kernel.checks.append(moving)
+
+    def length(d: PrimExpr) -> PrimExpr:
+        size = te.size(x.shape[-1] if x.ndim else 0)
+        for axis in range(x.ndim - 1):
+            size = te.select(te.equal(d, axis), te.size(x.shape[axis]), size)
+        step = te.cast(te.INDEX, strides(d))
+        first, last = (_boundary(each(d), size, step) for each in (begin, end))
+        away = te.select(step < 0, first - last, last - first)
+        pace = te.maximum(te.abs(step), 1)
+        return te.maximum((away + pace - 1) // pace, 0)
+
+    return kernel.compute(length)
+
+
+_SLICES = {"begin": (-7, 7), "end": (-7, 7), "strides": (1, 3)}
+
+
+@register_op(
+    "dynamic.slice_shape",
+    [Param("x"), Param("begin", of="int"), Param("end", of="int"), Param("strides", of="int")],
+    lowering=_lower_slice_shape,
+    numpy=lambda x, *bounds: np.asarray(_numpy_dynamic_slice(x, *bounds).shape, np.int64),
+    pure=True,
+    examples=(
+        example(f32(4, 5), i64(2), i64(2), i64(2), ranges=_SLICES),
+        example(f32("n", 3), i64(2), i64(2), i64(2), ranges={**_SLICES, "strides": (-3, -1)}),
+    ),
+)
+def slice_shape(args: Arguments, context: TypeContext) -> Type:
+    """The shape that dynamic_strided_slice gives."""
+    return TensorType((_slice_rule(args, context, _BOUNDS).ndim,), "int64")
+
+
+def _lower_slice_at(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    begin, strides = (kernel.input(each, (x.ndim,)) for each in ("begin", "strides"))
+
+    def place(axis: int, i: PrimExpr) -> PrimExpr:
+        step = te.cast(te.INDEX, strides(axis))
+        return _boundary(begin(axis), te.size(x.shape[axis]), step) + i * step
+
+    for axis, count in enumerate(kernel.dims):
+        size, number = te.size(x.shape[axis]), te.size(count)
+        first, last = place(axis, te.size(0)), place(axis, number - 1)
+        inside = te.all(first >= 0, first < size, last >= 0, last < size)
+        kernel.require_inside(te.any(number <= 0, inside), f"the slice of axis {axis} is out of range")
+    return kernel.compute(lambda *i: x(*(place(axis, at) for axis, at in enumerate(i))))
+
+
+@register_op(
+    "dynamic.slice_at",
+    [Param("x"), Param("begin", of="int"), Param("strides", of="int"), Param("shape", "shape")],
+    lowering=_lower_slice_at,
+    numpy=lambda x, begin, strides, shape: x[
+        np.ix_(
+            *(
+                np.arange(n) * int(s) + slice(int(b), None, int(s)).indices(size)[0]
+                for n, b, s, size in zip(shape, begin, strides, x.shape, strict=True)
+            )
+        )
+    ],
+    pure=True,
+    examples=(
+        example(f32(6, 5), i64(2), i64(2), (2, 2), ranges={"begin": (0, 1), "strides": (1, 2)}),
+        example(f32("n", 5), i64(2), i64(2), (symbol("n"), 2), ranges={"begin": (-9, -9), "strides": (1, 1)}),
+    ),
+)
+def slice_at(args: Arguments, context: TypeContext) -> Type:
+    """The elements of a strided slice that has a shape that is known; BoundsError where it leaves x."""
+    x = _slice_rule(args, context, ("begin", "strides"))
+    return _result(args, context, x.dtype, x.ndim)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Unique
+# ---------------------------------------------------------------------------------------------------------------------
+
+_EXTRAS = ("return_index", "return_inverse", "return_counts")
+
+
+def _numpy_unique(
+    x: np.ndarray, sorted: bool, return_index: bool, return_inverse: bool, return_counts: bool, axis: int | None
+) -> Any:
+    values, *rest = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    extras = zip(rest, (return_index, return_inverse, return_counts), strict=True)
+    found = (values, *(np.ravel(extra).astype(np.int64) for extra, wanted in extras if wanted))
+    return found if len(found) > 1 else values
+
+
+def _decompose_unique(args: Arguments, builder: Any) -> Expr:
+    x = _with_sizes(args.x, builder)
+    ty = quick_type(x)
+    if args.axis is not None and not (isinstance(ty, TensorType) and ty.ndim == 1):
+        raise ScriptError("R.unique along an axis of several is not compiled", code="W143", span=args.span)
+    flat = builder.emit(OPS["flatten"].bind([x]))
+    order = builder.emit(OPS["argsort"].bind([flat], {"dtype": "int64"}))
+    ordered = builder.emit(OPS["take"].bind([flat, order], {"axis": 0}))
+    counts = builder.emit(OPS["dynamic.unique_shape"].bind([ordered]))
+    size = symbol(builder.get_unique_name(f"{_hint(args.x)}_unique"))
+    _named_shape(counts, builder, (size,))
+    runs = builder.emit(OPS["dynamic.unique_runs"].bind([ordered, order, (size,)]))
+    chosen = [0, *(1 + position for position, name in enumerate(_EXTRAS) if args[name])]
+    parts = [builder.emit(runs[position]) for position in chosen]
+    return parts[0] if len(parts) == 1 else Tuple(tuple(parts))
+
+
+@register_op(
+    "unique",
+    [
+        Param("x"),
+        Param("sorted", "attr", True, "bool"),
+        *(Param(name, "attr", False, "bool") for name in _EXTRAS),
+        Param("axis", "attr", None, "int?"),
+    ],
+    decompose=_decompose_unique,
+    numpy=_numpy_unique,
+    pure=True,
+    builtin=_STEPS,
+)
+def unique(args: Arguments, context: TypeContext) -> Type:
+    """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of
+    each, for each element the position of its value among the distinct ones, and how often each occurs (int64 vectors).
+
+    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Compiled programs
+    take the axis None, or a vector. Errors: ShapeError W202, W203; DTypeError W321.
+    """
+    x = tensor(args, "x", context)
+    require_dtype(args, "x", x, "number")
+    _require_rank_known(args, x)
+    if args.axis is not None:
+        axis_of(args, args.axis, x.ndim)
+    values = TensorType(None, x.dtype, 1 if args.axis is None else x.ndim, x.vdevice)
+    extras = tuple(TensorType(None, "int64", 1) for name in _EXTRAS if args[name])
+    return TupleType((values, *extras)) if extras else values
+
+
+def _starts_run(buffer: Any, i: PrimExpr) -> PrimExpr:
+    """Whether a sorted element is the first of its value."""
+    here, before = load(buffer, [i]), load(buffer, [te.maximum(i - 1, 0)])
+    differs = binary("ne", here, before)
+    if is_float(here.dtype):
+        both = binary("and", intrinsic("isnan", here), intrinsic("isnan", before))
+        differs = binary("and", differs, unary("not", both))
+    return binary("or", binary("eq", i, index(0)), differs)
+
+
+def _lower_unique_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    frame = Loops(args, context, name)
+    if not frame.known:
+        return None
+    x = frame.input("ordered")
+    out = frame.output()
+    more = store(out, load(out, [0]) + index(1))
+    return frame.finish(store(out, index(0)), loops(x.shape, lambda i: IfThenElse(_starts_run(x, i[0]), more)))
+
+
+@register_op(
+    "dynamic.unique_shape",
+    [Param("ordered")],
+    lowering=_lower_unique_shape,
+    numpy=lambda ordered: np.asarray([sum(1 for i in range(ordered.size) if i == 0 or ordered[i] != ordered[i - 1])]),
+    pure=True,
+    examples=(example(i64("n")), example(f32(5))),
+)
+def unique_shape(args: Arguments, context: TypeContext) -> Type:
+    """How many different values a sorted vector has, as a shape."""
+    require_rank(args, "ordered", tensor(args, "ordered", context), 1)
+    return TensorType((1,), "int64")
+
+
+def _lower_unique_runs(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    frame = Loops(args, context, name)
+    if not frame.known:
+        return None
+    x, order = frame.input("ordered"), frame.input("order")
+    for own, other in zip(*(dims_of(tensor(args, each, context)) or () for each in ("ordered", "order")), strict=True):
+        frame.require_equal(own, other)
+    values, first, inverse, counts = frame.outputs("values", "index", "inverse", "counts")
+    found = frame.local("found")
+    room, size = index(values.shape[0]), index(x.shape[0])
+
+    def element(i: Sequence[PrimExpr]) -> Stmt:
+        at = load(found, [0])
+        last = at - index(1)
+        start = joined(
+            frame.check(binary("lt", at, room), "more values than the shape has room for"),
+            store(values, load(x, i), [at]),
+            store(first, load(order, i), [at]),
+            store(counts, index(0), [at]),
+            store(found, at + index(1)),
+        )
+        return joined(
+            frame.check_index(load(order, i), size),
+            IfThenElse(_starts_run(x, i[0]), start),
+            store(counts, load(counts, [last]) + index(1), [last]),
+            store(inverse, last, [load(order, i)]),
+        )
+
+    # Where the order is no permutation, places that nothing is written to are 0.
+    clear = loops(inverse.shape, lambda i: store(inverse, index(0), i))
+    end = frame.check(binary("eq", load(found, [0]), room), "fewer values than the shape says")
+    return frame.finish(store(found, index(0)), clear, loops(x.shape, element), end)
+
+
+def _numpy_unique_runs(ordered: np.ndarray, order: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    values, first, places, counts = np.unique(ordered, return_index=True, return_inverse=True, return_counts=True)
+    if values.shape != tuple(shape):
+        raise ShapeError(f"R.dynamic.unique_runs: {values.size} values for a shape of {shape}", code="W224")
+    inverse = np.zeros(ordered.shape, np.int64)
+    inverse[order] = np.ravel(places)
+    return values, order[first], inverse, counts.astype(np.int64)
+
+
+@register_op(
+    "dynamic.unique_runs",
+    [Param("ordered"), Param("order", of="int"), Param("shape", "shape")],
+    lowering=_lower_unique_runs,
+    numpy=_numpy_unique_runs,
+    pure=True,
+    examples=(
+        example(f32(1), i64(1), (1,), ranges={"order": (0, 0)}),
+        example(typed("int32", 3), np.asarray([2, 0, 1]), (1,), ranges={"ordered": (3, 3)}),
+        example(i64("n"), i64("n"), ((symbol("n") + 9) // 10,), ranges={"ordered": (3, 3), "order": (0, 0)}),
+    ),
+)
+def unique_runs(args: Arguments, context: TypeContext) -> Type:
+    """The values of a sorted vector, the first position of each, the place of each element among them, and counts.
+
+    `order` tells where each sorted element stood; BoundsError where there are not as many values as the shape says.
+    """
+    ordered, order = tensor(args, "ordered", context), tensor(args, "order", context)
+    for name, ty in (("ordered", ordered), ("order", order)):
+        require_rank(args, name, ty, 1)
+    require_dtype(args, "order", order, "integer")
+    own, other = dims_of(ordered), dims_of(order)
+    if own is not None and other is not None:
+        context.require_equal(own[0], other[0], f"{args.name}: sizes of ordered and order", args.span)
+    values = _result(args, context, ordered.dtype, 1)
+    places = TensorType(values.shape, "int64", 1)
+    return TupleType((values, places, TensorType(ordered.shape, "int64", 1), places))

@@ -1,0 +1,122 @@
+"""Operators whose result has a size that depends on the data: deduced ranks, the interpreter, compiled programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import BoundsError, ShapeError
+from weft.ir.builder import BlockBuilder
+from weft.ir.dim import symbol
+from weft.ir.graph import Expr, Var
+from weft.ir.infer import infer_type, type_text
+from weft.ir.interpret import interpret
+from weft.ir.op import get_op
+from weft.ir.types import TensorType, TupleType
+
+
+def program(params: list[Var], make: Any) -> Any:
+    """A module whose main returns what `make` emits."""
+    builder = BlockBuilder()
+    with builder.function("main", params):
+        with builder.dataflow():
+            result = builder.emit_output(make(builder))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def both(params: list[Var], call: Expr, *arrays: Any) -> list[Any]:
+    """The result in the interpreter and in machine code."""
+    module = program(params, lambda builder: builder.emit(call))
+    return [interpret(module)["main"](*arrays), weft.compile(module)["main"](*arrays)]
+
+
+def vector(name: str, size: int | str = "n", dtype: str = "float32") -> Var:
+    return Var(name, TensorType((symbol(size) if isinstance(size, str) else size,), dtype))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 0)])
+def test_nonzero_gives_the_positions_of_numpy(shape: tuple[int, ...]) -> None:
+    x = Var("x", TensorType(tuple(symbol(f"s{axis}") for axis in range(len(shape))), "float32"))
+    data = np.random.default_rng(0).integers(0, 2, shape).astype("float32")
+    for got in both([x], get_op("nonzero")(x), data):
+        np.testing.assert_array_equal(got, np.stack(np.nonzero(data)))
+
+
+def test_nonzero_of_a_tensor_known_by_rank_names_its_sizes() -> None:
+    x = Var("x", TensorType(None, "int32", 2))
+    data = np.asarray([[0, 1], [2, 0]], "int32")
+    for got in both([x], get_op("nonzero")(x), data):
+        np.testing.assert_array_equal(got, np.stack(np.nonzero(data)))
+
+
+def test_nonzero_is_known_by_its_rank_only() -> None:
+    x = vector("x")
+    assert type_text(infer_type(get_op("nonzero")(x))) == 'R.Tensor(dtype="int64", ndim=2)'
+    with pytest.raises(ShapeError, match="number of dimensions"):
+        infer_type(get_op("nonzero")(Var("x", TensorType(None, "float32"))))
+
+
+def test_two_calls_in_a_function_have_sizes_of_their_own() -> None:
+    x, y = vector("x"), vector("y")
+
+    def make(builder: BlockBuilder) -> Any:
+        first, second = (builder.emit(get_op("nonzero")(each)) for each in (x, y))
+        third = builder.emit(get_op("nonzero")(x))
+        return (first, second, third)
+
+    executable = weft.compile(program([x, y], make))
+    first, second, third = executable["main"](np.asarray([1, 0, 2], "float32"), np.asarray([0, 0, 5], "float32"))
+    assert (first.tolist(), second.tolist(), third.tolist()) == ([[0, 2]], [[2]], [[0, 2]])
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "strides"),
+    [
+        ((1, 0), (5, 9), (2, 1)),
+        ((-1, 4), (-9, -9), (-1, -2)),
+        ((3, 3), (1, 3), (1, 1)),
+        ((-99, 99), (99, -99), (3, -3)),
+    ],
+)
+def test_a_dynamic_slice_is_a_slice_of_python(begin: Any, end: Any, strides: Any) -> None:
+    x = Var("x", TensorType((symbol("n"), 5), "float32"))
+    bounds = [vector(name, 2, "int64") for name in ("begin", "end", "strides")]
+    data = np.arange(30, dtype="float32").reshape(6, 5)
+    arrays = [np.asarray(part, "int64") for part in (begin, end, strides)]
+    want = data[tuple(slice(*part) for part in zip(begin, end, strides, strict=True))]
+    for got in both([x, *bounds], get_op("dynamic_strided_slice")(x, *bounds), data, *arrays):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_stride_of_zero_stops_the_program() -> None:
+    x, bounds = vector("x"), [vector(name, 1, "int64") for name in ("begin", "end", "strides")]
+    module = program([x, *bounds], lambda builder: builder.emit(get_op("dynamic_strided_slice")(x, *bounds)))
+    arrays = [np.zeros(3, "float32"), *(np.asarray([part], "int64") for part in (0, 2, 0))]
+    for run in (interpret(module)["main"], weft.compile(module)["main"]):
+        with pytest.raises(BoundsError, match="stride is 0"):
+            run(*arrays)
+
+
+@pytest.mark.parametrize("data", [[3, 1, 3, 2, 1, 3], [], [7], [float("nan"), 1.0, float("nan"), 1.0]])
+def test_unique_gives_what_numpy_gives(data: list[float]) -> None:
+    x = vector("x")
+    call = get_op("unique")(x, return_index=True, return_inverse=True, return_counts=True)
+    ty = infer_type(call)
+    assert isinstance(ty, TupleType)
+    assert len(ty.fields) == 4
+    array = np.asarray(data, "float32")
+    want = np.unique(array, return_index=True, return_inverse=True, return_counts=True)
+    for got in both([x], call, array):
+        for part, expected in zip(got, want, strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def test_unique_of_a_matrix_flattens_it() -> None:
+    x = Var("x", TensorType((2, symbol("n")), "int32"))
+    array = np.asarray([[4, 2, 4], [2, 2, 9]], "int32")
+    for got in both([x], get_op("unique")(x), array):
+        np.testing.assert_array_equal(got, [2, 4, 9])
