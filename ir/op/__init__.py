@@ -56,6 +56,8 @@ FAMILIES = (
     "quantize",
     "selection",
     "dynamic",
+    "window",
+    "distributed",
     "image",
     "gradient",
     "call",
