@@ -58,6 +58,7 @@ FAMILIES = (
     "dynamic",
     "window",
     "distributed",
+    "inspection",
     "image",
     "gradient",
     "call",
