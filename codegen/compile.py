@@ -30,6 +30,7 @@ from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.executable import CompiledFunction, Executable, Program
+from weft.transform.check_bounds import CheckBounds
 from weft.transform.lower_blocks import lower_blocks
 from weft.transform.lower_vector_loops import lower_vector_loops
 
@@ -72,7 +73,7 @@ def as_module(value: object) -> IRModule:
 
 def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | None, pipeline: Any) -> IRModule:
     if params is None and pipeline is None and not any(isinstance(f, Function) for _, f in module.items()):
-        return module  # tensor-level functions alone need no graph passes
+        return CheckBounds()(module)  # tensor-level functions alone need no graph passes
     if params:
         name = "main" if "main" in module else next(iter(module.functions))
         module = transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
@@ -80,7 +81,7 @@ def _prepared(module: IRModule, target: HostTarget, params: Mapping[str, Any] | 
         # Level 0 leaves loops as they were written: the quickest to compile, the easiest to read.
         described = target.described() if target.opt else None
         return transform.default_pipeline(described)(transform.LambdaLift()(module))
-    return transform.LowerToMemory()(pipeline(module))
+    return CheckBounds()(transform.LowerToMemory()(pipeline(module)))
 
 
 def generate(module: IRModule, target: HostTarget) -> Program:

@@ -5,25 +5,29 @@
     checks, sampling             what is checked after each pass (WEFT_CHECK)
     pipeline, phases             passes in order; the named phases from a module to an executable
     rewriting, keys, symbols,    what passes are written with
-    purity, retype
+    purity, retype, index_facts
     one file per pass            normalize, legalize, fold_constant, ...
 
-Places kept for later work, as files of this folder: `pattern` (matching of graphs), `fuse_ops` (phase "fuse"),
+Places kept for later work, as files of this folder: `pattern` (matching of graphs),
 `schedule/` (phase "schedule"), `plan_memory` (phase "plan"). `weft.transform.phases` names the phases and what runs in
 each.
 """
 
 from __future__ import annotations
 
+from weft.transform.annotate_pattern import AnnotateTIROpPattern
 from weft.transform.base import FunctionPass, Pass, function_pass, map_functions, module_pass
 from weft.transform.bind_params import BindParams
 from weft.transform.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.canonicalize import CanonicalizeBindings
+from weft.transform.check_bounds import CheckBounds
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.context import PassContext
 from weft.transform.convert_to_dataflow import ConvertToDataflow
 from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
+from weft.transform.fuse_ops import FuseOps
+from weft.transform.fuse_tir import FuseTIR
 from weft.transform.inline_functions import InlinePrivateFunctions
 from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
 from weft.transform.lambda_lift import LambdaLift
@@ -43,8 +47,9 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "ConvertToDataflow", "DeadCodeElimination",
-    "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "InlinePrivateFunctions", "Instrument", "LambdaLift",
+    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "ConvertToDataflow",
+    "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps", "FuseTIR", "InlinePrivateFunctions",
+    "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
     "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "Verify",

@@ -20,11 +20,15 @@ from dataclasses import dataclass
 from weft.errors import PassError
 from weft.ir.target import Target
 from weft.ir.target.kinds import know_phases
+from weft.transform.annotate_pattern import AnnotateTIROpPattern
 from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
+from weft.transform.check_bounds import CheckBounds
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
+from weft.transform.fuse_ops import FuseOps
+from weft.transform.fuse_tir import FuseTIR
 from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
@@ -84,9 +88,10 @@ PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
     Phase("assign"),
-    Phase("legalize", (FoldConstant(), LegalizeOps())),  # whole operators fold faster than their loops
+    # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
+    Phase("legalize", (FoldConstant(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
-    Phase("fuse"),
+    Phase("fuse", (AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
     Phase("schedule", for_target=_schedule),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan"),
@@ -123,6 +128,6 @@ def default_pipeline(target: Target | None = None) -> Pipeline:
     The kinds of `target` and of its parts add the passes of their hooks.
 
     >>> [item.name for item in default_pipeline()]
-    ['import', 'legalize', 'optimize', 'lower']
+    ['import', 'legalize', 'optimize', 'fuse', 'lower']
     """
     return Pipeline([phase(item.name, target) for item in PHASES if item.passes_for(target)], name="default")
