@@ -50,6 +50,9 @@ __all__ = ["LEAVES", "Blocks", "ValueReader"]
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 
 
+_WHOLE_DIVISION = {"T.Div": "floordiv", "T.truncdiv": "floordiv", "T.truncmod": "floormod"}
+
+
 class Blocks:
     """The binding blocks of a sequence while it is read."""
 
@@ -217,7 +220,10 @@ class ValueReader(Reader):
         args = [self.operand(value, tree) for value in args]
         kwargs = {key: self.operand(value, tree) for key, value in kwargs.items()}
         try:
-            return get_op(name, span).bind(args, kwargs, span)
+            op = get_op(name, span)
+            if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
+                del kwargs["ty_args"]  # said by printers of passes; the operator's own rule deduces it
+            return op.bind(args, kwargs, span)
         except WeftError as error:
             raise error.at(span) from None
 
@@ -279,12 +285,14 @@ class ValueReader(Reader):
                 args, kwargs = self.arguments(tree)
                 return self.operator(name[2:], args, kwargs, tree)
             get_op(name[2:], self.span(tree.func))
+        if name == "T.index_map" and len(tree.args) == 1 and isinstance(tree.args[0], ast.Lambda):
+            return ast.unparse(tree.args[0])  # the operator that takes it reads it, as it reads text
         if name.startswith("T."):
             dtype = self.dtype_name(name)
             if dtype is not None and len(tree.args) == 1:
                 return self._typed(dtype, tree)
-            if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv"):
-                short = name[2:]
+            if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv", "T.Div", "T.truncdiv", "T.truncmod"):
+                short = _WHOLE_DIVISION.get(name, name[2:])  # sizes are not negative: both divisions agree
                 values = [self.value(argument) for argument in tree.args]
                 if short in ("min", "max", "ceildiv"):
                     inner = ast.copy_location(ast.Name(short, ast.Load()), tree.func)
