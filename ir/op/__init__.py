@@ -60,6 +60,7 @@ FAMILIES = (
     "distributed",
     "inspection",
     "image",
+    "vision",
     "gradient",
     "call",
 )
