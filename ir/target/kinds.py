@@ -134,6 +134,14 @@ class TargetKind:
 
         return register
 
+    def remove_hook(self, function: Callable[..., Any]) -> None:
+        """Forget a registered hook, as a plug-in does that is unloaded."""
+        for phase in list(self.hooks):
+            kept = [item for item in self.hooks[phase] if item.make is not function]
+            self.hooks[phase] = kept
+            if not kept:
+                del self.hooks[phase]
+
     def lowering(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register the lowering hook `(module, function) -> (module, global variable)`; TargetError W706 otherwise."""
         _check_arity(self, "lowering hook", function, 2)
