@@ -61,6 +61,8 @@ def _generated(module: IRModule, mine: list[str], label: str, part: Target) -> l
     generator = part.kind.code_generator
     assert generator is not None
     view, _ = part_view(module, mine)
+    if ARTIFACTS in view.attrs:  # what others made is not its concern
+        view = view.without_attr(ARTIFACTS)
     artifacts = [_completed(item, part) for item in _listed(generator(view, part), part, label)]
     provided = {symbol.name for artifact in artifacts for symbol in artifact.provides}
     missing = [name for name in _promised(module, mine) if name not in provided]
