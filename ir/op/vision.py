@@ -121,8 +121,8 @@ class _Regions:
 class _Align(_Regions):
     def bin(self, at: dict[str, PrimExpr], i: Any) -> Stmt:
         args, (rows, columns) = self.args, _pooled(self.args)
-        scale, offset = _real(args.spatial_scale), _real(0.5 if args.aligned else 0.0)
-        x1, y1, x2, y2 = (value * scale - offset for value in self.region(at["N"]))
+        scale = _real(args.spatial_scale)
+        x1, y1, x2, y2 = (value * scale for value in self.region(at["N"]))
         extents = (y2 - y1, x2 - x1)
         if not args.aligned:
             extents = tuple(te.maximum(extent, _real(1)) for extent in extents)
@@ -191,7 +191,7 @@ def _numpy_roi_align(
     images = data.transpose([layout.index(letter) for letter in "NCHW"]).astype(np.float64)
     out = np.zeros((len(rois), images.shape[1], rows, columns))
     for r, c, row, column in np.ndindex(out.shape):
-        x1, y1, x2, y2 = (float(value) * spatial_scale - (0.5 if aligned else 0.0) for value in rois[r, 1:])
+        x1, y1, x2, y2 = (float(value) * spatial_scale for value in rois[r, 1:])
         high, wide = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1.0), max(x2 - x1, 1.0))
         bins = (high / rows, wide / columns)
         counts = [sample_ratio if sample_ratio > 0 else max(math.ceil(size), 0) for size in bins]
@@ -236,8 +236,8 @@ def roi_align(args: Arguments, context: TypeContext) -> TensorType:
     """Each region cut into pooled_size bins, of whose values between elements the mean (avg) or the greatest (max) is
     taken: data (n, c, h, w), rois (r, 5) -> (r, c, y, x).
 
-    A bin has sample_ratio samples along an axis, as many as it has elements when that is not positive. aligned moves
-    positions by half an element; without, a region is at least one element large. A bin without samples is 0.
+    A bin has sample_ratio samples along an axis, as many as it has elements when that is not positive. Unless aligned, a
+    region is at least one element large. A bin without samples is 0.
     """
     if args.mode not in ("avg", "max"):
         raise shape_error(args, f"mode must be avg or max, got {args.mode!r}", "W205")
