@@ -236,8 +236,8 @@ def roi_align(args: Arguments, context: TypeContext) -> TensorType:
     """Each region cut into pooled_size bins, of whose values between elements the mean (avg) or the greatest (max) is
     taken: data (n, c, h, w), rois (r, 5) -> (r, c, y, x).
 
-    A bin has sample_ratio samples along an axis, as many as it has elements when that is not positive. Unless aligned, a
-    region is at least one element large. A bin without samples is 0.
+    A bin has sample_ratio samples along an axis, as many as it has elements when that is not positive. Unless aligned,
+    a region is at least one element large. A bin without samples is 0.
     """
     if args.mode not in ("avg", "max"):
         raise shape_error(args, f"mode must be avg or max, got {args.mode!r}", "W205")
