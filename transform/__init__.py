@@ -47,9 +47,9 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "ConvertToDataflow",
-    "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps", "FuseTIR", "InlinePrivateFunctions",
-    "Instrument", "LambdaLift",
+    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds",
+    "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps",
+    "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
     "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "Verify",

@@ -15,7 +15,8 @@ different labels (attribute `target`) or on both sides of a call that has effect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -57,7 +58,7 @@ from weft.ir.tensor import AssertStmt, Buffer, BufferLoad
 from weft.transform.annotate_pattern import op_pattern
 from weft.transform.base import Pass, map_functions
 from weft.transform.inline_blocks import LARGEST_VALUE, divides_indices, pays
-from weft.transform.keys import same_type
+from weft.transform.keys import expr_key, same_type, type_key
 from weft.transform.nests import Cost, Reading, cost, nests_of, reading, size_of
 from weft.transform.purity import is_pure
 from weft.transform.rewriting import FunctionRewriter, derived, map_operands, operands, shape_variables
@@ -203,7 +204,9 @@ class FuseOps(Pass):
         def fuse(name: str, function: Function) -> Function:
             if function.attrs.get("primitive"):
                 return function
-            return _Fuser(outlined, self.decide or group_by_consumers, self.max_ops, self.text_name).run(function)
+            fuser = _Fuser(outlined, self.decide or group_by_consumers, self.max_ops, self.text_name)
+            fuser.label = function.attrs.get("target")
+            return fuser.run(function)
 
         new = map_functions(module, fuse)
         return new.with_functions({**new.functions, **outlined.added}) if outlined.added else new
@@ -230,8 +233,9 @@ class _Outlined:
         self.module = module
         self.context = TypeContext(module.functions)
         self.added: dict[str, Function] = {}
-        self.known: dict[int, list[str]] = {}
+        self.known: dict[tuple[int, object], list[str]] = {}
         self.facts: dict[str, _KernelFacts] = {}
+        self.fitting: dict[Hashable, bool] = {}
 
     def kernel(self, name: str) -> _KernelFacts | None:
         """What the loops of a kernel say; None when the module has no such kernel."""
@@ -242,9 +246,19 @@ class _Outlined:
             self.facts[name] = _KernelFacts(function)
         return self.facts[name]
 
-    def add(self, function: Function, base: str) -> GlobalVar:
-        """A reference to the function, added unless an equal one was."""
-        key = structural_hash(function)
+    def fits(self, call: Call) -> bool:
+        """Whether the shapes of a kernel call are proved to fit, so that nothing is left to check when it runs."""
+        types = [*(infer_type(arg, self.context) for arg in call.args[1:]), *call.ty_args]
+        key = (expr_key(call.args[0]), *map(type_key, types))
+        if key not in self.fitting:
+            context = TypeContext(self.module.functions)
+            infer_type(call, context)
+            self.fitting[key] = not context.checks
+        return self.fitting[key]
+
+    def add(self, function: Function, base: str, label: object) -> GlobalVar:
+        """A reference to the function, added unless an equal one was for callers with the same label."""
+        key = (structural_hash(function), label)
         for name in self.known.get(key, ()):
             if structural_equal(self.added[name], function):
                 return GlobalVar(name)
@@ -259,10 +273,13 @@ class _KernelFacts:
 
     def __init__(self, function: PrimFunc) -> None:
         self.function = function
+        self.known_uses: dict[int, tuple[Reading, int]] = {}
         self.pattern = str(function.attrs.get("op_pattern") or op_pattern(function))
         self.target = function.attrs.get("target")
         nests = nests_of(function)
-        if nests is None or function.attrs.get("primitive"):  # what a user grouped stays as it is
+        # What a user grouped stays as it is; so do kernels whose buffers may overlap.
+        overlap = any(not function.attrs.get(key, True) for key in ("tir.noalias", "tirx.noalias", "noalias"))
+        if nests is None or overlap or function.attrs.get("primitive"):
             self.pattern = "opaque"
         self.nests = nests or []
         values = [nest.store.value for nest in self.nests]
@@ -279,6 +296,11 @@ class _KernelFacts:
 
     def use(self, position: int) -> tuple[Reading, int]:
         """How the parameter at a position is read, and how often it occurs."""
+        if position not in self.known_uses:
+            self.known_uses[position] = self._use(position)
+        return self.known_uses[position]
+
+    def _use(self, position: int) -> tuple[Reading, int]:
         buffer = self.function.params[position]
         if not isinstance(buffer, Buffer) or buffer in self.checked:
             return Reading.UNKNOWN, 1
@@ -304,9 +326,7 @@ def _is_candidate(binding: Binding, outlined: _Outlined) -> bool:
         return False
     if not same_type(binding.var.ty, call.ty_args[0]) or not all(map(_is_value, call.args[1].fields)):
         return False
-    context = TypeContext(outlined.module.functions)
-    infer_type(call, context)
-    return not context.checks
+    return outlined.fits(call)
 
 
 def _is_known(ty: Type) -> bool:
@@ -320,6 +340,8 @@ def _is_value(arg: Expr) -> bool:
 
 class _Fuser(FunctionRewriter):
     changes_blocks = True
+    label: object = None
+    """The label of the function, which owns the kernels that it calls."""
 
     def __init__(self, outlined: _Outlined, decide: Decide, max_ops: int, origin: str) -> None:
         super().__init__()
@@ -364,7 +386,7 @@ class _Fuser(FunctionRewriter):
         label = "_".join(call.kernel.rstrip("0123456789_") or call.kernel for call in calls)
         base = f"fused_{label}" if len(label) <= 60 else f"fused_{label[:50].rstrip('_')}_{len(calls)}"
         span = derived(members[-1].span, self.origin)
-        call = Call(self.outlined.add(function, base), args, span=span)
+        call = Call(self.outlined.add(function, base, self.label), args, span=span)
         if len(used) == 1:
             yield VarBinding(used[0], call, span=span)
             return
@@ -454,21 +476,15 @@ def _check_groups(groups: Sequence[Sequence[int]], calls: Sequence[KernelCall]) 
 
 def _used_outside(bindings: Sequence[Binding], unit: dict[int, int]) -> dict[int, list[Var]]:
     """For each group the variables that something outside of it uses, in order."""
-    outside: dict[int, set[Var]] = {number: set() for number in unit.values()}
+    number_of = {bindings[position].var: number for position, number in unit.items()}
+    wanted = {var for var in number_of if not isinstance(var, DataflowVar)}
     for position, binding in enumerate(bindings):
-        used = set(_variables(binding))
-        for number, wanted in outside.items():
-            if unit.get(position) != number:
-                wanted |= used
-    return {
-        number: [
-            bindings[position].var
-            for position in sorted(unit)
-            if unit[position] == number
-            and (bindings[position].var in wanted or not isinstance(bindings[position].var, DataflowVar))
-        ]
-        for number, wanted in outside.items()
-    }
+        wanted.update(var for var in _variables(binding) if number_of.get(var, -1) not in (-1, unit.get(position)))
+    found: dict[int, list[Var]] = {number: [] for number in unit.values()}
+    for position in sorted(unit):
+        if bindings[position].var in wanted:
+            found[unit[position]].append(bindings[position].var)
+    return found
 
 
 def _order(bindings: Sequence[Binding], unit: dict[int, int], groups: Sequence[Sequence[int]]) -> list[Binding | int]:
@@ -486,7 +502,8 @@ def _order(bindings: Sequence[Binding], unit: dict[int, int], groups: Sequence[S
     def needs(position: int) -> Iterator[int]:
         for member in groups[unit[position]] if position in unit else (position,):
             yield from (owner[var] for var in _variables(bindings[member]) if var in owner)
-            yield from (cast for cast in casts if cast < member)  # its symbols may occur in types
+            before = bisect_left(casts, member)
+            yield from casts[max(before - 1, 0) : before]  # its symbols may occur in types; it needs those before it
 
     for start in range(len(bindings)):
         stack = [(start, False)] if start == last(start) else []

@@ -11,6 +11,7 @@ Kernels that nothing calls any more are removed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -83,13 +84,18 @@ class FuseTIR(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """Merge the primitive functions, then call the kernels that they became."""
+        primitive = {
+            name: function
+            for name, function in module.items()
+            if isinstance(function, Function) and function.private and function.attrs.get("primitive")
+        }
+        if not primitive:
+            return module
         merged: dict[str, _Merged] = {}
-        for name, function in module.items():
-            if isinstance(function, Function) and function.private and function.attrs.get("primitive"):
-                found = _merge(name, function, module)
-                if found is not None:
-                    merged[name] = found
-        merged = {name: item for name, item in merged.items() if _only_called(name, module)}
+        for name in sorted(set(primitive) - _used_as_values(module)):
+            found = _merge(name, primitive[name], module)
+            if found is not None:
+                merged[name] = found
         if not merged:
             return module
         context = TypeContext(module.functions)
@@ -100,12 +106,16 @@ class FuseTIR(Pass):
         return _without_unused(module, module.with_functions(functions))
 
 
-def _only_called(name: str, module: IRModule) -> bool:
-    """Whether a function occurs as the callee of calls only."""
-    uses = [node for f in module.functions.values() for node in walk(f) if isinstance(node, GlobalVar)]
-    calls = [node for f in module.functions.values() for node in walk(f) if isinstance(node, Call)]
-    called = sum(isinstance(call.op, GlobalVar) and call.op.name == name for call in calls)
-    return sum(use.name == name for use in uses) == called
+def _used_as_values(module: IRModule) -> set[str]:
+    """The functions that occur elsewhere than as the callee of a call."""
+    uses: Counter[str] = Counter()
+    for function in module.functions.values():
+        for node in walk(function):
+            if isinstance(node, GlobalVar):
+                uses[node.name] += 1
+            elif isinstance(node, Call) and isinstance(node.op, GlobalVar):
+                uses[node.op.name] -= 1
+    return {name for name, count in uses.items() if count}
 
 
 def _without_unused(old: IRModule, new: IRModule) -> IRModule:

@@ -271,3 +271,17 @@ def test_a_relu_written_by_hand_is_fused_after_a_product() -> None:
     )
     new = Pipeline([weft.transform.LegalizeOps(), AnnotateTIROpPattern(), FuseOps()])(old)
     assert new["fused_matmul_my_relu"].attrs["kernels"] == ("matmul", "my_relu")  # type: ignore[union-attr]
+
+
+def test_functions_with_different_labels_share_no_group() -> None:
+    """B16."""
+    chain = main("y = double(x)", "z = power(y)")
+    other = chain.removeprefix(KERNELS).replace("def main", "def other")
+    other = other.replace("    with R.dataflow", '    R.func_attr({"target": "npu"})\n    with R.dataflow')
+    new = FuseOps()(module(chain + other))
+    assert [name for name in new if name.startswith("fused")] == ["fused_double_power", "fused_double_power_1"]
+
+
+def test_kernels_whose_buffers_may_overlap_stay() -> None:
+    text = main("y = double(x)", "z = power(y)")
+    left_alone(FuseOps(), text.replace('"elementwise"}', '"elementwise", "tir.noalias": False}'))

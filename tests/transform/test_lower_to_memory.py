@@ -374,6 +374,6 @@ def test_the_default_pipeline_ends_in_explicit_memory() -> None:
         return c
     """)
     new = default_pipeline()(before)
-    assert set(new) == {"main", "matmul", "relu", "softmax"}
+    assert set(new) == {"main", "fused_matmul_relu", "softmax"}
     x, w = np.ones((5, 4), "float32"), np.ones((4, 3), "float32")
     np.testing.assert_allclose(interpret(new)["main"](x, w), interpret(before)["main"](x, w), rtol=1e-5)

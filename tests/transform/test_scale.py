@@ -62,7 +62,8 @@ def test_ten_thousand_bindings_pass_through(item: Pass) -> None:
     with PassContext(config={"check.level": 0}):
         new = item(chain(10_000))["main"]
     assert isinstance(new, Function)
-    assert sum(len(block.bindings) for block in new.body.blocks) >= 10_001
+    least = 1_000 if item.name == "default" else 10_001  # fusion makes one call of many
+    assert sum(len(block.bindings) for block in new.body.blocks) >= least
 
 
 def test_three_hundred_nested_conditionals_pass_through() -> None:
