@@ -1,0 +1,179 @@
+"""Recognition: loop nests that add up products of two operands, and the roles of their variables.
+
+    for ...: C[...] = C[...] + A[...] * B[...]          (init: C[...] = 0)
+
+`v` runs along the last axis of C and, with stride one, of B, and does not occur in A; `r` is a variable of A's rows
+that B does not have; the other spatial variables are outer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.ir import walk
+from weft.ir.dim import DimExpr, symbol
+from weft.ir.dim import substitute as substitute_dim
+from weft.ir.prim_dim import prim_to_dim
+from weft.ir.tensor import (
+    Binary,
+    Block,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    FloatImm,
+    For,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+
+__all__ = ["Contraction", "match", "runs_along", "uses"]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What was recognised: the store, both operands, the loop of each iteration variable, v and r."""
+
+    store: BufferStore
+    scalar: BufferLoad  # A: read once a row
+    vector: BufferLoad  # B: read along v
+    extents: dict[PrimVar, Extent]
+    outer: tuple[PrimVar, ...]
+    reduction: tuple[PrimVar, ...]
+    v: PrimVar
+    r: PrimVar | None
+
+    @property
+    def pays(self) -> bool:
+        """Whether there is something to compute, and a copy of B, where one is needed, is read more than once."""
+        if any(isinstance(extent, int) and extent == 0 for extent in self.extents.values()):
+            return False
+        rows = 1 if self.r is None else self.extents[self.r]
+        return runs_along(self.vector, self.v) or not (isinstance(rows, int) and rows < 4)
+
+
+def match(loop: For) -> Contraction | None:
+    """The contraction that a loop nest is, or None."""
+    extents: dict[PrimVar, Extent] = {}
+    inner: Stmt = loop
+    while isinstance(inner, For):
+        if inner.kind != "serial" or inner.annotations or inner.step is not None or inner.start != 0:
+            return None
+        extents[inner.loop_var] = inner.extent
+        inner = inner.body
+    if not isinstance(inner, Block) or not _is_plain(inner, extents):
+        return None
+    spatial = [item.var for item in inner.iter_vars if item.kind == "spatial"]
+    reduction = [item.var for item in inner.iter_vars if item.kind == "reduce"]
+    sizes = {item.var: extents[item.value] for item in inner.iter_vars if isinstance(item.value, PrimVar)}
+    parts = _multiply_add(inner)
+    if parts is None or not reduction or len(sizes) != len(extents):
+        return None
+    store, a, b = parts
+    for scalar, vector in ((a, b), (b, a)):
+        v = _vector_variable(store, scalar, vector, spatial)
+        if v is not None:
+            r = _row_variable(store, scalar, vector, [x for x in spatial if x is not v], sizes)
+            outer = tuple(x for x in spatial if x is not v and x is not r)
+            return Contraction(store, scalar, vector, sizes, outer, tuple(reduction), v, r)
+    return None
+
+
+def _is_plain(block: Block, extents: dict[PrimVar, Extent]) -> bool:
+    """Whether the block stands for its loops one to one and nothing else is attached to it."""
+    values = [item.value for item in block.iter_vars]
+    covered = all(isinstance(value, PrimVar) and value in extents for value in values)
+    used = {x for extent in extents.values() if isinstance(extent, PrimExpr) for x in walk(extent)}
+    kinds = {item.kind for item in block.iter_vars} <= {"spatial", "reduce"}
+    bare = block.predicate is None and not block.alloc_buffers and not block.match_buffers and not block.annotations
+    return covered and kinds and bare and len(set(values)) == len(extents) and not used & set(extents)
+
+
+def _multiply_add(block: Block) -> tuple[BufferStore, BufferLoad, BufferLoad] | None:
+    """(store, a, b) of a block that adds a * b to an element that starts at zero."""
+    store, init = block.body, block.init
+    if not isinstance(store, BufferStore) or not isinstance(init, BufferStore) or init.buffer is not store.buffer:
+        return None
+    if (
+        not isinstance(init.value, FloatImm)
+        or init.value.value != 0.0
+        or store.buffer.dtype not in ("float32", "float64")
+    ):
+        return None
+    total = store.value
+    if not isinstance(total, Binary) or total.kind != "add" or store.predicate is not None:
+        return None
+    same = [part for part in (total.a, total.b) if _is_element(part, store)]
+    products = [part for part in (total.a, total.b) if isinstance(part, Binary) and part.kind == "mul"]
+    if len(same) != 1 or len(products) != 1 or not _same_indices(init.indices, store.indices):
+        return None
+    a, b = products[0].a, products[0].b
+    if (
+        not isinstance(a, BufferLoad)
+        or not isinstance(b, BufferLoad)
+        or a.predicate is not None
+        or b.predicate is not None
+    ):
+        return None
+    if store.buffer in (a.buffer, b.buffer) or a.dtype != store.buffer.dtype or b.dtype != store.buffer.dtype:
+        return None
+    return store, a, b
+
+
+def _is_element(part: PrimExpr, store: BufferStore) -> bool:
+    return isinstance(part, BufferLoad) and part.buffer is store.buffer and _same_indices(part.indices, store.indices)
+
+
+def _same_indices(a: Sequence[PrimExpr], b: Sequence[PrimExpr]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def uses(indices: Sequence[PrimExpr], var: PrimVar) -> bool:
+    """Whether a variable occurs in any of the indices."""
+    return any(item is var for index in indices for item in walk(index))
+
+
+def runs_along(load: BufferLoad | BufferStore, var: PrimVar) -> bool:
+    """Whether the variable moves an access by one element: stride one in the last index, absent from the others."""
+    if not load.indices or load.buffer.strides is not None or uses(load.indices[:-1], var):
+        return False
+    names = {x: f"x{i}" for i, x in enumerate({y for y in walk(load.indices[-1]) if isinstance(y, PrimVar)})}
+    if var not in names:
+        return False
+    here = prim_to_dim(load.indices[-1], names)
+    if here is None or not isinstance(here, DimExpr):
+        return False
+    step = symbol(names[var]) + 1
+    return substitute_dim(here, {names[var]: step}) - here == 1
+
+
+def _vector_variable(
+    store: BufferStore, scalar: BufferLoad, vector: BufferLoad, spatial: Sequence[PrimVar]
+) -> PrimVar | None:
+    for var in reversed(spatial):
+        if runs_along(store, var) and not uses(scalar.indices, var):
+            if runs_along(vector, var):
+                return var
+            if _can_reorder(vector, var):
+                return var
+    return None
+
+
+def _can_reorder(load: BufferLoad, var: PrimVar) -> bool:
+    """Whether an operand that is read across can be copied: several indices, each a variable of its own."""
+    bare = all(isinstance(index, PrimVar) for index in load.indices) and len(set(load.indices)) == len(load.indices)
+    return bare and var in load.indices and len(load.indices) > 1
+
+
+def _row_variable(
+    store: BufferStore, scalar: BufferLoad, vector: BufferLoad, spatial: Sequence[PrimVar], sizes: dict[PrimVar, Extent]
+) -> PrimVar | None:
+    """The variable of A's rows that B does not have: the longest one (a symbolic size counts as long)."""
+    candidates = [x for x in spatial if uses(scalar.indices, x) and not uses(vector.indices, x) and x in store.indices]
+
+    def length(var: PrimVar) -> int:
+        extent = sizes[var]
+        return extent if isinstance(extent, int) else 1 << 20
+
+    return max(candidates, key=length, default=None)
