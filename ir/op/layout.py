@@ -64,7 +64,7 @@ def _numpy_layout_transform(x: np.ndarray, pad_value: Any, index_map: str) -> np
         example(f32("n", 6), "lambda i, j: (j, i)"),
         example(f32("n"), "lambda i: (i // 4, i % 4)", pad_value=-1),
         example(typed("int32", 2, "m"), "lambda i, j: (i + 2 * j,)"),
-        example(f32(3, 5), lambda i, j: (j // 2, i, j % 2), pad_value=0.5),
+        example(f32(3, 5), "lambda i, j: (j // 2, i, j % 2)", pad_value=0.5),
     ),
 )
 def layout_transform(args: Arguments, context: TypeContext) -> TensorType:
