@@ -1,0 +1,139 @@
+"""How fast compiled kernels are beside NumPy in the same process, on one thread.
+
+    python benchmarks/kernels.py [--json] [--only NAME]
+
+Calls alternate, and each figure is the least time of its side, so that what else the machine does counts little. The
+ratio is weft / NumPy: below 1 is faster. NumPy has no convolution: its rival is the product of matrices of the same
+sizes on data already laid out for it, which leaves out the cost of that layout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
+
+import numpy as np
+
+import weft
+from weft.ir import TensorType, Var
+from weft.ir.op import get_op
+
+SECONDS = 0.3
+MOST_CALLS = 2_000
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator (or a chain of them, applied one after another), its operands and what NumPy does instead."""
+
+    name: str
+    operators: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    rival: Callable[..., object]
+    options: tuple[tuple[str, object], ...] = ()
+    compare: bool = True
+
+
+@dataclass(frozen=True)
+class Result:
+    """Times in milliseconds."""
+
+    name: str
+    weft: float
+    numpy: float
+    ratio: float
+    compile: float
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gamma + beta
+
+
+def cases() -> Iterator[Case]:
+    """Everything that is measured."""
+    sizes = [(n, n, n) for n in (64, 128, 256, 512, 1024)] + [(97, 101, 103), (333, 257, 511), (1000, 777, 1001)]
+    for m, k, n in [*sizes, *((m, 1024, 1024) for m in (1, 7, 33, 128))]:
+        yield Case(f"matmul {m}x{k}x{n}", ("matmul",), ((m, k), (k, n)), np.matmul)
+    for m in (1, 33, 128):
+        yield Case(f"linear {m}x1024x1024", ("linear",), ((m, 1024), (1024, 1024)), lambda x, w: x @ w.T)
+    yield Case("batched 8x128x64x128", ("matmul",), ((8, 128, 64), (8, 64, 128)), np.matmul)
+    for channels, out, size, kernel, stride in [(64, 64, 56, 3, 1), (128, 128, 28, 3, 1), (64, 128, 56, 3, 2)]:
+        a = np.ones((out, channels * kernel * kernel), "float32")
+        b = np.ones((channels * kernel * kernel, (size // stride) ** 2), "float32")
+        yield Case(
+            f"conv2d {channels}->{out} {size}x{size} {kernel}x{kernel}/{stride}", ("nn.conv2d",),
+            ((1, channels, size, size), (out, channels, kernel, kernel)), lambda x, w, a=a, b=b: a @ b,
+            (("padding", kernel // 2), ("strides", stride)), compare=False,
+        )  # fmt: skip
+    yield Case("softmax 4096x1024", ("nn.softmax",), ((4096, 1024),), _softmax)
+    normed = (("axes", -1),)
+    yield Case("layer_norm 4096x768", ("nn.layer_norm",), ((4096, 768), (768,), (768,)), _layer_norm, normed)
+    yield Case("exp, tanh, abs 1M", ("exp", "tanh", "abs"), ((1 << 20,),), lambda x: np.abs(np.tanh(np.exp(x))))
+
+
+def build(case: Case) -> weft.IRModule:
+    """The operators of a case as a module."""
+    params = [Var(f"x{i}", TensorType(shape, "float32")) for i, shape in enumerate(case.shapes)]
+    builder = weft.BlockBuilder()
+    with builder.function("main", params):
+        result = builder.emit(get_op(case.operators[0]).bind(params, dict(case.options), None))
+        for name in case.operators[1:]:
+            result = builder.emit(get_op(name).bind([result], {}, None))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def measure(case: Case) -> Result:
+    """Compile, compare results, then time both sides in turn."""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape, "float32") for shape in case.shapes]
+    module = build(case)
+    start = time.perf_counter()
+    main = weft.compile(module)["main"]
+    compile_seconds = time.perf_counter() - start
+    first = main(*arrays)
+    if case.compare:
+        np.testing.assert_allclose(first, case.rival(*arrays), rtol=1e-3, atol=1e-3)
+    best = [float("inf"), float("inf")]
+    end, calls = time.perf_counter() + SECONDS, 0
+    while calls < 3 or (time.perf_counter() < end and calls < MOST_CALLS):
+        calls += 1
+        for side, action in enumerate((main, case.rival)):
+            start = time.perf_counter()
+            action(*arrays)
+            best[side] = min(best[side], time.perf_counter() - start)
+    ours, theirs = (1e3 * value for value in best)
+    return Result(case.name, ours, theirs, ours / theirs, 1e3 * compile_seconds)
+
+
+def main() -> None:
+    """Print a table, or JSON."""
+    parser = argparse.ArgumentParser(description="Compiled kernels beside NumPy, on one thread.")
+    parser.add_argument("--json", action="store_true", help="one list of objects instead of a table")
+    parser.add_argument("--only", metavar="NAME", default="", help="cases whose name contains this text")
+    options = parser.parse_args()
+    chosen = [case for case in cases() if options.only in case.name]
+    if options.json:
+        print(json.dumps([asdict(measure(case)) for case in chosen], indent=2))
+        return
+    print(f"{'milliseconds':<32}{'weft':>10}{'numpy':>10}{'ratio':>8}{'compile':>10}")
+    for case in chosen:
+        result = measure(case)
+        print(f"{result.name:<32}{result.weft:>10.4f}{result.numpy:>10.4f}{result.ratio:>8.2f}{result.compile:>10.0f}")
+
+
+if __name__ == "__main__":
+    main()
