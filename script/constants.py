@@ -126,6 +126,8 @@ def constant_value(
 
 
 def _from_text(text: str, dtype: str | None, span: Span, blobs: Mapping[str, Any] | None) -> np.ndarray:
+    if text.strip("+-").lower() in ("nan", "inf", "infinity") and dtype is not None and dtypes.is_float(dtype):
+        return _from_values(float(text), dtype, span)[0]
     scheme, _, payload = text.partition(":")
     if dtype is None or scheme not in ("base64", "sha256"):
         raise fail("W152", 'text data is written "base64:..." or "sha256:...", with a dtype', span)

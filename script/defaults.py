@@ -45,6 +45,7 @@ _DEVICE_PREFIXES = (
     "thread_return",
     "anylist",
     "prefetch",
+    "type_annotation",
 )
 
 

@@ -12,10 +12,11 @@ from weft.ir.dim import Dim, parse_dim
 from weft.ir.module import DummyGlobalInfo
 from weft.ir.target import Target
 from weft.ir.types import AnyType, StringType, VDevice
+from weft.late import provider as _provider
 from weft.script.decorators import ir_module
 
 __all__ = [
-    "AnyType", "StringType", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var", "module_attrs",
+    "AnyType", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var", "module_attrs",
     "module_global_infos", "target", "vdevice",
 ]  # fmt: skip
 
@@ -38,6 +39,11 @@ def vdevice(target: Any, index: int = 0, scope: str = "global") -> VDevice:
 def target(spec: Any) -> Target:
     """A target: a string such as "llvm -mcpu=znver5", a dictionary, or JSON."""
     return Target(spec)
+
+
+def artifacts(data: Any) -> Any:
+    """Artifacts as attribute data: a list of dictionaries, one per artifact, the bytes of each in base 64."""
+    return _provider("artifacts")(data)
 
 
 def dummy_global_info() -> DummyGlobalInfo:

@@ -390,6 +390,8 @@ class BasePrinter:
             return self.leaf(value)
         if isinstance(value, Target):
             return f"I.target({string_text(str(value))})"
+        if hasattr(value, "content_hash") and hasattr(value, "to_data"):  # artifacts, which are the runtime's
+            return f"I.artifacts({self.show_literal(value.to_data())})"
         if isinstance(value, np.generic):
             return self.show_literal(value.item())
         raise ScriptError(f"attribute data of type {type(value).__name__} has no text form", code="W114")

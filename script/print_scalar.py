@@ -151,6 +151,9 @@ class ScalarPrinter(BasePrinter):
         entry = INTRINSICS.get(name)
         if name == "if_then_else" and len(expr.args) == 3 and not expr.attrs:
             return ["T.if_then_else(", *args, ")"], ATOM
+        if name == "comm_reducer" and expr.args and isinstance(expr.args[0], StringImm) and not expr.attrs:
+            rest = separated([self._call_argument(argument)] for argument in expr.args[1:])
+            return [f"T.comm_reducer({expr.args[0].value}, [", *rest, "])"], ATOM
         if entry is None or (entry.rule != "given" and not self._is_regular(entry, expr)):
             return self._call_intrin(name, expr)
         if entry.rule != "given":

@@ -184,9 +184,24 @@ class BindingReader(BufferReader):
         return Return(self.as_prim(values[0], tree) if values else None, span=self.span(tree))
 
     def _attr_statement(self, tree: ast.Call) -> Any:
+        if len(tree.args) == 1 and not tree.keywords:
+            return self._attr_pairs(tree)
         values = self.bind(SCOPES["T.attr"], tree)
         node, value = self.attr_operand(values["node"]), self.attr_operand(values["value"])
         return lambda body: AttrStmt(node, values["key"], value, body, span=self.span(tree))
+
+    def _attr_pairs(self, tree: ast.Call) -> Any:
+        """`T.attr({"key": value, ...})`: attributes of no node in particular, the first outermost."""
+        pairs = self.read_literal(tree.args[0])
+        if not isinstance(pairs, FrozenMap):
+            raise self.fail("W114", "T.attr takes a node, a key and a value, or a dictionary", tree)
+
+        def wrap(body: Stmt) -> Stmt:
+            for key, value in reversed(list(pairs.items())):
+                body = AttrStmt(None, key, value, body, span=self.span(tree))
+            return body
+
+        return wrap
 
     def attr_operand(self, tree: ast.expr) -> Any:
         """The node or value of an attribute statement."""
@@ -255,6 +270,9 @@ class BindingReader(BufferReader):
         known = self.scope.get(target.id)
         if isinstance(known, Buffer) and known.name in self.scalars:
             return self._store_into(known, (index_const(0),), self.value(tree), statement)
+        view = self._view(target, tree, statement)
+        if view is not None:
+            return view
         value = self.value(tree)
         dtype, is_let = self._declared(annotation)
         repeated = self.assigned.get(target.id, 0) > 1 and not is_let
@@ -271,6 +289,41 @@ class BindingReader(BufferReader):
         var = PrimVar(target.id, made.dtype, pointee, scope, span=self.span(target))
         self.scope.names[target.id] = var
         return Bind(var, made, span=self.span(statement))
+
+    def _view(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> Stmt | None:
+        """`B = A.view(8, 4)`, `A.view("int32")`: the memory of a buffer in another shape or dtype."""
+        if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr == "view"):
+            return None
+        source = self.value(tree.func.value)
+        if not isinstance(source, Buffer):
+            return None
+        values = [self.value(argument) for argument in self._spread(tree)]
+        named = {keyword.arg: self.value(keyword.value) for keyword in tree.keywords if keyword.arg != "layout"}
+        if any(name != "dtype" for name in named):
+            raise self.fail("W113", "view takes sizes or a dtype", tree)
+        if values and isinstance(values[-1], str):
+            named["dtype"] = values.pop()
+        dtype = self.fold(lambda: dtypes.check_dtype(named.get("dtype", source.dtype)), tree)
+        if len(values) == 1 and isinstance(values[0], (tuple, list)):
+            values = list(values[0])
+        shape = tuple(self.as_extent(value, tree) for value in values) or self._shape_in(source, dtype, tree)
+        data = source.data if source.data is not None else self._data_of(source, tree)
+        buffer = self.fold(
+            lambda: Buffer(
+                target.id, shape, dtype, source.scope, None, source.elem_offset, data, source.align,
+                source.offset_factor, span=self.span(target),
+            ), tree,
+        )  # fmt: skip
+        self.scope.names[target.id] = buffer
+        return DeclBuffer(buffer, span=self.span(statement))
+
+    def _shape_in(self, buffer: Buffer, dtype: str, tree: ast.AST) -> tuple[Extent, ...]:
+        """The shape of a buffer whose memory is seen in another dtype: the last dimension changes."""
+        old, new = (dtypes.bits(name) * dtypes.lanes(name) for name in (buffer.dtype, dtype))
+        if old == new or not buffer.shape:
+            return buffer.shape
+        scaled = self.binary("mul", extent_of(buffer.shape[-1]), old, tree)
+        return (*buffer.shape[:-1], extent_of(self.binary("floordiv", scaled, new, tree)))
 
     def _new_scalar(self, target: ast.Name, value: PrimExpr, statement: ast.stmt) -> list[Stmt]:
         buffer = Buffer(target.id, (1,), value.dtype, "local", span=self.span(target))
@@ -411,7 +464,7 @@ class BindingReader(BufferReader):
         return DeclBuffer(buffer, span=self.span(tree))
 
     def _match_buffer(self, target: ast.Name, tree: ast.Call) -> None:
-        before, self.defining = self.defining, self.block is None
+        before, self.defining = self.defining, True  # strings in strides and offsets may introduce symbols
         try:
             values = self.bind(BUFFERS["T.match_buffer"], tree)
         finally:
@@ -508,6 +561,9 @@ class BindingReader(BufferReader):
         thread = values["thread"]
         if isinstance(thread, ast.Name) and thread.id in self.threads:
             tag, var = self.threads[thread.id], self.scope.get(thread.id)
+        elif isinstance(thread, ast.Name) and isinstance(self.scope.get(thread.id), PrimVar):
+            # declared as a symbol before; printers of passes name it after its axis
+            var, tag = self.scope.get(thread.id), thread.id.replace("_", ".", 1)
         else:
             tag = self.constant(thread)
             var = PrimVar(name or str(tag).replace(".", "_"), loop_dtype(0, values["extent"]), span=self.span(place))

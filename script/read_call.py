@@ -182,7 +182,7 @@ class CallReader(ExpressionReader):
             return freeze(value)
         if isinstance(value, np.generic):
             return value.item()
-        if isinstance(value, Target):
+        if isinstance(value, Target) or hasattr(value, "content_hash"):
             return value
         raise self.fail("W114", f"{describe(value)} cannot be attribute data", tree)
 

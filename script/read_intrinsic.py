@@ -258,6 +258,18 @@ class IntrinsicReader(ScalarReader):
             raise self.fail("W114", "the intrinsic is named by a string", tree)
         return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=self.span(tree))
 
+    def _comm_reducer(self, tree: ast.Call) -> PrimExpr:
+        """`T.comm_reducer(lambda x, y: x + y, [identity])`: a reduction by its text and its identities, kept as it is."""
+        if len(tree.args) != 2 or tree.keywords:
+            raise self.fail("W113", "T.comm_reducer takes a function and its identities", tree)
+        combine = tree.args[0]
+        text = ast.unparse(combine) if isinstance(combine, ast.Lambda) else self.constant(combine)
+        if not isinstance(text, str):
+            raise self.fail("W114", "expected a lambda or its text", combine)
+        identities = self.read_prims(tree.args[1])
+        dtype = identities[0].dtype if identities else "void"
+        return PrimCall("comm_reducer", (StringImm(text), *identities), dtype, span=self.span(tree))
+
     def call_other(self, tree: ast.Call) -> Any:
         """A call of a function of the module, or a method of a buffer."""
         name = self.global_name(tree.func)
@@ -315,9 +327,10 @@ class IntrinsicReader(ScalarReader):
         if isinstance(base, Buffer):
             if tree.attr == "data":
                 return base.data if base.data is not None else self._data_of(base, tree)
+            if tree.attr == "elem_offset" and base.elem_offset is None:
+                return 0  # a buffer that says nothing starts at its pointer
             if tree.attr in ("shape", "dtype", "ndim", "strides", "elem_offset", "scope", "name"):
-                found = getattr(base, tree.attr)
-                return found
+                return getattr(base, tree.attr)
         if isinstance(base, PrimExpr) and tree.attr == "dtype":
             return base.dtype
         return super().attribute_of(base, tree)
@@ -335,4 +348,5 @@ IntrinsicReader._TENSOR_FORMS = {
     "T.max_value": IntrinsicReader._max_value,
     "T.ceildiv": IntrinsicReader._ceildiv_call,
     "T.call_intrin": IntrinsicReader._call_intrin,
+    "T.comm_reducer": IntrinsicReader._comm_reducer,
 }

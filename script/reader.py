@@ -15,6 +15,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.target import Target
 from weft.ir.tensor import IntImm
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type
+from weft.late import provider
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.read_call import BUILTINS, OLD_KEYWORDS, CallReader, KnownValue, signature_text
 from weft.script.scope import ModuleScope, Scope, describe, is_dim, is_plain, parts_of
@@ -37,6 +38,11 @@ __all__ = [
 ]
 
 _MAX_FIELDS = 100_000
+
+# Kinds of targets that texts of the field name and that weft does not compile for.
+_FOREIGN_TARGETS = frozenset(
+    "cuda nvptx rocm opencl metal vulkan webgpu hexagon c ext_dev test hybrid trn adreno aocl sdaccel".split()
+)
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "R.function": {"pure": True, "private": False, "check_well_formed": True, "name": None},
@@ -187,7 +193,8 @@ class Reader(CallReader):
             return self.fold(lambda: symbol(text), tree)
         inner = self.text_tree(text, tree)
         for name in {node.id for node in ast.walk(inner) if isinstance(node, ast.Name)} - BUILTINS.keys():
-            self.use_symbol(name, tree)
+            if self.unit.namespace(name) is None or name in self.symbols:
+                self.use_symbol(name, tree)
         value = self.value(inner)
         if not is_dim(value):
             raise self.fail("W114", f"expected a dimension, got {describe(value)}", tree)
@@ -234,6 +241,26 @@ class Reader(CallReader):
             raise self.fail("W113", "I.target takes a string or a dictionary", tree)
         return self.fold(lambda: Target(spec), tree)
 
+    def _form_artifacts(self, tree: ast.Call) -> Any:
+        data = self.attribute_value(self.value(tree.args[0]), tree) if len(tree.args) == 1 else None
+        if not isinstance(data, tuple) or not all(isinstance(item, FrozenMap) for item in data):
+            raise self.fail("W113", "I.artifacts takes a list of dictionaries", tree)
+        return self.fold(lambda: provider("artifacts")(data), tree)
+
+    def _form_foreign_target(self, tree: ast.Call) -> Target | FrozenMap:
+        """`T.target(...)`: a target of weft, or the description of another project's as plain data."""
+        spec = self.attribute_value(self.value(tree.args[0]), tree) if tree.args else None
+        try:
+            return self._form_target(tree)
+        except WeftError:
+            if isinstance(spec, str) and spec.split()[:1] and spec.split()[0] in _FOREIGN_TARGETS:
+                spec = FrozenMap({"kind": spec})
+            if not isinstance(spec, FrozenMap):
+                raise
+        host = [self.value(item) for item in tree.args[1:2]]
+        host += [self.value(keyword.value) for keyword in tree.keywords if keyword.arg == "host"]
+        return FrozenMap({**spec, "host": self.attribute_value(host[0], tree)}) if host else spec
+
     def _form_meta_var(self, tree: ast.Call) -> Any:
         if len(tree.args) != 1 or tree.keywords:
             raise self.fail("W113", "I.meta_var takes one argument", tree)
@@ -255,8 +282,8 @@ Reader._TYPE_FORMS = {
 Reader._FORMS = {
     "I.float_bits": Reader._form_float_bits, "I.dim": Reader._form_dim, "I.meta_var": Reader._form_meta_var,
     "T.meta_var": Reader._form_meta_var,
-    "I.target": Reader._form_target,
-    "T.target": Reader._form_target,
+    "I.target": Reader._form_target, "I.artifacts": Reader._form_artifacts,
+    "T.target": Reader._form_foreign_target,
 }  # fmt: skip
 
 

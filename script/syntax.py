@@ -185,6 +185,7 @@ _BUFFER = (
     'elem_offset: extent_or_none = None, scope: text = "global", align: integer = 0, offset_factor: integer = 0, '
     "axis_separators: literal = ()"
 )
+_PLAIN_BUFFER = _BUFFER.replace('scope: text = "global", ', "")
 _form(BUFFERS, f"T.Buffer({_BUFFER})", tensor.Buffer)
 _form(BUFFERS, f"T.match_buffer(source: region, {_BUFFER.replace('shape: extents', 'shape: extents_or_none = None')})",
       tensor.MatchBufferRegion)  # fmt: skip
@@ -195,8 +196,8 @@ _form(
     BUFFERS,
     'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", *, annotations: literal = {})',
 )
-_form(BUFFERS, 'T.alloc_local(shape: extents, dtype: dtype = "float32", *, annotations: literal = {})')
-_form(BUFFERS, 'T.alloc_shared(shape: extents, dtype: dtype = "float32", *, annotations: literal = {})')
+_form(BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})")
+_form(BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
 _form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")')
 

@@ -115,7 +115,7 @@ def ensure_zero_offset(args: Arguments, context: TypeContext) -> Type:
 
 @register_op(
     "vm.alloc_storage",
-    [Param("size", "shape"), Param("dtype", "dtype", "uint8"), _DEVICE, _SCOPE],
+    [Param("size", "shape"), _DEVICE, Param("dtype", "dtype", "uint8"), _SCOPE],
     pure=True,
     builtin=_RUN_TIME,
 )

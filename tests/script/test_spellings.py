@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import weft
-from weft.ir import AllocBuffer, Block, Buffer, For, Function, IRModule, PrimFunc, walk
+from weft.ir import AllocBuffer, AttrStmt, Block, Buffer, For, Function, IRModule, PrimFunc, walk
 from weft.script import parse, script_of
 
 
@@ -194,3 +194,43 @@ def test_a_module_as_the_peer_prints_it_reads() -> None:
     assert isinstance(module, IRModule)
     assert list(module) == ["add", "main"]
     assert module["main"].attrs["num_input"] == 1  # type: ignore[union-attr]
+
+
+_KERNEL = "@T.prim_func\ndef f(A: T.Buffer((4, 8), 'float32'), B: T.Buffer((32,), 'float32')):\n"
+
+
+def _body(text: str) -> str:
+    return _KERNEL + "".join(f"    {line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "flat = A.view(32)\nfor i in range(32):\n    B[i] = flat[i]",
+        'bits = A.view("int32")\nfor i, j in T.grid(4, 8):\n    B[i * 8 + j] = T.reinterpret("float32", bits[i, j])',
+        'T.attr({"pragma_scope": "fast", "level": 3})\nfor i in range(32):\n    B[i] = 0.0',
+        'T.func_attr({"target": T.target({"kind": "cuda", "arch": "sm_80", "keys": ["gpu"]})})\nB[0] = 0.0',
+        'T.func_attr({"target": T.target("cuda", host="llvm")})\nB[0] = 0.0',
+    ],
+)
+def test_a_construct_of_lowered_kernels_reads_and_reads_back(body: str) -> None:
+    function = weft.parse(_body(body))
+    again = weft.parse(function.script())
+    assert weft.structural_equal(function, again)
+
+
+def test_attributes_written_as_a_dictionary_hold_for_the_rest_of_the_block() -> None:
+    function = weft.parse(_body('T.attr({"a": 1, "b": 2})\nB[0] = 0.0'))
+    assert [(node.key, node.value) for node in walk(function) if isinstance(node, AttrStmt)] == [("a", 1), ("b", 2)]
+
+
+def test_a_misspelt_target_of_weft_is_still_an_error() -> None:
+    with pytest.raises(weft.WeftError, match="unknown"):
+        weft.parse(_body('T.func_attr({"target": T.target("lvm")})\nB[0] = 0.0'))
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_a_float_constant_can_be_written_as_its_name(text: str) -> None:
+    function = weft.parse(f"@R.function\ndef f() -> R.Tensor((), 'float32'):\n    return R.const('{text}', 'float32')\n")
+    assert weft.structural_equal(function, weft.parse(function.script()))
+    assert f'float("{text}")' in function.script()
