@@ -36,7 +36,7 @@ class Case:
     name: str
     operators: tuple[str, ...]
     shapes: tuple[Shape, ...]
-    rival: Callable[..., object]
+    rival: Callable[..., np.ndarray]
     options: tuple[tuple[str, object], ...] = ()
     compare: bool = True
 
