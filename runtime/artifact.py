@@ -28,7 +28,7 @@ from typing import Any
 
 from weft.errors import ArtifactError
 
-__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "write_archive"]
+__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of", "write_archive"]
 
 VERSION = 1
 _MAX_ENTRIES = 100_000
@@ -313,6 +313,24 @@ class ArtifactSet(Mapping[str, Artifact]):
             if name in other and self[name] != other[name]:
                 lines += [f"- {self[name].summary()}", f"+ {other[name].summary()}"]
         return lines
+
+
+def artifacts_of(data: Iterable[Mapping[str, Any]]) -> ArtifactSet:
+    """The set of `ArtifactSet.to_data`, from lists and mappings of any kind; ArtifactError W810 for anything else.
+
+    >>> artifacts_of(ArtifactSet([Artifact("c", "a.c", b"")]).to_data()).names
+    ('a.c',)
+    """
+    return ArtifactSet.from_data(_plain(item) for item in data)
+
+
+def _plain(value: Any) -> Any:
+    """Data in the types of JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:

@@ -16,8 +16,8 @@ from weft.late import provider as _provider
 from weft.script.decorators import ir_module
 
 __all__ = [
-    "AnyType", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var", "module_attrs",
-    "module_global_infos", "target", "vdevice",
+    "AnyType", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",
+    "module_attrs", "module_global_infos", "target", "vdevice",
 ]  # fmt: skip
 
 _T = _TypeVar("_T")

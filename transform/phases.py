@@ -6,7 +6,6 @@ Each phase is data: a list of passes. A phase with an empty list has its place i
 What depends on the target or is still to come:
 
     partition, assign   functions and calls to targets and external code generators
-    fuse                kernels of one fused group merged into one
     schedule            for targets with vector registers: sums of products in register tiles
     plan                memory of the explicit-memory form shared between tensors
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
@@ -130,4 +129,5 @@ def default_pipeline(target: Target | None = None) -> Pipeline:
     >>> [item.name for item in default_pipeline()]
     ['import', 'legalize', 'optimize', 'fuse', 'lower']
     """
-    return Pipeline([phase(item.name, target) for item in PHASES if item.passes_for(target)], name="default")
+    made = [Pipeline(item.passes_for(target), name=item.name) for item in PHASES]
+    return Pipeline([item for item in made if len(item)], name="default")

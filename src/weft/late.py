@@ -18,6 +18,7 @@ PROVIDERS: dict[str, str] = {
     "html": "weft.script:to_html",
     "call": "weft.codegen:call",
     "parse": "weft.script:parse",
+    "artifacts": "weft.runtime.artifact:artifacts_of",
 }
 
 _loaded: dict[str, Callable[..., Any]] = {}

@@ -12,7 +12,7 @@ from tests.plugins import toy_accelerator
 import weft
 from weft import Artifact, ArtifactSet
 from weft.codegen.generators import generate_artifacts
-from weft.errors import ArtifactError, PassError, TargetError
+from weft.errors import ArtifactError, PassError, TargetError, WeftError
 from weft.ir import Function, GlobalVar, IRModule, PrimFunc, structural_hash
 from weft.ir.target import Target, TargetKind
 from weft.ir.verify import assert_well_formed
@@ -351,3 +351,40 @@ def test_artifacts_of_a_module_are_kept_when_more_join() -> None:
     assert new.attrs["artifacts"].names == ("readme.txt", "toy.bin")
     assert len(new) == 0
     assert not weft.structural_equal(new, new.with_attr("artifacts", ArtifactSet([old])))
+
+
+def test_artifacts_are_part_of_the_text_of_a_module() -> None:
+    """C1, C3: kind, target, symbols and data are printed, and read back into equal artifacts."""
+    artifact = Artifact(
+        "toy-program", "toy.bin", bytes(range(256)), target=Target("c").to_json(), codegen="toy",
+        provides=(Symbol("fast", "void fast(float *)"),), needs=(Symbol("exp"),), provenance={"flags": {"level": [1]}},
+    )  # fmt: skip
+    module = kernel("fast", "X[i, j]").with_attr("artifacts", ArtifactSet([artifact]))
+    text = module.script()
+    for part in ("I.artifacts([", '"kind": "toy-program"', '"fast"', '"name": "toy.bin"'):
+        assert part in text
+    again = parse(text)
+    assert again.attrs["artifacts"] == module.attrs["artifacts"]
+    assert again.attrs["artifacts"]["toy.bin"].data == artifact.data
+    assert again.script() == text
+    assert structural_hash(again) == structural_hash(module)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("3", "W113"), ("[3]", "W113"), ("[{}]", "W810"), ('[{"data": "!"}]', "W810"),
+        ('[{"kind": "c", "name": "../a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
+         ' "provenance": {}, "serialisable": True, "data": ""}]', "W810"),
+        ('[{"kind": "c", "name": "a", "target": "", "provides": [3], "needs": [], "codegen": "", "loader": "",'
+         ' "provenance": {}, "serialisable": True, "data": ""}]', "W810"),
+        ('[{"kind": "c", "name": "a", "target": "", "provides": [], "needs": [], "codegen": "", "loader": "",'
+         ' "provenance": 3, "serialisable": True, "data": "", "more": 1}]', "W810"),
+    ],
+)  # fmt: skip
+def test_hostile_artifacts_in_a_text_are_refused(data: str, code: str) -> None:
+    """C3: with the place in the text."""
+    with pytest.raises(WeftError) as caught:
+        parse(f'@I.ir_module\nclass Module:\n    I.module_attrs({{"artifacts": I.artifacts({data})}})\n')
+    assert caught.value.code == code
+    assert caught.value.span is not None
