@@ -13,7 +13,7 @@ from tests.plugins import toy_accelerator
 import weft
 from weft.codegen.compile import compile
 from weft.errors import PassError, TargetError, VerifyError
-from weft.ir import Function, GlobalVar, IRModule, PrimFunc, rewrite, structural_equal
+from weft.ir import Function, GlobalVar, IRModule, Node, PrimFunc, rewrite, structural_equal
 from weft.ir.target import Target, TargetKind
 from weft.ir.target.builtin import EXECUTORS, LLVM, RUNTIMES
 from weft.ir.target.kinds import KINDS
@@ -204,7 +204,8 @@ def test_the_pass_of_one_part_changes_only_its_functions(toy: TargetKind) -> Non
     one, two = next(iter(before))(model()), next(iter(after))(model())
     assert structural_equal(one["main"], two["main"])
     assert not structural_equal(one["block"], two["block"])
-    assert two["block"].attrs["sealed"] is True
+    assert isinstance(block := two["block"], Function)
+    assert block.attrs["sealed"] is True
 
 
 def test_a_pass_sees_the_functions_of_its_part_and_signatures_of_others(toy: TargetKind) -> None:
@@ -265,7 +266,7 @@ def test_unloading_a_plug_in_restores_the_output(tmp_path: Path) -> None:
 
     @module_pass(name="tests-rename")
     def rename(module: IRModule) -> IRModule:
-        def follow(item: object) -> object:
+        def follow(item: Node) -> Node | None:
             return weft.ir.Op("tanh") if isinstance(item, weft.ir.Op) and item.name == "exp" else None
 
         return module.with_function("block", rewrite(module["block"], follow))
