@@ -35,6 +35,7 @@ from weft.ir.tensor import (
     PrimVar,
 )
 from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type, VDevice
+from weft.ir.visit import walk
 from weft.script.constants import float_text
 from weft.script.kinds import string_text
 from weft.script.syntax import (
@@ -72,8 +73,13 @@ _NOT_NAME = re.compile(r"\W")
 # What other spellings call the same things.
 SPELLINGS: dict[str, dict[str, str]] = {
     "weft": {},
-    "tvm-0.27": {"T.block": "T.sblock", "T.block_attr": "T.sblock_attr"},
-    "tvm-0.20": {"R.Any": "R.Object", "R.Any()": "R.Object", "out_ty": "out_sinfo", "ty_args": "sinfo_args"},
+    "tvm-0.27": {
+        "T.block": "T.sblock", "T.block_attr": "T.sblock_attr", "R.Str": "R.Any", "R.Str()": "R.Any",
+    },
+    "tvm-0.20": {
+        "R.Any": "R.Object", "R.Any()": "R.Object", "R.Str": "R.Object", "R.Str()": "R.Object",
+        "out_ty": "out_sinfo", "ty_args": "sinfo_args",
+    },
 }
 
 Piece = Any  # str | (PrimExpr, minimal precedence)
@@ -115,6 +121,8 @@ class BasePrinter:
     def __init__(self, spelling: str, annotate: bool) -> None:
         self.renames = SPELLINGS[spelling]
         self.spelling = spelling
+        self.foreign = spelling != "weft"
+        self.module_class: str | None = None  # the class of the module around the functions
         self.annotate = annotate
         self.lines: list[str] = []
         self.indent = ""
@@ -175,6 +183,11 @@ class BasePrinter:
         """A decorator with the options (value, default) that differ from their defaults."""
         given = [f"{key}={self.show_literal(value)}" for key, (value, default) in options.items() if value != default]
         self.line(f"@{form}({', '.join(given)})" if given else f"@{form}")
+
+    def module_alias(self, function: Node) -> None:
+        """Say what `cls` is where other readers need that, and the function names others."""
+        if self.foreign and self.module_class and any(isinstance(item, GlobalVar) for item in walk(function)):
+            self.line(f"cls = {self.module_class}")
 
     def spelled(self, name: str) -> str:
         """A name of the table in the chosen spelling."""

@@ -53,7 +53,8 @@ class GraphPrinter(BasePrinter):
     def graph_function(self, written: str, name: str, function: Function) -> None:
         """`@R.function def ...`."""
         self.decorator("R.function", {
-            "pure": (function.pure, True), "private": (function.private, False), "name": (name, written),
+            "pure": (function.pure, True), "private": (function.private, False),
+            "name": (name, name if self.foreign else written),
         })  # fmt: skip
         before, self.quoted = self.quoted, True
         params = ", ".join(f"{self.name(param)}: {self.show_type(param.ty)}" for param in function.params)
@@ -66,6 +67,8 @@ class GraphPrinter(BasePrinter):
         self.indent += "    "
         if function.attrs:
             self.line(self.form_text(ALL_FORMS["R.func_attr"], {"attrs": function.attrs}))
+        if len(outer) == 4:
+            self.module_alias(function)
         self.blocks(function.body.blocks)
         self.line(f"return {self.leaf(function.body.body)}")
         self.indent = outer
@@ -105,6 +108,10 @@ class GraphPrinter(BasePrinter):
         var, value = binding.var, binding.value
         if isinstance(binding, MatchCast):
             source = self.leaf(value)
+            if self.foreign:  # other readers want symbols declared
+                for name in sorted(type_symbols(binding.ty) - self.symbols):
+                    self.line(f"{name} = T.int64()")
+                    self.symbols = self.symbols | {name}
             ty = self.show_type(binding.ty)
             same = var.ty is binding.ty or var.ty is None or structural_equal(var.ty, binding.ty)
             self.symbols |= type_symbols(binding.ty)

@@ -39,6 +39,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, Type
+from weft.ir.visit import walk
 from weft.script.defaults import axis_dtype, loop_dtype
 from weft.script.kinds import string_text
 from weft.script.print_base import Always, Piece, Ready
@@ -69,7 +70,11 @@ class TensorPrinter(ScalarPrinter):
 
     def prim_function(self, written: str, name: str, function: PrimFunc) -> None:
         """`@T.prim_func def ...`."""
-        self.decorator("T.prim_func", {"private": (function.private, False), "name": (name, written)})
+        blocks = self.spelling == "tvm-0.27" and any(isinstance(item, Block) for item in walk(function))
+        self.decorator("T.prim_func", {
+            "private": (function.private, False), "name": (name, name if self.foreign else written),
+            "s_tir": (blocks, False),
+        })  # fmt: skip
         for param in function.params:
             if isinstance(param, PrimVar):
                 self.name(param)
@@ -84,6 +89,7 @@ class TensorPrinter(ScalarPrinter):
         self.indent += "    "
         if function.attrs:
             self.line(self.form_text(ALL_FORMS["T.func_attr"], {"attrs": function.attrs}))
+        self.module_alias(function)
         for variable in declared:
             self.line(f"{self.name(variable)} = T.{variable.dtype}()")
         self.statements(function.body)

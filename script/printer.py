@@ -95,7 +95,8 @@ class _Printer(GraphPrinter, TensorPrinter):
     def module(self, module: IRModule) -> None:
         """A module class."""
         self.line(f"{self.spelled('@I.ir_module')}")
-        self.line(f"class {identifier(module.name or 'Module')}:")
+        self.module_class = identifier(module.name or "Module")
+        self.line(f"class {self.module_class}:")
         self.indent = "    "
         start = len(self.lines)
         if module.attrs:

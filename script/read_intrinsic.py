@@ -259,7 +259,7 @@ class IntrinsicReader(ScalarReader):
         return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=self.span(tree))
 
     def _comm_reducer(self, tree: ast.Call) -> PrimExpr:
-        """`T.comm_reducer(lambda x, y: x + y, [identity])`: a reduction by its text and its identities, kept as it is."""
+        """`T.comm_reducer(lambda x, y: x + y, [identity])`: a reduction as text, with its identities."""
         if len(tree.args) != 2 or tree.keywords:
             raise self.fail("W113", "T.comm_reducer takes a function and its identities", tree)
         combine = tree.args[0]

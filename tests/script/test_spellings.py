@@ -234,3 +234,20 @@ def test_a_float_constant_can_be_written_as_its_name(text: str) -> None:
     function = weft.parse(f"@R.function\ndef f() -> R.Tensor((), 'float32'):\n    return R.const('{text}', 'float32')\n")
     assert weft.structural_equal(function, weft.parse(function.script()))
     assert f'float("{text}")' in function.script()
+
+
+def test_the_peer_spelling_declares_what_other_readers_want_declared() -> None:
+    module = weft.parse(
+        "@I.ir_module\nclass M:\n"
+        "    @T.prim_func\n    def k(A: T.Buffer((4,), 'float32'), B: T.Buffer((4,), 'float32')):\n"
+        "        for i in range(4):\n            with T.block('b'):\n                vi = T.axis.spatial(4, i)\n"
+        "                B[vi] = A[vi]\n"
+        "    @R.function\n    def main(x: R.Tensor(ndim=1, dtype='float32'), s: R.Tensor((4,), 'float32')):\n"
+        "        y = R.match_cast(x, R.Tensor(('m',), 'float32'))\n"
+        "        z = R.call_tir(cls.k, (s,), out_ty=R.Tensor((4,), 'float32'))\n        return (y, z)\n"
+    )
+    text = module.script(spelling="tvm-0.27")
+    assert "@T.prim_func(s_tir=True)" in text
+    assert "cls = M\n" in text
+    assert "m = T.int64()\n" in text
+    weft.assert_structural_equal(module, weft.parse(text))
