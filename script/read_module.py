@@ -17,6 +17,7 @@ from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
+from weft.ir.verify import verify
 from weft.script.diagnostics import Limits, did_you_mean, fail
 from weft.script.read_graph import GraphReader
 from weft.script.read_tensor import TensorReader
@@ -156,13 +157,28 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
         raise fail("W104", "@I.ir_module on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
     module = ModuleScope()
     if kind == "T.prim_func":
-        return TensorReader(unit, module).function(tree, private=options["private"], name=options["name"])
+        return _tensor_function(unit, module, tree, options, options["name"])
     graph = GraphReader(unit, module, _Lone(tree.name))
     graph.signature(tree)
     if isinstance(graph.context.functions, _Lone) and graph.ret_type is not None:
         graph.pure = options["pure"]
         graph.context.functions[tree.name] = graph.func_type()
     return graph.function(tree, pure=options["pure"], private=options["private"], name=options["name"])
+
+
+def _tensor_function(
+    unit: Unit, module: ModuleScope, tree: ast.FunctionDef, options: Mapping[str, Any], name: str | None
+) -> PrimFunc:
+    """Read a tensor-level function; an index that is outside its buffer for all sizes is an error here already."""
+    made = TensorReader(unit, module).function(tree, private=options["private"], name=name)
+    if options["check_well_formed"]:
+        for finding in verify(made):
+            if finding.code in _PROVABLE:
+                raise finding.error()
+    return made
+
+
+_PROVABLE = frozenset({"W456"})  # what no call can make right; the verifier and the interpreter say the rest
 
 
 class _Lone(dict[str, Any]):
@@ -283,8 +299,7 @@ class _Module(ModuleScope):
 
     def _prim_func(self, name: str) -> None:
         tree, _, options = self.definitions[name]
-        made = TensorReader(self.unit, self).function(tree, private=options["private"], name=name)
-        self.functions[name] = made
+        self.functions[name] = _tensor_function(self.unit, self, tree, options, name)
 
     def _graph_reader(self, name: str) -> GraphReader:
         """The reader of a graph function, its signature read."""

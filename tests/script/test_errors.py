@@ -653,3 +653,13 @@ def test_carriage_returns_do_not_move_places() -> None:
         parse("@R.function\r\ndef f(x: R.Tensor):\r\n    return yy\r\n")
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (3, 12)
+
+
+def test_an_index_that_is_never_in_range_is_an_error_at_reading() -> None:
+    text = "@T.prim_func{}\ndef f(A: T.Buffer((4,), 'float32')):\n    A[0] = 1.0\n    A[7] = 2.0\n"
+    with pytest.raises(weft.WeftError) as caught:
+        weft.parse(text.format(""))
+    assert caught.value.code == "W456"
+    assert caught.value.span is not None
+    assert caught.value.span.line == 4
+    weft.parse(text.format("(check_well_formed=False)"))

@@ -361,8 +361,8 @@ PRIM = {
         "for i in range(8):\n    B[i // 2, i % 2] = A[T.truncdiv(i, 2), T.truncmod(i, 3)]\n"
         "    B[i << 1 >> 1, (i & 3) | (i ^ 1)] = A[~i & 7, T.ceildiv(i, 2)]"
     ),
-    "precedence": "for i in range(8):\n    B[(i + 1) * 2 - (3 - i), -(i - 2)] = (A[i, 0] - (A[i, 1] - A[i, 2])) / (A[i, 3] * A[i, 4])",
-    "typed constants": "for i in range(8):\n    B[T.int32(2) + T.int32(3), -T.int32(5) + i] = A[i, T.int64(3)]",
+    "precedence": "for i in range(8):\n    B[((i + 1) * 2 - (3 - i)) % 8, -(i - 7)] = (A[i, 0] - (A[i, 1] - A[i, 2])) / (A[i, 3] * A[i, 4])",
+    "typed constants": "for i in range(5, 8):\n    B[T.int32(2) + T.int32(3), -T.int32(5) + i] = A[i, T.int64(3)]",
     "select": "for i in range(8):\n    B[i, 0] = T.Select(i < 4, A[i, 0], T.float32(0)) + T.if_then_else(i < 4, A[i, 0], T.float32(0))\n    B[i, 1] = A[i, 0] if i < 2 else A[i, 1]",
     "vectors": "B[0, T.Ramp(0, 1, 4)] = A[0, T.Ramp(0, 1, 4)] + T.Broadcast(A[1, 0], 4)\nB[1, 0:4] = A[1, 4:8]\nB[2, T.Ramp(0, 2, 4)] = T.Broadcast(T.float32(1), 4)",
     "shuffle": "B[0, 0] = T.Shuffle([A[0, 0:4]], [T.int32(1)])",
