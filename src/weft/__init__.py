@@ -69,10 +69,10 @@ _MODULES = {
 
 __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "DTypeError",
-    "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError",
-    "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile", "first_mismatch", "interpret",
-    "ir", "load", "parse", "register_func", "runtime", "script", "structural_equal", "structural_hash", "tag",
-    "target_kind", "te", "transform", "verify",
+    "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
+    "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
+    "first_mismatch", "interpret", "ir", "load", "parse", "register_func", "runtime", "script", "structural_equal",
+    "structural_hash", "tag", "target_kind", "te", "transform", "verify",
 ]  # fmt: skip
 
 
