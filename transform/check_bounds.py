@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft.errors import ShapeError, Span
-from weft.ir import IRModule, replace, walk
+from weft.ir import IRModule, replace, structural_hash, walk
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim
 from weft.ir.intrinsics import INTRINSICS
@@ -119,6 +119,8 @@ class _Checker:
         self.known = Knowledge()
         self.chain: tuple[PrimVar, ...] = ()  # the loops of the perfect nest that ends here
         self.found: list[_Check] = []
+        self.conditions: dict[Any, tuple[PrimExpr, tuple[PrimExpr, ...]]] = {}
+        self.keys: dict[int, tuple[PrimExpr, int]] = {}
         self.quiet: dict[int, tuple[Stmt, bool]] = {}
 
     def body(self) -> Stmt:
@@ -148,8 +150,21 @@ class _Checker:
     # Placing ----------------------------------------------------------------------------------------------------------
 
     def _condition(self, check: _Check) -> PrimExpr:
+        key = (check.needs, tuple(map(id, check.guards)))
+        if key not in self.conditions:
+            self.conditions[key] = (self._built(check), check.guards)  # the guards stay alive, and with them their ids
+        return self.conditions[key][0]
+
+    def _built(self, check: _Check) -> PrimExpr:
         needed = conjunction(self.known.condition(need) for need in check.needs)
         return disjunction((*(negated(guard) for guard in check.guards), needed))
+
+    def _key(self, condition: PrimExpr) -> int:
+        """The structural hash of a condition, computed once: guards can be long."""
+        found = self.keys.get(id(condition))
+        if found is None:
+            found = self.keys[id(condition)] = (condition, structural_hash(condition))
+        return found[1]
 
     def _is_volatile(self, check: _Check) -> bool:
         return any(map(self.known.is_volatile, check.needs)) or any(map(reads_memory, check.guards))
@@ -160,7 +175,7 @@ class _Checker:
 
     def _left(self, check: _Check, facts: Facts) -> _Check | None:
         """What of a check the facts do not say."""
-        if facts.has_asserted(self._condition(check)):
+        if self._is_asserted(self._condition(check), facts):
             return None
         inside = facts
         for guard in check.guards:
@@ -171,14 +186,17 @@ class _Checker:
             return None
         never = tuple(need for need in needs if isinstance(need, int))  # what remains is negative
         check = _changed(check, needs=never[:1] or needs, guards=guards)
-        return None if facts.has_asserted(self._condition(check)) else check
+        return None if self._is_asserted(self._condition(check), facts) else check
+
+    def _is_asserted(self, condition: PrimExpr, facts: Facts) -> bool:
+        return bool(facts.asserted) and facts.has_asserted(condition, self._key(condition))
 
     def _learn(self, check: _Check, facts: Facts) -> Facts:
         condition = self._condition(check)
         if check.guards:
-            return self.known.assume(condition, facts).with_asserted(condition)
+            return self.known.assume(condition, facts).with_asserted(condition, self._key(condition))
         new = (self._fact(need) for need in check.needs)
-        return facts.with_facts(*new).with_asserted(condition)
+        return facts.with_facts(*new).with_asserted(condition, self._key(condition))
 
     def _asserts(self, checks: Iterable[_Check], facts: Facts) -> tuple[list[Stmt], Facts]:
         out: list[Stmt] = []
@@ -251,7 +269,7 @@ class _Checker:
         call = stmt.value
         if isinstance(call, PrimCall) and call.op == "assume" and isinstance(call.args[0], PrimExpr):
             condition = call.args[0]
-            if not self.known.holds(condition, facts) and not facts.has_asserted(condition):
+            if not self.known.holds(condition, facts) and not self._is_asserted(condition, facts):
                 promise = AssertStmt(condition, "an assumption does not hold", "BoundsError", span=stmt.span)
                 parts = new.stmts if isinstance(new, SeqStmt) else (new,)
                 new = SeqStmt((*parts[:-1], promise, parts[-1]), span=stmt.span)
@@ -286,7 +304,7 @@ class _Checker:
     def _after(self, stmt: Stmt, facts: Facts) -> Facts:
         """What is known after a statement."""
         if isinstance(stmt, AssertStmt):
-            return self.known.assume(stmt.condition, facts).with_asserted(stmt.condition)
+            return self.known.assume(stmt.condition, facts).with_asserted(stmt.condition, self._key(stmt.condition))
         if isinstance(stmt, Bind):
             return self._bound(stmt.var, stmt.value, facts)
         if isinstance(stmt, (AllocBuffer, DeclBuffer)):

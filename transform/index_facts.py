@@ -107,14 +107,13 @@ class Facts:
     implications: tuple[tuple[PrimExpr, PrimExpr], ...] = ()  # where the first holds, the second does
     asserted: tuple[tuple[int, PrimExpr], ...] = ()
 
-    def has_asserted(self, condition: PrimExpr) -> bool:
-        """Whether just this condition is known to hold."""
-        key = structural_hash(condition)
+    def has_asserted(self, condition: PrimExpr, key: int) -> bool:
+        """Whether just this condition, with its structural hash, is known to hold."""
         return any(key == other and structural_equal(condition, known) for other, known in self.asserted)
 
-    def with_asserted(self, condition: PrimExpr) -> Facts:
-        """These, and a condition as it stands."""
-        return replace(self, asserted=(*self.asserted, (structural_hash(condition), condition)))
+    def with_asserted(self, condition: PrimExpr, key: int) -> Facts:
+        """These, and a condition as it stands, with its structural hash."""
+        return replace(self, asserted=(*self.asserted, (key, condition)))
 
     def with_facts(self, *facts: Fact) -> Facts:
         """These and more."""
@@ -315,9 +314,10 @@ class Knowledge:
             return a + b if kind == "add" else a - b if kind == "sub" else a * b
         mixed = self._is_signed(a) or self._is_signed(b)
         if kind in ("min", "max"):
-            if self.proves(b - a, facts):
+            # By what always holds alone: one expression means one dimension wherever it stands.
+            if self.proves(b - a, Facts()):
                 return a if kind == "min" else b
-            if self.proves(a - b, facts):
+            if self.proves(a - b, Facts()):
                 return b if kind == "min" else a
             return None if mixed else (minimum if kind == "min" else maximum)(a, b)
         if not self.proves(b - 1, facts) or (kind.startswith("trunc") and not self.proves(a, facts)):
@@ -430,6 +430,8 @@ class Knowledge:
         """What holds where a condition does, besides."""
         if not isinstance(condition, PrimExpr) or dtypes.lanes(condition.dtype) > 1:
             return facts
+        if isinstance(condition, IntImm):
+            return facts if condition.value else facts.with_facts(Fact(-1))  # nothing gets here
         if isinstance(condition, PrimVar):
             value = self.lets.get(condition, self.binds.get(condition))
             return facts if value is None else self.assume(value, facts)
@@ -492,7 +494,9 @@ class Knowledge:
             if atom is not None and atom.cases and cases:
                 return all(self._proves_case(dim, name, atom, case, facts, cases - 1) for case in atom.cases)
         known = self._resolved(facts) if facts.implications else facts
-        return known is not facts and self.proves(dim, known, cases)
+        if known is not facts:
+            return self.proves(dim, known, cases)
+        return any(self._is_impossible(fact.nonnegative) for fact in facts.facts)  # nothing gets here
 
     def _without_quotients(self, dim: DimExpr) -> Iterator[Dim]:
         """What says the same as `dim` >= 0 where a quotient stands in it alone: r - a // b >= 0 is b * (r + 1) > a."""
@@ -576,6 +580,9 @@ class Knowledge:
                 names.update(free_symbols(fact.nonnegative))
             if len(chosen) == before and names == asked:
                 return tuple(chosen)
+
+    def _is_impossible(self, dim: Dim) -> bool:
+        return dim < 0 if isinstance(dim, int) else self._decide(-dim - 1, ())  # type: ignore[arg-type]
 
     def _decide(self, dim: DimExpr, relevant: tuple[Fact, ...]) -> bool:
         key = (dim, relevant)
