@@ -57,7 +57,7 @@ def script_of(node: Any, *, spelling: str = "weft", types: str = "all", line_num
     """The script text of a module or function, or readable text of any smaller node.
 
     `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is
-    "all" or "none" (annotations of bindings); with `line_numbers` the text is for reading only.
+    "all" or "hidden" (annotations of bindings); with `line_numbers` the text is for reading only.
 
     >>> from weft.ir import TensorType
     >>> script_of(TensorType((2, 3), "float32"))
@@ -65,8 +65,8 @@ def script_of(node: Any, *, spelling: str = "weft", types: str = "all", line_num
     """
     if spelling not in SPELLINGS:
         raise ScriptError(f"unknown spelling {spelling!r}", code="W113", hint=f"one of {', '.join(SPELLINGS)}")
-    if types not in ("all", "none"):
-        raise ScriptError(f"unknown option types={types!r}", code="W113", hint='"all" or "none"')
+    if types not in ("all", "hidden"):
+        raise ScriptError(f"unknown option types={types!r}", code="W113", hint='"all" or "hidden"')
     with deep_stack():
         text = _Printer(spelling, types == "all").text(node)
     if line_numbers:

@@ -495,7 +495,7 @@ def test_long_sums_read_back() -> None:
 def test_line_numbers_and_missing_annotations_are_options() -> None:
     function = parse(graph("y = R.exp(x)\nreturn y"))
     assert "5 | " in script_of(function, line_numbers=True)
-    bare = script_of(function, types="none")
+    bare = script_of(function, types="hidden")
     assert "y = R.exp(x)" in bare
     weft.assert_structural_equal(parse(bare), function)
     with pytest.raises(weft.ScriptError, match="unknown option"):

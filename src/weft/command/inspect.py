@@ -23,7 +23,7 @@ def show_command(options: argparse.Namespace) -> int:
     chosen = [(file, unit, value) for file, unit in units if (value := _chosen(unit, options.function)) is not None]
     if not chosen:
         raise _no_function(options.function, [unit for _, unit in units], options.files)
-    how = {"types": "all" if options.types == "all" else "none", "line_numbers": options.line_numbers}
+    how = {"types": options.types, "line_numbers": options.line_numbers}
     if options.json:
         print_json(
             [
