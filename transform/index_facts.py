@@ -496,7 +496,7 @@ class Knowledge:
         known = self._resolved(facts) if facts.implications else facts
         if known is not facts:
             return self.proves(dim, known, cases)
-        return any(self._is_impossible(fact.nonnegative) for fact in facts.facts)  # nothing gets here
+        return self._is_contradictory(facts.facts)  # nothing gets here
 
     def _without_quotients(self, dim: DimExpr) -> Iterator[Dim]:
         """What says the same as `dim` >= 0 where a quotient stands in it alone: r - a // b >= 0 is b * (r + 1) > a."""
@@ -581,18 +581,22 @@ class Knowledge:
             if len(chosen) == before and names == asked:
                 return tuple(chosen)
 
-    def _is_impossible(self, dim: Dim) -> bool:
-        return dim < 0 if isinstance(dim, int) else self._decide(-dim - 1, ())  # type: ignore[arg-type]
+    def _is_contradictory(self, facts: tuple[Fact, ...]) -> bool:
+        if any(isinstance(fact.nonnegative, int) and fact.nonnegative < 0 for fact in facts):
+            return True
+        key = (-1, facts)
+        if key not in self._decided:
+            try:
+                self._decided[key] = _dim_facts(facts).contradictory
+            except ShapeError:  # over the limits of dimensions
+                self._decided[key] = False
+        return self._decided[key]
 
     def _decide(self, dim: DimExpr, relevant: tuple[Fact, ...]) -> bool:
         key = (dim, relevant)
         if key not in self._decided:
             try:
-                known = DimFacts(
-                    tuple((fact.nonnegative, 0) for fact in relevant if fact.equal),
-                    tuple((0, fact.nonnegative) for fact in relevant if not fact.equal),
-                )
-                self._decided[key] = prove_le(0, dim, known) is True
+                self._decided[key] = prove_le(0, dim, _dim_facts(relevant)) is True
             except ShapeError:  # over the limits of dimensions
                 self._decided[key] = False
         return self._decided[key]
@@ -608,6 +612,13 @@ def _dtype_facts(dtype: str, value: Dim) -> tuple[Fact, ...]:
         return ()
     low, high = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
     return (Fact(value - low), Fact(high - value)) if dtypes.bits(dtype) < 64 else (Fact(value - low),)
+
+
+def _dim_facts(facts: tuple[Fact, ...]) -> DimFacts:
+    return DimFacts(
+        tuple((fact.nonnegative, 0) for fact in facts if fact.equal),
+        tuple((0, fact.nonnegative) for fact in facts if not fact.equal),
+    )
 
 
 def _covers(wide: str, narrow: str) -> bool:
