@@ -198,7 +198,10 @@ def _convolved(
     begins, ends = _both(padding, count)
     x = np.pad(x, [(0, 0), (0, 0), *zip(begins, ends, strict=True)])
     steps, gaps = _broad(strides, count), _broad(dilation, count)
-    outputs = [(x.shape[2 + a] - gaps[a] * (w.shape[2 + a] - 1) - 1) // steps[a] + 1 for a in range(count)]
+    rooms = [x.shape[2 + a] - gaps[a] * (w.shape[2 + a] - 1) - 1 for a in range(count)]
+    if min(rooms) < 0:
+        raise ValueError("the window does not fit")
+    outputs = [room // step + 1 for room, step in zip(rooms, steps, strict=True)]
     result = np.zeros((x.shape[0], w.shape[0], *outputs), x.dtype)
     width = w.shape[0] // groups
     for group in range(groups):

@@ -161,6 +161,8 @@ def _pooled(
     begins, ends = (pad, pad) if len(pad) == count else (pad[:count], pad[count:])
     x = data.transpose([layout.index(letter) for letter in f"NC{spatial}"]).astype(np.float64)
     shape = [x.shape[2 + a] + begins[a] + ends[a] - gap[a] * (size[a] - 1) - 1 for a in range(count)]
+    if min(shape, default=0) < 0:
+        raise ValueError("the window does not fit")
     outputs = [-(-room // s) + 1 if ceil_mode else room // s + 1 for room, s in zip(shape, step, strict=True)]
     around = [(0, 0), (0, 0), *zip(begins, ends, strict=True)]
     weight = np.pad(np.ones(x.shape), around, constant_values=count_include_pad)
@@ -308,6 +310,8 @@ def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
     def reference(data: Any, *, output_size: Any, layout: str, out_layout: str | None) -> Any:
         x = data.transpose([layout.index(letter) for letter in f"NC{spatial}"]).astype(np.float64)
         wanted = x.shape[2:] if output_size is None else output_size * count if len(output_size) == 1 else output_size
+        if 0 in x.shape[2:] and 0 not in wanted:
+            raise ValueError("an axis is empty, and the mean of nothing has no value")
         result = np.zeros((*x.shape[:2], *wanted))
         for place in np.ndindex(*wanted):
             parts = zip(place, x.shape[2:], wanted, strict=True)

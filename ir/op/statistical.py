@@ -180,10 +180,17 @@ def _median_stage(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> t
     )
 
 
+def _median(x: Any, axis: Any, keepdims: bool) -> Any:
+    reduced = x.size if axis is None else min((x.shape[a] for a in np.atleast_1d(axis)), default=1)
+    if reduced == 0:
+        raise ValueError("an axis is empty, and the reduction of nothing has no value")
+    return np.median(x, axis=axis, keepdims=keepdims)
+
+
 _reduction(
     "median",
     "The middle value along the axes, the mean of the two middle ones of an even number; nan if there is one.",
-    "float", _median_stage, np.median, False,
+    "float", _median_stage, _median, False,
 )  # fmt: skip
 
 
