@@ -9,6 +9,7 @@ each.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 from typing import Any
@@ -58,8 +59,6 @@ def _parse(dtype: str) -> tuple[str, int, int]:
 
 def _suggest(dtype: str) -> str | None:
     known = ["bool", *(f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)), "float16", "float32", "float64"]
-    import difflib
-
     close = difflib.get_close_matches(dtype, [*known, *_SMALL_FLOATS], 1)
     return f"did you mean {close[0]!r}?" if close else None
 

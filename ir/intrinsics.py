@@ -13,6 +13,7 @@ passes as an opaque, impure call; interpreting or compiling it for a target that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,8 +70,6 @@ def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = 
 
 def _erf(x: Any) -> Any:
     """Error function; NumPy has none, so the standard library's is applied elementwise (double precision)."""
-    import math
-
     result = np.vectorize(math.erf, otypes=[np.float64])(x) if np.size(x) else np.asarray(x, np.float64)
     return np.asarray(result).astype(np.asarray(x).dtype)
 

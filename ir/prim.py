@@ -21,6 +21,7 @@ from weft.ir.tensor import (
     LOGICAL,
     Binary,
     Broadcast,
+    Buffer,
     Cast,
     Extent,
     FloatImm,
@@ -30,7 +31,7 @@ from weft.ir.tensor import (
     Unary,
 )
 
-__all__ = ["CONVERSIONS", "as_expr", "binary", "cast", "const", "equal", "intrinsic", "pair", "unary"]
+__all__ = ["CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "pair", "unary"]
 
 Scalar = PrimExpr | int | float | bool
 
@@ -168,6 +169,22 @@ def intrinsic(name: str, *args: Scalar, span: Span | None = None) -> PrimExpr:
 def equal(a: Scalar, b: Scalar) -> PrimExpr:
     """a == b as an expression."""
     return binary("eq", a, b)
+
+
+def buffer_strides(buffer: Buffer) -> tuple[Extent, ...]:
+    """The strides of a buffer in elements, those of a compact row-major one when none are given.
+
+    >>> buffer_strides(Buffer("x", (2, 3, 4)))
+    (12, 4, 1)
+    """
+    if buffer.strides is not None:
+        return buffer.strides
+    strides: list[Extent] = []
+    step: Extent = 1
+    for extent in reversed(buffer.shape):
+        strides.append(step)
+        step = extent if isinstance(step, int) and step == 1 else step * extent
+    return tuple(reversed(strides))
 
 
 def _install_operators() -> None:

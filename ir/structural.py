@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.dim import DimExpr, free_symbols, substitute
+from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.module import IRModule
 from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
@@ -162,8 +162,6 @@ class _Comparison:
 
     def _finish_scope(self) -> str | None:
         """Compare the compound dimensions of a scope, now that its symbols are matched."""
-        from weft.ir.dim import symbol
-
         for x, y, path in self.later:
             renamed = substitute(x, {name: symbol(self.symbols.get(name, name)) for name in free_symbols(x)})
             if renamed != y:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace, substitute, walk
-from weft.ir.prim import as_expr, binary, cast
+from weft.ir.prim import as_expr, binary, buffer_strides, cast
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -198,7 +198,7 @@ def _view(match: MatchBufferRegion) -> tuple[list[Stmt], Buffer]:
     source, buffer = match.source.buffer, match.buffer
     start = BufferLoad(source, tuple(as_expr(axis.start) for axis in match.source.region))
     region = [axis.extent for axis in match.source.region]
-    strides = _strides(source)[source.ndim - buffer.ndim :]
+    strides = buffer_strides(source)[source.ndim - buffer.ndim :]
     parts = _solve(buffer.shape, region[source.ndim - buffer.ndim :], match)
     parts += _solve(buffer.strides or (), strides, match)
     if isinstance(buffer.elem_offset, PrimVar):  # the view's pointer is that of the region's first element
@@ -216,15 +216,3 @@ def _solve(wanted: Sequence[Extent], given: Sequence[Extent], match: MatchBuffer
             known.add(variable)
             parts.append(Bind(variable, cast(variable.dtype, as_expr(value, variable.dtype)), span=match.span))
     return parts
-
-
-def _strides(buffer: Buffer) -> list[Extent]:
-    """The strides in elements, those of a compact row-major buffer when none are given."""
-    if buffer.strides is not None:
-        return list(buffer.strides)
-    strides: list[Extent] = []
-    step: Extent = 1
-    for extent in reversed(buffer.shape):
-        strides.append(step)
-        step = extent if step == 1 else step * extent
-    return strides[::-1]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from weft.codegen.c.helpers import MATH, c_type, cast_helper, helper, math_helper
 from weft.errors import Span, TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
-from weft.ir.prim import as_expr
+from weft.ir.prim import as_expr, buffer_strides
 from weft.ir.tensor import (
     COMPARISONS,
     Binary,
@@ -24,7 +24,6 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     Cast,
-    Extent,
     FloatImm,
     IntImm,
     Let,
@@ -61,7 +60,6 @@ class Scope(Protocol):
     def check_dtype(self, dtype: str, span: Span | None) -> None: ...
     def variable(self, var: PrimVar) -> str: ...
     def pointer(self, buffer: Buffer) -> str: ...
-    def strides(self, buffer: Buffer) -> Sequence[Extent]: ...
     def let(self, var: PrimVar, value: str) -> None: ...
     def address(self, expr: PrimCall) -> str: ...
     def call_extern(self, expr: PrimCall) -> str: ...
@@ -201,7 +199,7 @@ def offset(writer: Scope, buffer: Buffer, indices: tuple[PrimExpr, ...], lane: s
     A valid access cannot overflow, so indices are written in plain signed arithmetic, which compilers optimise best.
     """
     terms = []
-    for index, stride in zip(indices, writer.strides(buffer), strict=True):
+    for index, stride in zip(indices, buffer_strides(buffer), strict=True):
         text = _index(writer, index, lane)
         factor = _index(writer, as_expr(stride, "int64"), None)
         terms.append(text if factor == "1" else f"{text} * {factor}")

@@ -8,7 +8,6 @@ function allocates is a local array when it is small, else a fixed offset into t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -146,17 +145,6 @@ class KernelWriter:
         if buffer not in self.names:
             raise TargetError(f"c: buffer {buffer.name!r} has no memory here", code="W742", span=buffer.span)
         return self.names[buffer]
-
-    def strides(self, buffer: Buffer) -> Sequence[Extent]:
-        """The strides in elements; those of a compact buffer when none are given."""
-        if buffer.strides is not None:
-            return buffer.strides
-        strides: list[Extent] = []
-        step: Extent = 1
-        for extent in reversed(buffer.shape):
-            strides.append(step)
-            step = extent if isinstance(step, int) and step == 1 else step * extent
-        return strides[::-1]
 
     def let(self, var: PrimVar, value: str) -> None:
         """Give a variable the value of an expression, which may stand in several places."""

@@ -23,7 +23,7 @@ from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
 from weft.ir.target import builtin
 from weft.ir.target.cpus import CPU, find_cpu
-from weft.ir.target.kinds import CONFIG_FIELDS, Field, TargetKind, find_kind
+from weft.ir.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
 from weft.ir.target.syntax import parse_target, write_options
 from weft.ir.target.triple import Triple
 
@@ -309,7 +309,7 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
     data = dict(data)
     name, label = data.pop("kind", None), data.pop("tag", None)
     parts_data = data.pop("parts", {})
-    if name is None or (name not in _kinds() and name in tag):
+    if name is None or (name not in KINDS and name in tag):
         return _from_tag(name or label, data)
     kind = find_kind(name)
     if not isinstance(parts_data, Mapping) or (parts_data and kind.name not in ("composite", "config")):
@@ -326,12 +326,6 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
         "kind": kind, "options": FrozenMap(options), "parts": FrozenMap(parts), "tag": label,
         "origins": FrozenMap(dict.fromkeys(options, "given")),
     }  # fmt: skip
-
-
-def _kinds() -> Mapping[str, TargetKind]:
-    from weft.ir.target.kinds import KINDS
-
-    return KINDS
 
 
 def _from_tag(name: str, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -483,7 +477,7 @@ class Tags:
     def register(self, name: str, target: Target | str | Mapping[str, Any]) -> None:
         """Give a target a name; TargetError W705 when the name is a kind or already another target."""
         value = Target(target)
-        if name in _kinds() or self._targets.get(name, value) != value:
+        if name in KINDS or self._targets.get(name, value) != value:
             raise TargetError(f"tag {name!r} is already taken", code="W705")
         self._targets[name] = value
 
@@ -501,12 +495,12 @@ class Tags:
     def __getitem__(self, name: str) -> Target:
         if name in self._targets:
             return self._targets[name]
-        known = [*_kinds(), *self._targets]
+        known = [*KINDS, *self._targets]
         close = difflib.get_close_matches(name, known, 1)
         raise TargetError(
             f"unknown target kind or tag {name!r}",
             code="W701",
-            hint=f"did you mean {close[0]!r}?" if close else f"kinds: {', '.join(sorted(_kinds()))}",
+            hint=f"did you mean {close[0]!r}?" if close else f"kinds: {', '.join(sorted(KINDS))}",
         )
 
 
