@@ -1375,6 +1375,23 @@ def _next_step(zeros: list[Dim], positives: list[Dim]) -> dict[str, Dim] | None:
         least = _least_value(positive)
         if least is not None:
             return {least[0]: symbol(least[0]) + least[1]}
+    for positive in positives:
+        step = _above_step(positive)
+        if step is not None:
+            return step
+    return None
+
+
+def _above_step(positive: Dim) -> dict[str, Dim] | None:
+    """The step for ``name >= rest`` with a rest that is never negative: name becomes the rest and a new parameter."""
+    if not isinstance(positive, DimExpr) or len(positive.terms) < 2:
+        return None
+    for monomial, coefficient in positive.terms:
+        if coefficient == 1 and monomial.degree == 1 and monomial.powers[0][0].kind == "symbol":
+            name = monomial.powers[0][0].arguments[0]
+            rest = symbol(name) - positive
+            if name not in free_symbols(rest) and _interval(rest)[0] >= 0:
+                return {name: rest + symbol(name)}
     return None
 
 
