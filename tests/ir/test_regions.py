@@ -120,7 +120,7 @@ def test_a_region_is_never_too_small(
 ) -> None:
     """What the interpreter writes lies in the derived region."""
     i, out = PrimVar("i", "int64"), Buffer("out", (64,))
-    index = (i * factor + shift + 16) % divisor if modulo else (i * factor + shift + 16) // divisor
+    index = (i * factor + shift + 24) % divisor if modulo else (i * factor + shift + 24) // divisor
     body = For(i, start, extent, store(out, load(out, index) + 1.0, index))
     part = block_accesses(Block("b", body))[1][0].region[0]
     array = np.zeros(64, "float32")
