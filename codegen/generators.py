@@ -19,13 +19,15 @@ from weft.errors import ArtifactError
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.structural import structural_hash
 from weft.ir.target import Target
 from weft.ir.visit import rewrite
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.transform.dead_code import referenced_functions
 from weft.transform.target_parts import leaf_parts, owners, part_view
+from weft.version import VERSION
 
-__all__ = ["ARTIFACTS", "generate_artifacts"]
+__all__ = ["ARTIFACTS", "generate_artifacts", "provenance"]
 
 ARTIFACTS = "artifacts"
 """The attribute of a module that holds its artifacts."""
@@ -63,7 +65,7 @@ def _generated(module: IRModule, mine: list[str], label: str, part: Target) -> l
     view, _ = part_view(module, mine)
     if ARTIFACTS in view.attrs:  # what others made is not its concern
         view = view.without_attr(ARTIFACTS)
-    artifacts = [_completed(item, part) for item in _listed(generator(view, part), part, label)]
+    artifacts = [_completed(item, part, view) for item in _listed(generator(view, part), part, label)]
     provided = {symbol.name for artifact in artifacts for symbol in artifact.provides}
     missing = [name for name in _promised(module, mine) if name not in provided]
     if missing:
@@ -93,10 +95,23 @@ def _listed(result: Any, part: Target, label: str) -> list[Artifact]:
     return listed
 
 
-def _completed(artifact: Artifact, part: Target) -> Artifact:
-    """The artifact with the code generator and the target that made it, where it does not say."""
+def _completed(artifact: Artifact, part: Target, view: IRModule) -> Artifact:
+    """The artifact with the code generator and the target that made it, and what it was made from."""
     target = artifact.target if artifact.target != "{}" else part.to_json()
-    return with_fields(artifact, codegen=artifact.codegen or part.kind.name, target=target)
+    return with_fields(
+        artifact, codegen=artifact.codegen or part.kind.name, target=target,
+        provenance={**provenance(view), **artifact.provenance},
+    )  # fmt: skip
+
+
+def provenance(module: IRModule) -> dict[str, Any]:
+    """What an artifact was made from and by: the hashes of the functions, the version of weft.
+
+    >>> provenance(IRModule({}))["functions"]
+    {}
+    """
+    hashes = {name: f"{structural_hash(function):016x}" for name, function in module.items()}
+    return {"functions": hashes, "weft": VERSION}
 
 
 def _promised(module: IRModule, mine: list[str]) -> list[str]:

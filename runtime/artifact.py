@@ -1,11 +1,16 @@
 """Artifacts: what code generators make, as data.
 
     Artifact    ::= kind, name, data, target, provides, needs, codegen, loader, provenance      never callable
-    ArtifactSet ::= artifacts ordered by (codegen, name) archive     ::= zip { manifest.json, blobs/<sha256> }
+    ArtifactSet ::= artifacts ordered by (codegen, name)
+    archive     ::= zip { manifest.json, blobs/<sha256>, src/module.txt, metadata.json }
     no time stamps, no pickle; every length and hash is checked
 
-An artifact that exists only in memory (`serialisable=False`) may stand in a module but refuses to be saved. Contents
-compare by `content_hash`: SHA-256 over a canonical header and the data, the same in every process.
+    build => Artifact <=> bytes           `weft.runtime.loading` has the others:
+    Artifact => export => shared object => load => LoadedModule            Artifact => JIT => LoadedModule
+
+An artifact that exists only in memory (`serialisable=False`) may stand in a module and in its text, without data, but
+refuses to be saved. Contents compare by `content_hash`: SHA-256 over a canonical header and the data, the same in every
+process.
 
 Errors: ArtifactError W810 malformed, W811 damaged, W812 unsupported version, W813 not serialisable
 (`NotSerializable`), W814 two artifacts of one name, W815 symbols that nothing provides.
@@ -14,31 +19,24 @@ Errors: ArtifactError W810 malformed, W811 damaged, W812 unsupported version, W8
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import io
 import json
 import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import ArtifactError
+from weft.runtime.sealed import DAMAGE, read_archive, write_archive, write_whole
 
-__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of", "write_archive"]
+__all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
+
+if TYPE_CHECKING:
+    from weft.runtime.loading import LoadedModule
 
 VERSION = 1
-_MAX_ENTRIES = 100_000
-_MAX_BYTES = 1 << 34
-# What the standard library raises for archives that are cut or changed.
-_DAMAGE = (
-    zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, RecursionError, EOFError, OSError,
-    NotImplementedError, RuntimeError,
-)  # fmt: skip
-_TIME = (1980, 1, 1, 0, 0, 0)
+MANIFEST, SOURCE, METADATA = "manifest.json", "src/module.txt", "metadata.json"
 
 
 class NotSerializable(ArtifactError):
@@ -57,7 +55,11 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Artifact:
-    """One compiled thing as data; running it needs an explicit load.
+    """One compiled thing as data; running it needs an explicit load (`weft.runtime.loading`).
+
+    `kind` says what the bytes are (object, c, header, ptx, constants, ...), `target` is the expanded JSON of a target,
+    `provenance` what it was made from and by. `memory` is the loaded module of an artifact that exists only in memory;
+    it is no part of the value.
 
     >>> artifact = Artifact("c", "lib.c", b"int f(void) { return 1; }", provides=(Symbol("f"),))
     >>> Artifact.from_data(artifact.to_data()) == artifact
@@ -74,14 +76,21 @@ class Artifact:
     loader: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     serialisable: bool = True
+    memory: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name or "\\" in self.name or self.name in (".", ".."):
             raise ArtifactError(f"an artifact is named like a file, got {self.name!r}", code="W810")
+        if self.data and not self.serialisable:
+            raise ArtifactError(f"artifact {self.name!r} exists only in memory, so it has no bytes", code="W810")
         object.__setattr__(self, "data", bytes(self.data))
         object.__setattr__(self, "provides", tuple(self.provides))
         object.__setattr__(self, "needs", tuple(self.needs))
-        object.__setattr__(self, "provenance", json.loads(json.dumps(dict(self.provenance), sort_keys=True)))
+        try:
+            provenance = json.loads(json.dumps(dict(self.provenance), sort_keys=True, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArtifactError(f"the provenance of {self.name!r} is no JSON: {error}", code="W810") from None
+        object.__setattr__(self, "provenance", provenance)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Artifact) and self.content_hash == other.content_hash
@@ -119,7 +128,12 @@ class Artifact:
     def to_data(self) -> dict[str, Any]:
         """The artifact as JSON-like data, its bytes in base 64; NotSerializable for one that is only in memory."""
         self._check_serialisable()
-        return {**self.header(), "data": base64.b64encode(self.data).decode("ascii")}
+        return self.to_text_data()
+
+    def to_text_data(self) -> dict[str, Any]:
+        """The data of the text of a module, with size and hash; one that is only in memory has None for its bytes."""
+        content = base64.b64encode(self.data).decode("ascii") if self.serialisable else None
+        return {**self.header(), "size": self.size, "sha256": self.content_hash, "data": content}
 
     def _check_serialisable(self) -> None:
         if not self.serialisable:
@@ -128,13 +142,29 @@ class Artifact:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Artifact:
-        """The artifact of `to_data`; ArtifactError W810 when the data does not have its form."""
+        """The artifact of `to_data`.
+
+        Raises: ArtifactError W810 when the data does not have its form, W811 when the stated size or hash is not that
+        of the artifact.
+        """
         try:
-            header = {key: value for key, value in data.items() if key != "data"}
-            content = base64.b64decode(data["data"], validate=True)
-            return cls._from_header(header, content)
-        except (KeyError, TypeError, ValueError) as error:
+            header = {key: value for key, value in data.items() if key not in ("data", "size", "sha256")}
+            text = data["data"]
+            if text is None and header.get("serialisable") is not False:
+                raise ValueError("it has no data")
+            content = b"" if text is None else base64.b64decode(text, validate=True)
+            made = cls._from_header(header, content)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise ArtifactError(f"not an artifact: {error}", code="W810") from None
+        made._check_stated(data.get("size", made.size), data.get("sha256", made.content_hash))
+        return made
+
+    def _check_stated(self, size: Any, digest: Any) -> None:
+        if size != self.size or isinstance(size, bool):
+            message = f"artifact {self.name!r} has {self.size} bytes, not the {size!r} it states"
+            raise ArtifactError(message, code="W811")
+        if digest != self.content_hash:
+            raise ArtifactError(f"artifact {self.name!r} does not have the hash it states", code="W811")
 
     @classmethod
     def _from_header(cls, header: Mapping[str, Any], content: bytes) -> Artifact:
@@ -144,12 +174,26 @@ class Artifact:
         for name in ("kind", "name", "target", "codegen", "loader"):
             if not isinstance(fields[name], str):
                 raise ValueError(f"{name} is not text")
+        if not isinstance(fields["serialisable"], bool) or not isinstance(fields["provenance"], Mapping):
+            raise ValueError("serialisable is a truth value, provenance has names")
+        unknown = sorted(set(fields) - _HEADER)
+        if unknown:
+            raise ValueError(f"it has no field {unknown[0]!r}")
         return cls(data=content, **fields)
+
+    def load(self) -> LoadedModule:
+        """Load the artifact into this process (`weft.runtime.loading`); ArtifactError W819 when that is no edge."""
+        from weft.runtime.loading import load_artifact  # data alone needs no loader
+
+        return load_artifact(self)
 
     def summary(self) -> str:
         """One line: kind, name, size, symbols, start of the hash."""
         symbols = ", ".join(symbol.name for symbol in self.provides)
         return f"{self.kind} {self.name} ({self.size} bytes, {self.content_hash[:12]}) provides {symbols or 'nothing'}"
+
+
+_HEADER = {"kind", "name", "target", "provides", "needs", "codegen", "loader", "provenance", "serialisable"}
 
 
 def _canonical(value: Any) -> bytes:
@@ -226,58 +270,70 @@ class ArtifactSet(Mapping[str, Artifact]):
             raise ArtifactError(f"nothing provides {', '.join(missing)}", code="W815")
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The set as JSON-like data."""
+        """The set as JSON-like data; NotSerializable when one is only in memory."""
         return [artifact.to_data() for artifact in self.values()]
+
+    def to_text_data(self) -> list[dict[str, Any]]:
+        """The set as the text of a module has it."""
+        return [artifact.to_text_data() for artifact in self.values()]
 
     @classmethod
     def from_data(cls, data: Iterable[Mapping[str, Any]]) -> ArtifactSet:
         """The set of `to_data`."""
         return cls(Artifact.from_data(item) for item in data)
 
-    def to_bytes(self) -> bytes:
-        """The archive; the same set gives the same bytes."""
+    def to_bytes(self, *, source: str | None = None, metadata: Mapping[str, Any] | None = None) -> bytes:
+        """The archive; the same set gives the same bytes.
+
+        `source` is the text of the module that the artifacts were made from, `metadata` describes the whole.
+        Raises: NotSerializable when an artifact is only in memory.
+        """
         files: dict[str, bytes] = {}
         entries = []
         for artifact in self.values():
             artifact._check_serialisable()
             blob = hashlib.sha256(artifact.data).hexdigest()
             files[f"blobs/{blob}"] = artifact.data
-            entries.append({**artifact.header(), "blob": blob, "hash": artifact.content_hash})
-        manifest = {"format": "weft-artifacts", "version": VERSION, "artifacts": entries}
-        return write_archive({"manifest.json": _canonical(manifest), **files})
+            entries.append({**artifact.header(), "size": artifact.size, "blob": blob, "hash": artifact.content_hash})
+        more = {} if source is None else {SOURCE: source.encode()}
+        if metadata is not None:
+            more[METADATA] = json.dumps(metadata, indent=1, sort_keys=True).encode()
+        manifest = {
+            "format": "weft-artifacts", "version": VERSION, "artifacts": entries,
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in more.items()},
+        }  # fmt: skip
+        return write_archive({MANIFEST: _canonical(manifest), **files, **more})
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the archive to a file, whole or not at all."""
-        content = self.to_bytes()
-        folder = os.path.dirname(os.path.abspath(path))
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".weft-")
+    def save(
+        self, path: str | os.PathLike[str], *, source: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the archive to a file, whole or not at all; ArtifactError W818 when the file cannot be written."""
+        content = self.to_bytes(source=source, metadata=metadata)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+            write_whole(path, content)
+        except OSError as error:
+            raise ArtifactError(f"cannot write {os.fspath(path)!r}: {error.strerror}", code="W818") from None
 
     @classmethod
     def from_bytes(cls, content: bytes) -> ArtifactSet:
         """The set of an archive; ArtifactError W810, W811 or W812 for anything that `to_bytes` did not write."""
+        return cls.contents(content)[0]
+
+    @classmethod
+    def contents(cls, content: bytes) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
+        """The set of an archive, the text of its module and its metadata, where it has them."""
+        files = read_archive(content)
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                return cls._read(archive)
+            return cls._read(files)
         except ArtifactError:
             raise
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise ArtifactError(f"the archive is damaged: {error}", code="W811") from None
 
     @classmethod
-    def _read(cls, archive: zipfile.ZipFile) -> ArtifactSet:
-        infos = archive.infolist()
-        if len(infos) > _MAX_ENTRIES or sum(info.file_size for info in infos) > _MAX_BYTES:
-            raise ArtifactError("the archive exceeds the limits on entries or bytes", code="W811")
-        manifest = json.loads(archive.read("manifest.json"))
-        if manifest.get("format") != "weft-artifacts":
+    def _read(cls, files: Mapping[str, bytes]) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
+        manifest = json.loads(files[MANIFEST]) if MANIFEST in files else {}
+        if not isinstance(manifest, dict) or manifest.get("format") != "weft-artifacts":
             raise ArtifactError("not an archive of artifacts", code="W810")
         if manifest.get("version") != VERSION:
             raise ArtifactError(
@@ -285,25 +341,34 @@ class ArtifactSet(Mapping[str, Artifact]):
                 code="W812",
                 hint=f"this reads {VERSION}",
             )
-        artifacts = []
-        for entry in manifest["artifacts"]:
-            data = archive.read(f"blobs/{entry['blob']}")
-            header = {key: value for key, value in entry.items() if key not in ("blob", "hash")}
-            artifact = Artifact._from_header(header, data)
-            if hashlib.sha256(data).hexdigest() != entry["blob"] or artifact.content_hash != entry["hash"]:
-                raise ArtifactError(f"artifact {artifact.name!r} does not have the hash it states", code="W811")
-            artifacts.append(artifact)
-        return cls(artifacts)
+        artifacts = [_of_entry(entry, files) for entry in manifest["artifacts"]]
+        more = manifest.get("files", {})
+        named = {MANIFEST, *more, *(f"blobs/{entry['blob']}" for entry in manifest["artifacts"])}
+        if set(more) - {SOURCE, METADATA} or set(files) - named:
+            unknown = sorted((set(more) - {SOURCE, METADATA}) | (set(files) - named))
+            raise ArtifactError(f"the archive holds {unknown[0]!r}, which it does not describe", code="W811")
+        for name, digest in more.items():
+            if hashlib.sha256(files[name]).hexdigest() != digest:
+                raise ArtifactError(f"{name!r} does not have the hash it states", code="W811")
+        metadata = json.loads(files[METADATA]) if METADATA in more else None
+        return cls(artifacts), files[SOURCE].decode() if SOURCE in more else None, metadata
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write a shared object (a path that ends in .so) or a folder of files; see `weft.runtime.loading.export`."""
+        from weft.runtime.loading import export  # data alone needs no loader
+
+        return export(self.values(), path)
+
+    def load_module(self) -> LoadedModule:
+        """Load all artifacts together into this process; see `weft.runtime.loading.load_set`."""
+        from weft.runtime.loading import load_set  # data alone needs no loader
+
+        return load_set(self.values())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ArtifactSet:
         """Read an archive from a file; ArtifactError as `from_bytes`, W811 when the file cannot be read."""
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError as error:
-            raise ArtifactError(f"cannot read {os.fspath(path)!r}: {error.strerror}", code="W811") from None
-        return cls.from_bytes(content)
+        return cls.from_bytes(read_file(path))
 
     def diff(self, other: ArtifactSet) -> list[str]:
         """One line per artifact that the sets do not share."""
@@ -313,6 +378,26 @@ class ArtifactSet(Mapping[str, Artifact]):
             if name in other and self[name] != other[name]:
                 lines += [f"- {self[name].summary()}", f"+ {other[name].summary()}"]
         return lines
+
+
+def _of_entry(entry: Mapping[str, Any], files: Mapping[str, bytes]) -> Artifact:
+    """The artifact of an entry of a manifest, with its blob."""
+    data = files[f"blobs/{entry['blob']}"]
+    header = {key: value for key, value in entry.items() if key not in ("blob", "hash", "size")}
+    artifact = Artifact._from_header(header, data)
+    if hashlib.sha256(data).hexdigest() != entry["blob"]:
+        raise ArtifactError(f"artifact {artifact.name!r} does not have the hash it states", code="W811")
+    artifact._check_stated(entry.get("size", artifact.size), entry["hash"])
+    return artifact
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file; ArtifactError W811 when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {os.fspath(path)!r}: {error.strerror}", code="W811") from None
 
 
 def artifacts_of(data: Iterable[Mapping[str, Any]]) -> ArtifactSet:
@@ -332,14 +417,3 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     return value
 
-
-def write_archive(files: Mapping[str, bytes]) -> bytes:
-    """A zip with fixed time stamps and order, so that equal contents are equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(files):
-            info = zipfile.ZipInfo(name, _TIME)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
-            archive.writestr(info, files[name])
-    return buffer.getvalue()

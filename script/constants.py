@@ -44,12 +44,19 @@ def float_text(value: float) -> str:
     return 'float("nan")' if bits == _QUIET_NAN else f"I.float_bits({bits:#x})"
 
 
-def constant_parts(constant: Constant) -> dict[str, Any]:
-    """How a constant is written: `data` as text, and which of `shape` and `bits` it needs."""
+def constant_parts(constant: Constant, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:
+    """How a constant is written: `data` as text, and which of `shape` and `bits` it needs.
+
+    The bytes of a large one go to `blobs` under "sha256:...", where that is given.
+    """
     data = constant.data
     if data.size > LARGE:
-        little = data.astype(data.dtype.newbyteorder("<"), copy=False)
-        return {"data": f'"base64:{base64.b64encode(little.tobytes()).decode()}"', "shape": data.shape}
+        little = data.astype(data.dtype.newbyteorder("<"), copy=False).tobytes()
+        if blobs is None:
+            return {"data": f'"base64:{base64.b64encode(little).decode()}"', "shape": data.shape}
+        name = f"sha256:{hashlib.sha256(little).hexdigest()}"
+        blobs[name] = little
+        return {"data": f'"{name}"', "shape": data.shape}
     values = _short(data) if constant.is_numpy else _small_values(constant)
     if values is None or _has_odd_nan(data):
         bits = data.view(f"uint{data.dtype.itemsize * 8}")

@@ -124,6 +124,7 @@ class BasePrinter:
         self.foreign = spelling != "weft"
         self.module_class: str | None = None  # the class of the module around the functions
         self.annotate = annotate
+        self.blobs: dict[str, bytes] | None = None  # large constants by their hash, when they are not to be in the text
         self.lines: list[str] = []
         self.indent = ""
         self.reset()
@@ -137,6 +138,7 @@ class BasePrinter:
         self.silent: dict[Var, int] = {}  # statements whose variable has no name yet -> their line
         self.quoted = False  # whether dimensions are written as strings
         self.loops: dict[PrimVar, For] = {}
+        self.threads: dict[PrimVar, str] = {}  # thread axes that are declared before their loop
 
     def line(self, text: str) -> None:
         """Add a line at the current depth."""
@@ -403,8 +405,8 @@ class BasePrinter:
             return self.leaf(value)
         if isinstance(value, Target):
             return f"I.target({string_text(str(value))})"
-        if hasattr(value, "content_hash") and hasattr(value, "to_data"):  # artifacts, which are the runtime's
-            return f"I.artifacts({self.show_literal(value.to_data())})"
+        if hasattr(value, "content_hash") and hasattr(value, "to_text_data"):  # artifacts, which are the runtime's
+            return f"I.artifacts({self.show_literal(value.to_text_data())})"
         if isinstance(value, np.generic):
             return self.show_literal(value.item())
         raise ScriptError(f"attribute data of type {type(value).__name__} has no text form", code="W114")

@@ -192,7 +192,7 @@ class GraphPrinter(BasePrinter):
         return repr(value)
 
     def _constant(self, value: Constant) -> str:
-        parts = constant_parts(value)
+        parts = constant_parts(value, self.blobs)
         parts["data"] = Ready(parts["data"])
         return self.join(self.fill(VALUES["R.const"], {**parts, "dtype": value.dtype}))
 

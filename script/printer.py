@@ -53,11 +53,15 @@ _HEADERS = {
 }
 
 
-def script_of(node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False) -> str:
+def script_of(
+    node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False,
+    blobs: dict[str, bytes] | None = None,
+) -> str:  # fmt: skip
     """The script text of a module or function, or readable text of any smaller node.
 
     `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is
     "all" or "hidden" (annotations of bindings); with `line_numbers` the text is for reading only.
+    Large constants are written in the text, or, given `blobs`, put there by their hash: "sha256:...".
 
     >>> from weft.ir import TensorType
     >>> script_of(TensorType((2, 3), "float32"))
@@ -68,7 +72,9 @@ def script_of(node: Any, *, spelling: str = "weft", types: str = "all", line_num
     if types not in ("all", "hidden"):
         raise ScriptError(f"unknown option types={types!r}", code="W113", hint='"all" or "hidden"')
     with deep_stack():
-        text = _Printer(spelling, types == "all").text(node)
+        printer = _Printer(spelling, types == "all")
+        printer.blobs = blobs
+        text = printer.text(node)
     if line_numbers:
         lines = text.rstrip("\n").split("\n")
         width = len(str(len(lines)))
@@ -95,7 +101,7 @@ class _Printer(GraphPrinter, TensorPrinter):
     def module(self, module: IRModule) -> None:
         """A module class."""
         self.line(f"{self.spelled('@I.ir_module')}")
-        self.module_class = identifier(module.name or "Module")
+        self.module_class = self.class_name(module)
         self.line(f"class {self.module_class}:")
         self.indent = "    "
         start = len(self.lines)
@@ -107,9 +113,7 @@ class _Printer(GraphPrinter, TensorPrinter):
         for name, function in module.functions.items():
             if len(self.lines) > start:
                 self.line("")
-            written = identifier(name)
-            while written in taken or written in RESERVED:
-                written += "_"
+            written = self.function_name(name, taken)
             taken.add(written)
             if isinstance(function, ExternFunc):
                 self.reset()
@@ -119,6 +123,17 @@ class _Printer(GraphPrinter, TensorPrinter):
         if len(self.lines) == start:
             self.line("pass")
         self.indent = ""
+
+    def class_name(self, module: IRModule) -> str:
+        """The name of the class of a module."""
+        return identifier(module.name or "Module")
+
+    def function_name(self, name: str, taken: set[str]) -> str:
+        """The name of a function of a module as an identifier that no other has."""
+        written = identifier(name)
+        while written in taken or written in RESERVED:
+            written += "_"
+        return written
 
     def function(self, written: str, name: str, function: Function | PrimFunc) -> None:
         """A top-level function; `written` is its name as an identifier."""

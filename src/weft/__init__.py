@@ -21,6 +21,7 @@ from weft.errors import (
     VerifyError,
     WeftError,
 )
+from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from weft import codegen, ir, runtime, script, transform
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from weft.runtime import load, register_func
     from weft.runtime.artifact import Artifact, ArtifactSet
     from weft.script import parse
-
-__version__ = "0.1.0"
 
 # Public name -> module that defines it.
 _HOMES = {

@@ -15,7 +15,7 @@ from weft.ir.target.kinds import KINDS
 from weft.runtime.artifact import Symbol
 from weft.transform import LegalizeOps
 
-__all__ = ["compile_functions", "installed", "lower"]
+__all__ = ["compile_functions", "installed", "lower", "named"]
 
 
 def lower(module: IRModule, function: Function) -> tuple[IRModule, GlobalVar]:
@@ -27,7 +27,17 @@ def lower(module: IRModule, function: Function) -> tuple[IRModule, GlobalVar]:
 def compile_functions(module: IRModule, target: Target) -> list[Artifact]:
     """One program that provides every function of the module."""
     provides = tuple(Symbol(name) for name in module)
-    return [Artifact("toy-program", "toy.bin", module.script().encode(), provides=provides)]
+    return [
+        Artifact(
+            "toy-program", "toy.bin", module.script().encode(), provides=provides, provenance={"flags": ["--fast"]}
+        )
+    ]
+
+
+def named(module: IRModule, target: Target) -> Artifact:
+    """One program with the name of its kind of target."""
+    provides = tuple(Symbol(name) for name in module)
+    return Artifact("toy-program", f"{target.kind.name}.bin", module.script().encode(), provides=provides)
 
 
 @contextmanager
