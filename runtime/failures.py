@@ -32,12 +32,18 @@ def span_of(data: Sequence[Any] | None) -> Span | None:
 
 def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] | None = None) -> Exception:
     """The exception for a failure site; a site without a span of its own gets that of the call it happened in."""
-    message = "".join(part if isinstance(part, str) else str(values[part]) for part in site["message"])
+    message, note = (_filled(site.get(name, ()), values) for name in ("message", "note"))
     span, kind = span_of(site.get("span") or (place or {}).get("span")), site["kind"]
     known = getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, WeftError):
-        return known(message, code=site.get("code"), span=span, hint=site.get("hint"))
+        return known(message, code=site.get("code"), span=span, notes=(note,) if note else (), hint=site.get("hint"))
     error = _BUILTIN.get(kind, RuntimeError)(message)
+    if note:
+        error.add_note(f"note: {note}")
     if span is not None:
         error.add_note(span.render())
     return error
+
+
+def _filled(parts: Sequence[str | int], values: Sequence[int]) -> str:
+    return "".join(part if isinstance(part, str) else str(values[part]) for part in parts)

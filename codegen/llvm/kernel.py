@@ -18,6 +18,7 @@ from weft.codegen.llvm.expressions import BufferView, ExpressionEmitter, dtype_o
 from weft.codegen.llvm.program import Program, frame_word, kernel_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
+from weft.codegen.llvm.witness import integers_seen
 from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
@@ -51,7 +52,7 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import PrimType
 from weft.ir.visit import walk
-from weft.runtime.frame import CALLBACK
+from weft.runtime.frame import CALLBACK, VALUE_COUNT
 
 __all__ = ["emit_kernel", "kernel_params", "written_buffers"]
 
@@ -356,9 +357,20 @@ class KernelEmitter(ExpressionEmitter):
         bad, good = self.w.label("assert"), self.w.label("ok")
         self.w.branch(self.value(stmt.condition), good, bad, WARM)
         self.w.open(bad)
-        self.program.fail(self.w, stmt.kind, stmt.message, span=stmt.span)
+        note, values = self._witness(stmt.condition)
+        self.program.fail(self.w, stmt.kind, stmt.message, values, span=stmt.span, note=note)
         self.leave(1)
         self.w.open(good)
+
+    def _witness(self, condition: PrimExpr) -> tuple[list[str | int], list[Size]]:
+        """The parts of a note that says which integers a condition saw, and these integers."""
+        note: list[str | int] = []
+        values: list[Size] = []
+        for part in integers_seen(condition, VALUE_COUNT):
+            name = part.name if isinstance(part, PrimVar) else f"a value of {part.buffer.name}"
+            note += [f"{', ' if note else 'with '}{name}=", len(values)]
+            values.append(self.arith.cast(dtype_of(part), "int64", self.value(part)))
+        return note, values
 
     def _attr(self, stmt: AttrStmt) -> None:
         self.statement(stmt.body)

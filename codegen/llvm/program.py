@@ -102,11 +102,14 @@ class Program:
 
     def fail(
         self, w: FunctionWriter, kind: str, message: str | Sequence[str | int], values: Sequence[Size] = (), *,
-        code: str | None = None, span: Span | None = None, hint: str | None = None,
+        code: str | None = None, span: Span | None = None, hint: str | None = None, note: Sequence[str | int] = (),
     ) -> None:  # fmt: skip
-        """Record a failure in the frame (`%frame`); the caller then leaves with status 1."""
+        """Record a failure in the frame (`%frame`); the caller then leaves with status 1.
+
+        Numbers among the parts of the message and of the note stand for the values of these indices.
+        """
         parts = [message] if isinstance(message, str) else list(message)
-        site = self.site(kind=kind, code=code, message=parts, span=span, hint=hint)
+        site = self.site(kind=kind, code=code, message=parts, span=span, hint=hint, note=list(note))
         self.store_site(w, site, values)
 
     def store_site(self, w: FunctionWriter, site: int, values: Sequence[Size]) -> None:
