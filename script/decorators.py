@@ -19,7 +19,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from weft.errors import Source
 from weft.ir.graph import Function
@@ -27,10 +27,14 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits, fail
 from weft.script.excepthook import install
+from weft.script.macros import Macro
 from weft.script.read_module import read_unit
 from weft.script.source import Unit, deep_stack, make_source, parse_python
 
-__all__ = ["function", "ir_module", "prim_func"]
+__all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func"]
+
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
 
 
 def ir_module(cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False) -> Any:
@@ -69,6 +73,73 @@ def prim_func(
     return _read_function(func, frame)
 
 
+@overload
+def macro(func: Callable[_P, _Result], *, hygienic: bool = True) -> Callable[_P, _Result]: ...
+@overload
+def macro(*, hygienic: bool = True) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]: ...
+def macro(func: Any = None, *, hygienic: bool = True) -> Any:
+    """Statements that tensor-level functions take over where they call them (`@T.macro`).
+
+    Free names mean what they mean here, or with hygienic=False what they mean where the macro is called first.
+    """
+    install()
+    return _macro_decorator(func, "T", hygienic, _caller(sys._getframe(1)))
+
+
+def inline(func: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """Statements that tensor-level functions take over where they call them; names follow Python's rules."""
+    install()
+    return _macro_decorator(func, "T", True, _caller(sys._getframe(1)))
+
+
+@overload
+def graph_macro(func: Callable[_P, _Result], *, hygienic: bool = True) -> Callable[_P, _Result]: ...
+@overload
+def graph_macro(*, hygienic: bool = True) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]: ...
+def graph_macro(func: Any = None, *, hygienic: bool = True) -> Any:
+    """Bindings and a result that graph functions take over where they call the macro (`@R.macro`)."""
+    install()
+    return _macro_decorator(func, "R", hygienic, _caller(sys._getframe(1)))
+
+
+def _macro_decorator(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, int]) -> Any:
+    if func is None:
+        return lambda decorated: _read_macro(decorated, level, hygienic, caller)
+    return _read_macro(func, level, hygienic, caller)
+
+
+def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, int]) -> Macro:
+    if not isinstance(func, FunctionType):
+        raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
+    code = func.__code__
+    source, tree = _parsed(code.co_filename, func.__globals__)
+    definition = _definition_at(tree, code.co_firstlineno, func.__name__, ast.FunctionDef)
+    if definition is None:
+        raise _no_source(func.__name__, source.name, "the file has changed since it was loaded")
+    captured = ChainMap(_Cells(func), dict(caller[0].f_locals), func.__globals__)  # type: ignore[arg-type]
+    unit = Unit(source, Limits(), captured=captured)
+    return Macro(func.__name__, definition.args, definition.body, unit, level, hygienic)
+
+
+class _Cells(Mapping[str, Any]):
+    """The closure of a function, as it is when a name is looked up: a macro may be defined before what it uses."""
+
+    def __init__(self, func: FunctionType) -> None:
+        self.cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.cells[name].cell_contents
+        except ValueError:  # not assigned yet
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
 def _caller(frame: FrameType) -> tuple[FrameType, int]:
     """The frame of the user and the line it is at now (the decorator's line)."""
     return frame, frame.f_lineno
@@ -78,25 +149,14 @@ def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
     if not isinstance(cls, type):
         raise fail("W104", "@I.ir_module decorates a class")
     frame, line = caller
-    captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)
+    captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)  # type: ignore[arg-type]
     return _read(frame.f_code, frame.f_globals, line, cls.__name__, ast.ClassDef, captured)
 
 
-def _function_closures(cls: type) -> Iterator[dict[str, Any]]:
+def _function_closures(cls: type) -> Iterator[Mapping[str, Any]]:
     for member in vars(cls).values():
         if isinstance(member, FunctionType):
-            yield _closure(member)
-
-
-def _closure(func: FunctionType) -> dict[str, Any]:
-    cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
-    found: dict[str, Any] = {}
-    for name, cell in cells:
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    return found
+            yield _Cells(member)
 
 
 def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimFunc | FunctionType:
@@ -105,7 +165,7 @@ def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimF
     if _inside_class(func):
         return func
     frame, _ = caller
-    captured = ChainMap(_closure(func), dict(frame.f_locals), func.__globals__)
+    captured = ChainMap(_Cells(func), dict(frame.f_locals), func.__globals__)  # type: ignore[arg-type]
     return _read(
         func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured
     )

@@ -17,7 +17,7 @@ from weft.script.decorators import ir_module
 
 __all__ = [
     "AnyType", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",
-    "module_attrs", "module_global_infos", "target", "vdevice",
+    "module_attrs", "module_global_infos", "pyfunc", "target", "vdevice",
 ]  # fmt: skip
 
 _T = _TypeVar("_T")
@@ -54,6 +54,11 @@ def dummy_global_info() -> DummyGlobalInfo:
 def meta_var(value: _T) -> _T:
     """The value itself: inside a script, a value that binds no variable."""
     return value
+
+
+def pyfunc(func: _T) -> _T:
+    """The function itself: a Python member of a class, which @I.ir_module refuses (a module is what its text says)."""
+    return func
 
 
 def dim(text: str) -> Dim:

@@ -6,8 +6,11 @@ A name that is assigned once is an immutable binding; one that is assigned again
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
+
+import numpy as np
 
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
@@ -26,6 +29,7 @@ from weft.ir.tensor import (
     DeclBuffer,
     Evaluate,
     Extent,
+    FloatImm,
     For,
     IntImm,
     IterVar,
@@ -39,10 +43,12 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import PrimType
 from weft.script.defaults import axis_dtype, loop_dtype
+from weft.script.macros import Macro
 from weft.script.read_buffer import BufferReader
+from weft.script.read_call import KnownValue
 from weft.script.read_scalar import extent_of, index_const
-from weft.script.reader import ModuleScope, describe, is_plain
-from weft.script.source import Unit
+from weft.script.reader import ModuleScope, Scope, describe, is_plain
+from weft.script.source import MISSING, Unit
 from weft.script.syntax import ALL_FORMS, BUFFERS, CLAUSES, LOOPS, SCOPES
 
 __all__ = ["BindingReader", "BlockHeader"]
@@ -77,21 +83,29 @@ class BindingReader(BufferReader):
         self.params: list[Buffer | PrimVar] = []
         self.threads: dict[str, str] = {}
 
-    def symbol_declaration(self, tree: ast.expr) -> str | None:
-        """The dtype of `T.int64()` (a new symbol), or None for another expression."""
-        if isinstance(tree, ast.Call) and not tree.args:
-            name = self.dotted(tree.func)
-            if name == "T.var" or name == "T.dyn":
-                return "int64"
-            dtype = self.dtype_name(name) if name and not tree.keywords else None
-            if dtype is not None and dtypes.is_integer(dtype):
-                return dtype
+    def expand_statement(self, tree: ast.Call) -> list[Stmt] | None:
+        """The statements of a macro that is called as one, or None for another call (see `read_tensor`)."""
         return None
+
+    def symbol_declaration(self, tree: ast.expr) -> str | None:
+        """The dtype of `T.int64()` or `T.var("int64")` (a new symbol), or None for another expression."""
+        if not isinstance(tree, ast.Call) or tree.keywords:
+            return None
+        name = self.dotted(tree.func)
+        if name in ("T.var", "T.dyn"):
+            if len(tree.args) > 1:
+                raise self.fail("W113", f"{name} takes a dtype", tree)
+            return self.fold(lambda: dtypes.check_dtype(self.constant(tree.args[0])), tree) if tree.args else "int64"
+        dtype = self.dtype_name(name) if name and not tree.args else None
+        return dtype if dtype is not None and dtype != "handle" else None
 
     def _handle_annotation(self, annotation: ast.expr, place: ast.AST) -> PrimVar | None:
         name = getattr(place, "arg", "") or getattr(place, "id", "")
-        if self.dotted(annotation) == "T.handle":
+        if self.dotted(annotation) in ("T.handle", "T.Ptr"):
             return PrimVar(name, "handle", span=self.span(place))
+        if isinstance(annotation, ast.Subscript) and self.dotted(annotation.value) in ("T.handle", "T.Ptr"):
+            parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+            annotation = ast.copy_location(ast.Call(annotation.value, list(parts), []), annotation)
         if isinstance(annotation, ast.Call) and self.dotted(annotation.func) in ("T.handle", "T.Ptr"):
             values = [self.constant(item) for item in annotation.args]
             if len(values) > 2 or annotation.keywords:
@@ -114,7 +128,12 @@ class BindingReader(BufferReader):
                 return method(self, call)
             if isinstance(call.func, ast.Attribute) and call.func.attr == "vstore":
                 return self._vstore(call)
+            expanded = self.expand_statement(call)
+            if expanded is not None:
+                return expanded
         value = self.value(call)
+        if value is None and isinstance(call, ast.Call):
+            return None  # what happened while reading, such as adding to a list
         if not isinstance(value, Expr) or isinstance(value, PrimVar):
             raise self.fail("W115", f"a statement of {describe(value)} does nothing", tree)
         return Evaluate(value, span=self.span(tree))
@@ -167,7 +186,11 @@ class BindingReader(BufferReader):
         attrs = self.bind(CLAUSES["T.block_attr"], tree)["attrs"]
         header.annotations = FrozenMap({**header.annotations, **attrs})
 
-    def _evaluate(self, tree: ast.Call) -> Stmt:
+    def _evaluate(self, tree: ast.Call) -> Any:
+        inner = tree.args[0] if len(tree.args) == 1 else None
+        statement = self._JUMPS.get(self.dotted(inner.func) or "") if isinstance(inner, ast.Call) else None
+        if statement is not None and isinstance(inner, ast.Call):
+            return statement(self, inner)
         return Evaluate(self.bind(CLAUSES["T.evaluate"], tree)["value"], span=self.span(tree))
 
     def _bare_axis(self, tree: ast.Call) -> None:
@@ -217,7 +240,7 @@ class BindingReader(BufferReader):
 
     def _assign(self, tree: ast.Assign) -> Any:
         if len(tree.targets) != 1:
-            raise self.fail("W115", "one target at a time", tree)
+            return self._assign_all(tree)
         target = tree.targets[0]
         if isinstance(target, ast.Subscript):
             return self._store(target, tree.value, tree)
@@ -227,11 +250,28 @@ class BindingReader(BufferReader):
             return self._assign_name(target, tree.value, None, tree)
         raise self.fail("W115", "only names and buffer elements can be assigned", target)
 
+    def _assign_all(self, tree: ast.Assign) -> list[Stmt]:
+        """`a = b[i] = e`: the value is computed once."""
+        value = self.value(tree.value)
+        made: list[Any] = []
+        if isinstance(value, PrimExpr) and not isinstance(value, (IntImm, FloatImm, PrimVar)):
+            var = PrimVar("value", value.dtype, span=self.span(tree.value))
+            made.append(Bind(var, value, span=self.span(tree)))
+            value = var
+        for target in tree.targets:
+            one = ast.copy_location(ast.Assign([target], KnownValue(value, tree.value)), tree)
+            part = self._assign(one)
+            made.extend(part if isinstance(part, list) else [part])
+        return [part for part in made if part is not None]
+
     def _assign_many(self, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> Any:
         names = [item for item in target.elts if isinstance(item, ast.Name)]
-        if len(names) != len(target.elts):
-            raise self.fail("W115", "only names can be unpacked into", target)
         name = self.dotted(tree.func) if isinstance(tree, ast.Call) else None
+        if len(names) != len(target.elts):
+            if name == "T.axis.remap" and isinstance(tree, ast.Call):
+                self._remap_starred(target, tree)
+                return None
+            return self._assign_parts(target, self.value(tree), tree, statement)
         if name == "T.axis.remap" and isinstance(tree, ast.Call):
             self._remap(names, tree)
             return None
@@ -240,12 +280,20 @@ class BindingReader(BufferReader):
                 self._assign_name(item, part, None, statement) for item, part in zip(names, tree.elts, strict=True)
             ]
             return [part for made in parts for part in (made if isinstance(made, list) else [made]) if part is not None]
-        values = self.value(tree)
-        if isinstance(values, (tuple, list)) and len(values) == len(names):
-            for item, value in zip(names, values, strict=True):
-                self.scope.names[item.id] = value
-            return None
-        raise self.fail("W115", f"cannot unpack {describe(values)} into {len(names)} names", statement)
+        return self._assign_parts(target, self.value(tree), tree, statement)
+
+    def _assign_parts(
+        self, target: ast.Tuple | ast.List, values: Any, tree: ast.expr, statement: ast.stmt
+    ) -> list[Any]:
+        """`a, (b, *c) = values`."""
+        if not isinstance(values, (tuple, list, range)):
+            raise self.fail("W115", f"cannot unpack {describe(values)} into {len(target.elts)} names", statement)
+        made: list[Any] = []
+        for item, value in self.unpacked(target, values, target):
+            one = ast.copy_location(ast.Assign([item], KnownValue(value, tree)), statement)
+            part = self._assign(one)
+            made.extend(part if isinstance(part, list) else [part])
+        return [part for part in made if part is not None]
 
     def _assign_name(self, target: ast.Name, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt) -> Any:
         name = self.dotted(tree.func) if isinstance(tree, ast.Call) else None
@@ -255,6 +303,10 @@ class BindingReader(BufferReader):
         dtype = self.symbol_declaration(tree)
         if dtype is not None:
             self.scope.names[target.id] = self.symbol_value(target.id, target)
+            return None
+        pointer = self._handle_annotation(tree, target) if name in ("T.handle", "T.Ptr") else None
+        if pointer is not None:
+            self.scope.names[target.id] = pointer
             return None
         if annotation is None and self.names_module(tree):
             self.scope.names[target.id] = self.module
@@ -276,19 +328,40 @@ class BindingReader(BufferReader):
         value = self.value(tree)
         dtype, is_let = self._declared(annotation)
         repeated = self.assigned.get(target.id, 0) > 1 and not is_let
-        if not repeated and annotation is None and not isinstance(value, (PrimExpr, BufferRegion)):
-            if is_plain(value) or isinstance(value, (Buffer, ModuleScope)):
-                self.scope.names[target.id] = value
-                return None
+        if annotation is None and self._is_static(value, repeated, target):
+            self.scope.names[target.id] = value
+            return None
         made = self.as_prim(value, tree, dtype.dtype if dtype is not None and dtype.dtype != "handle" else None)
         if dtype is not None and dtype.dtype not in ("handle", made.dtype):
             made = self.fold(lambda: cast(dtype.dtype, made), tree)
         if repeated:
             return self._new_scalar(target, made, statement)
-        pointee, scope = (dtype.pointee, dtype.scope) if dtype is not None else (None, "global")
-        var = PrimVar(target.id, made.dtype, pointee, scope, span=self.span(target))
+        return self._bind_name(target, made, dtype, statement)
+
+    def _bind_name(self, target: ast.Name, value: PrimExpr, declared: PrimVar | None, statement: ast.AST) -> Stmt:
+        """A new immutable name; a pointer is what its declaration says it points to."""
+        pointee, scope = (declared.pointee, declared.scope) if declared is not None else (None, "global")
+        var = PrimVar(target.id, value.dtype, pointee, scope, span=self.span(target))
         self.scope.names[target.id] = var
-        return Bind(var, made, span=self.span(statement))
+        return Bind(var, value, span=self.span(statement))
+
+    def _is_static(self, value: Any, repeated: bool, target: ast.Name) -> bool:
+        """Whether a name only stands for a value while reading; W115 where it would change as the kernel runs."""
+        if isinstance(value, (PrimExpr, BufferRegion)):
+            return False
+        if not repeated or isinstance(value, (Macro, ModuleScope)):
+            return True
+        if isinstance(value, (bool, int, float, Buffer)):
+            return False
+        known = self.scope.names.get(target.id, MISSING)
+        if known is not MISSING and not isinstance(known, (PrimExpr, Buffer)):
+            return True  # bound anew in the block that bound it
+        if self.scope.get(target.id) is MISSING:
+            return True
+        raise self.fail(
+            "W115", f"'{target.id}' is bound by an outer block: {describe(value)} cannot be stored as the kernel runs",
+            target, "use another name",
+        )  # fmt: skip
 
     def _view(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> Stmt | None:
         """`B = A.view(8, 4)`, `A.view("int32")`: the memory of a buffer in another shape or dtype."""
@@ -431,6 +504,9 @@ class BindingReader(BufferReader):
     def _alloc_scope(self, name: str, scope: str | None) -> Callable[[ast.Name, ast.Call], Stmt]:
         def read(target: ast.Name, tree: ast.Call) -> Stmt:
             values = self.bind(BUFFERS[name], tree)
+            condition = values.get("condition")
+            if condition is not None and not (isinstance(condition, IntImm) and condition.value):
+                raise self.fail("W115", "an allocation under a condition", tree, "write the allocation inside an `if`")
             if "shape" not in values:
                 values["shape"] = (1,)
                 self.scalars = self.scalars | {target.id}
@@ -442,6 +518,22 @@ class BindingReader(BufferReader):
 
     def _allocate(self, target: ast.Name, tree: ast.Call) -> Stmt:
         return self._alloc_scope("T.allocate", None)(target, tree)
+
+    def _allocate_const(self, target: ast.Name, tree: ast.Call) -> list[Stmt]:
+        """Memory with known content: what it holds is stored into it."""
+        values = self.bind(BUFFERS["T.allocate_const"], tree)
+        data = self.constant(values.pop("data"))
+        numbers = np.asarray(data).ravel().tolist() if isinstance(data, (list, tuple, np.ndarray)) else None
+        sizes = [size for size in values["shape"] if isinstance(size, int)]
+        if numbers is None or len(sizes) != len(values["shape"]) or math.prod(sizes) != len(numbers):
+            raise self.fail("W114", "T.allocate_const takes the numbers of a shape", tree)
+        buffer = self.make_buffer(values, target.id, target)
+        self.scope.names[target.id] = buffer
+        stmts: list[Stmt] = [AllocBuffer(buffer, values["annotations"], span=self.span(tree))]
+        for position, number in zip(np.ndindex(*sizes), numbers, strict=True):
+            indices = tuple(index_const(index) for index in position)
+            stmts.append(BufferStore(buffer, self.as_prim(number, tree, buffer.dtype), indices, span=self.span(tree)))
+        return stmts
 
     def _alloc_local(self, target: ast.Name, tree: ast.Call) -> Stmt:
         return self._alloc_scope("T.alloc_local", "local")(target, tree)
@@ -532,7 +624,41 @@ class BindingReader(BufferReader):
             self._add_axis(header, target, _AXIS_LETTERS[letter], start, extent, variable, variable.dtype, tree)
 
     def _remap_one(self, target: ast.Name, tree: ast.Call) -> None:
-        self._remap([target], tree)
+        """`v = T.axis.remap("SS", [i, j])`: one variable, or the tuple of several."""
+        kinds = self.constant(tree.args[0]) if tree.args else ""
+        if not isinstance(kinds, str) or len(kinds) == 1:
+            self._remap([target], tree)
+            return
+        self.scope.names[target.id] = self._remap_unnamed([target] * len(kinds), tree)
+
+    def _remap_unnamed(self, targets: list[ast.Name], tree: ast.Call) -> tuple[PrimExpr, ...]:
+        """Block variables that the text names as parts of a tuple."""
+        outer, self.scope = self.scope, Scope(self.scope)
+        try:
+            names = [
+                ast.copy_location(ast.Name(f"{target.id}{axis}" if targets.count(target) > 1 else target.id), target)
+                for axis, target in enumerate(targets)
+            ]
+            self._remap(names, tree)
+            return tuple(self.scope.names[name.id] for name in names)
+        finally:
+            self.scope = outer
+
+    def _remap_starred(self, target: ast.Tuple | ast.List, tree: ast.Call) -> None:
+        """`*v, k = T.axis.remap("SSR", [...])`: the starred name is the tuple of its variables."""
+        kinds = self.constant(tree.args[0]) if tree.args else ""
+        if not isinstance(kinds, str):
+            raise self.fail("W114", "expected the kinds of the axes as a string", tree.args[0])
+        groups = self.unpacked(target, list(range(len(kinds))), target)
+        flat: list[ast.Name] = []
+        for item, part in groups:
+            if not isinstance(item, ast.Name):
+                raise self.fail("W115", "only names can be unpacked into", item)
+            flat.extend([item] * (len(part) if isinstance(part, list) else 1))
+        made = self._remap_unnamed(flat, tree)
+        for item, part in groups:
+            assert isinstance(item, ast.Name)
+            self.scope.names[item.id] = tuple(made[axis] for axis in part) if isinstance(part, list) else made[part]
 
     def _bind_call(self, target: ast.Name, tree: ast.Call) -> Stmt:
         value = self.bind(CLAUSES["T.bind"], tree)["value"]
@@ -541,10 +667,13 @@ class BindingReader(BufferReader):
         return Bind(var, value, span=self.span(tree))
 
     def _env_thread(self, target: ast.Name, tree: ast.Call) -> None:
-        tag = self.constant(tree.args[0]) if tree.args else None
-        if not isinstance(tag, str):
+        values = self._values(tree, ("dtype",))
+        stated = [self.constant(keyword.value) for keyword in tree.keywords if keyword.arg == "dtype"] or values[1:]
+        if not 1 <= len(values) <= 2 or not isinstance(values[0], str):
             raise self.fail("W113", "T.env_thread takes the name of a thread axis", tree)
-        var = PrimVar(target.id, "int32", span=self.span(target))
+        tag = values[0]
+        dtype = self.fold(lambda: dtypes.check_dtype(stated[0]), tree) if stated else "int32"
+        var = PrimVar(target.id, dtype, span=self.span(target))
         self.threads[target.id] = tag
         self.scope.names[target.id] = var
 
@@ -561,6 +690,9 @@ class BindingReader(BufferReader):
         thread = values["thread"]
         if isinstance(thread, ast.Name) and thread.id in self.threads:
             tag, var = self.threads[thread.id], self.scope.get(thread.id)
+            if var in self.loops:  # launched before: the axis of another loop, under the same name
+                var = PrimVar(thread.id, var.dtype, span=self.span(place))
+                self.scope.names[thread.id] = var
         elif isinstance(thread, ast.Name) and isinstance(self.scope.get(thread.id), PrimVar):
             # declared as a symbol before; printers of passes name it after its axis
             var, tag = self.scope.get(thread.id), thread.id.replace("_", ".", 1)
@@ -573,6 +705,8 @@ class BindingReader(BufferReader):
         return lambda body: For(var, 0, values["extent"], body, "thread_binding", str(tag), span=self.span(tree))
 
     _CLAUSE_METHODS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+
+    _JUMPS: ClassVar[dict[str, Callable[[Any, ast.Call], Stmt]]] = {}
 
     _NAMED: ClassVar[dict[str, Callable[[Any, ast.Name, ast.Call], Any]]] = {}
 
@@ -601,6 +735,7 @@ _AXES = {f"T.axis.{kind}": _axis(kind) for kind in _AXIS_LETTERS.values()}
 BindingReader._NAMED = {
     "T.alloc_buffer": BindingReader._alloc,
     "T.allocate": BindingReader._allocate,
+    "T.allocate_const": BindingReader._allocate_const,
     "T.alloc_local": BindingReader._alloc_local,
     "T.alloc_shared": BindingReader._alloc_shared,
     "T.local_scalar": BindingReader._local_scalar,
@@ -613,6 +748,11 @@ BindingReader._NAMED = {
     "T.launch_thread": BindingReader._launch_named,
     **_AXES,
 }
+BindingReader._JUMPS = {
+    "T.ret": BindingReader._ret,
+    "T.break_loop": BindingReader._break_loop,
+    "T.continue_loop": BindingReader._continue_loop,
+}
 BindingReader._CLAUSE_METHODS = {
     "T.func_attr": BindingReader._func_attr,
     "T.reads": BindingReader._reads,
@@ -621,9 +761,7 @@ BindingReader._CLAUSE_METHODS = {
     "T.block_attr": BindingReader._block_attr,
     "T.evaluate": BindingReader._evaluate,
     "T.attr": BindingReader._attr_statement,
-    "T.break_loop": BindingReader._break_loop,
-    "T.continue_loop": BindingReader._continue_loop,
-    "T.ret": BindingReader._ret,
+    **BindingReader._JUMPS,
     "T.launch_thread": BindingReader._launch_statement,
     "T.static_assert": BindingReader._static_assert,
     **{name: BindingReader._bare_axis for name in _AXES},

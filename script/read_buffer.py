@@ -51,7 +51,9 @@ class BufferReader(IntrinsicReader):
             elif isinstance(item, ast.Slice):
                 result.append(self._slice(buffer, len(result), item))
             else:
-                result.append(self._index(self.value(item), item))
+                value = self.value(item)
+                parts = value if isinstance(value, (tuple, list)) else [value]
+                result.extend(self._index(part, item) for part in parts)
         if len(result) != buffer.ndim:
             shape = ", ".join(str(e) if isinstance(e, int) else getattr(e, "name", "...") for e in buffer.shape)
             raise self.fail("W121", f"'{buffer.name}' has {buffer.ndim} dimension{'s' * (buffer.ndim != 1)} ({shape}), "
@@ -78,7 +80,10 @@ class BufferReader(IntrinsicReader):
         return Range(extent_of(self._side(start, tree)), extent_of(extent), span=None)
 
     def _length(self, start: Any, stop: Any, tree: ast.AST) -> Any:
-        if isinstance(start, int) and start == 0:
+        low, high = (side.value if isinstance(side, IntImm) else side for side in (start, stop))
+        if isinstance(low, int) and isinstance(high, int):
+            return high - low
+        if isinstance(low, int) and low == 0:
             return self._side(stop, tree)
         if isinstance(stop, Binary) and stop.kind == "add" and _same_expr(start, stop.a):
             return stop.b.value if isinstance(stop.b, IntImm) else stop.b

@@ -14,7 +14,7 @@ from weft.ir.target import Target
 from weft.ir.types import VDevice
 from weft.script.diagnostics import did_you_mean
 from weft.script.read_expression import ExpressionReader
-from weft.script.scope import describe, is_dim, is_plain
+from weft.script.scope import MAX_PARTS, describe, is_dim, is_plain
 from weft.script.source import MISSING
 from weft.script.syntax import (
     REQUIRED,
@@ -50,11 +50,18 @@ class CallReader(ExpressionReader):
         name = self.dotted(tree.func)
         if name is not None:
             return self.call_named(name, tree)
+        found = self.call_static(tree)
+        if found is not MISSING:
+            return found
         if isinstance(tree.func, ast.Name) and self.scope.get(tree.func.id) is MISSING:
             found = self.call_builtin(tree.func.id, tree)
             if found is not MISSING:
                 return found
         return self.call_other(tree)
+
+    def call_static(self, tree: ast.Call) -> Any:
+        """A call of what is known while reading (see `read_static`), or MISSING."""
+        return MISSING
 
     def call_named(self, name: str, tree: ast.Call) -> Any:
         """A call of a name of I, R or T."""
@@ -143,7 +150,7 @@ class CallReader(ExpressionReader):
                 result.extend(argument.value.elts)
             elif isinstance(argument, ast.Starred):
                 spread = self.value(argument.value)
-                if not isinstance(spread, (tuple, list)):
+                if not isinstance(spread, (tuple, list, range)) or len(spread) > MAX_PARTS:
                     raise self.fail("W115", "only tuples known while reading can be spread with *", argument)
                 result.extend(KnownValue(item, argument) for item in spread)  # type: ignore[misc]
             else:

@@ -22,7 +22,8 @@ from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import PrimVar
 from weft.script.diagnostics import did_you_mean, fail
-from weft.script.scope import MAX_PARTS, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
+from weft.script.macros import Macro
+from weft.script.scope import MAX_PARTS, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
 from weft.script.source import MISSING, Unit
 from weft.script.syntax import (
     ALIASES,
@@ -51,13 +52,38 @@ _FOLD_UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 _MAX_BITS = 4096
+_CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
 
 _UNSUPPORTED = {
-    ast.Lambda: "a lambda", ast.ListComp: "a list comprehension", ast.SetComp: "a set comprehension",
-    ast.DictComp: "a dict comprehension", ast.GeneratorExp: "a generator expression", ast.Await: "await",
-    ast.Yield: "yield", ast.YieldFrom: "yield", ast.NamedExpr: "an assignment expression", ast.Set: "a set",
-    ast.Starred: "a starred expression", ast.FormattedValue: "a format",
+    ast.SetComp: "a set comprehension", ast.Await: "`await`", ast.Yield: "`yield`", ast.YieldFrom: "`yield`",
+    ast.NamedExpr: "an assignment expression", ast.Set: "a set", ast.Starred: "a starred expression",
+    ast.FormattedValue: "a format", ast.AsyncFunctionDef: "an asynchronous function", ast.AsyncFor: "`async for`",
+    ast.AsyncWith: "`async with`", ast.ClassDef: "a class", ast.FunctionDef: "a function without a decorator",
+    ast.Delete: "`del`", ast.ImportFrom: "`import`",
 }  # fmt: skip
+
+_HINTS: dict[type, str] = {
+    ast.While: "write the loop as a T.prim_func, or use a static `for i in range(3)`",
+    ast.NamedExpr: "bind the name in a statement of its own",
+    ast.Set: "write a tuple or a list",
+    ast.SetComp: "write a list comprehension",
+    ast.Try: "nothing can be caught while a script runs; choose with `if`",
+    ast.Raise: "`assert condition, message` is checked",
+    ast.Import: "import outside the script",
+    ast.ImportFrom: "import outside the script",
+    ast.Match: "write `if` and `elif`",
+    ast.FunctionDef: "decorate it with @R.function, @R.macro or @T.macro",
+    ast.ClassDef: "define it outside the script",
+    ast.Delete: "names end with their block",
+    ast.Global: "a script binds its own names only; outside names can be read as they are",
+    ast.Nonlocal: "a script binds its own names only; outside names can be read as they are",
+    ast.Yield: "a function gives its result by `return`",
+    ast.YieldFrom: "a function gives its result by `return`",
+    ast.Await: "scripts are not asynchronous",
+    ast.AsyncFunctionDef: "scripts are not asynchronous",
+    ast.AsyncFor: "scripts are not asynchronous",
+    ast.AsyncWith: "scripts are not asynchronous",
+}
 
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
 
@@ -94,6 +120,7 @@ class ExpressionReader:
         self.scope = Scope()
         self.symbols: set[str] = set()
         self.defining = False  # whether strings in shapes may define symbols
+        self.foreign = False  # whether a macro from outside the function is being read: its own names come first
         self.depth = 0
 
     def span(self, tree: ast.AST) -> Span:
@@ -107,7 +134,7 @@ class ExpressionReader:
     def unsupported(self, tree: ast.AST, hint: str | None = None) -> WeftError:
         """The error for Python that the script does not read."""
         what = _UNSUPPORTED.get(type(tree), f"`{type(tree).__name__.lower()}`")
-        return self.fail("W115", f"{what} is not part of the script", tree, hint)
+        return self.fail("W115", f"{what} is not part of the script", tree, hint or _HINTS.get(type(tree)))
 
     def value(self, tree: ast.expr) -> Any:
         """What an expression stands for."""
@@ -138,9 +165,11 @@ class ExpressionReader:
     def lookup(self, name: str, tree: ast.AST) -> Any:
         """The meaning of a name; W110 when it has none."""
         found = self.scope.get(name)
+        if isinstance(found, Hidden):
+            raise self.fail("W119", f"'{name}' is not visible here", tree, found.why)
         if found is not MISSING:
             return found
-        if name in self.symbols:
+        if name in self.symbols and not (self.foreign and self.unit.capture(name) is not MISSING):
             return self.symbol_value(name, tree)
         if name in self.unit.symbols:
             return self.symbol_value(name, tree)
@@ -166,7 +195,20 @@ class ExpressionReader:
         return symbol(name)
 
     def captured(self, value: Any, name: str, tree: ast.AST) -> Any:
-        """A Python value from outside; W140 when the script cannot hold it."""
+        """A Python value from outside; W150 when the script cannot hold it."""
+        made = self.adapted(value, name, tree)
+        if isinstance(made, list):
+            return list(made)  # a script that adds to it does not change the program's list
+        if is_plain(made) or isinstance(made, (Node, np.dtype, DimExpr, Macro, tuple)):
+            return made
+        raise self.fail(
+            "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,
+            "numbers, strings, dtypes, arrays, tuples, types and functions of weft can be captured; "
+            "`I.meta_var(...)` holds any object",
+        )  # fmt: skip
+
+    def adapted(self, value: Any, name: str, tree: ast.AST) -> Any:
+        """A Python value from outside as what it means in a script, or as it is."""
         value = plain_capture(value)
         if hasattr(value, "__weft_dtype__"):
             return value.__weft_dtype__
@@ -177,14 +219,9 @@ class ExpressionReader:
         if isinstance(value, DimExpr):
             self.symbols.update(free_symbols(value))
             return value
-        if is_plain(value) or isinstance(value, (Node, np.dtype)):
-            return value
         if isinstance(value, type) and issubclass(value, np.generic):
             return check_dtype(value)
-        raise self.fail(
-            "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,
-            "numbers, strings, dtypes, arrays, tuples, types and functions of weft can be captured",
-        )  # fmt: skip
+        return value
 
     def declared_outside(self, name: str, variable: PrimVar, tree: ast.AST) -> Any:
         """A symbol that Python code outside the script declared by `n = T.int64()`."""
@@ -339,6 +376,8 @@ class ExpressionReader:
         kind = BINARY_BY_TREE[type(tree.op)]
         result = self.value(tree.values[0])
         for operand in tree.values[1:]:
+            if is_plain(result) and bool(result) == (kind == "or"):
+                return result  # as in Python, the rest is not read
             result = self.binary(kind, result, self.value(operand), tree)
         return result
 
@@ -347,13 +386,23 @@ class ExpressionReader:
         result: Any = None
         for op, comparator in zip(tree.ops, tree.comparators, strict=True):
             kind = COMPARE_BY_TREE.get(type(op))
-            if kind is None:
-                raise self.fail("W115", "`in` and `is` are not part of the script", tree)
             right = self.value(comparator)
-            part = self.binary(kind, left, right, tree)
+            part = self.binary(kind, left, right, tree) if kind is not None else self._membership(op, left, right, tree)
             result = part if result is None else self.binary("and", result, part, tree)
             left = right
         return result
+
+    def _membership(self, op: ast.cmpop, left: Any, right: Any, tree: ast.AST) -> bool:
+        """`in` and `is`, where both sides are known while reading."""
+        if isinstance(op, (ast.Is, ast.IsNot)) and (left is None or right is None):
+            return (left is right) == isinstance(op, ast.Is)
+        known = is_plain(left) and isinstance(right, _CONTAINERS) and is_plain(right)
+        if isinstance(op, (ast.In, ast.NotIn)) and known:
+            return self.fold(lambda: left in right, tree) == isinstance(op, ast.In)
+        raise self.fail(
+            "W115", "`in` and `is` work on what is known while reading", tree,
+            "compare with None, or ask whether a number or string is in a tuple, list or dictionary",
+        )  # fmt: skip
 
     def _unaryop(self, tree: ast.UnaryOp) -> Any:
         count = 0
@@ -385,6 +434,12 @@ class ExpressionReader:
             return self.fold(lambda: _FOLD[kind](left, right), tree)
         if is_dim(left) and is_dim(right) and kind in _DIM_KINDS:
             return self.fold(lambda: _FOLD[kind](left, right), tree)
+        if kind == "add" and isinstance(left, (tuple, list)) and type(left) is type(right):
+            self._check_size(kind, left, right, tree)
+            return left + right
+        if kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int):
+            self._check_size(kind, left, right, tree)
+            return left * right
         return self.combine(kind, left, right, tree)
 
     def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
@@ -398,9 +453,13 @@ class ExpressionReader:
             raise self.fail("W103", f"the constant would have more than {MAX_PARTS} parts", tree)
         if kind not in ("pow", "shift_left", "mul"):
             return
-        sized = [isinstance(side, (str, list, tuple, np.ndarray)) for side in (left, right)]
-        if any(sized):
-            raise self.fail("W124", f"{kind} of {describe(left)} and {describe(right)} is not folded", tree)
+        for side, count in ((left, right), (right, left)):
+            if isinstance(side, sized) and kind == "mul" and isinstance(count, int):
+                if len(side) * count > MAX_PARTS:
+                    raise self.fail("W103", f"the constant would have more than {MAX_PARTS} parts", tree)
+                return
+            if isinstance(side, (*sized, np.ndarray)):
+                raise self.fail("W124", f"{kind} of {describe(left)} and {describe(right)} is not folded", tree)
         if isinstance(left, int) and isinstance(right, int):
             bits = {
                 "pow": left.bit_length() * max(right, 0),
@@ -445,7 +504,7 @@ class ExpressionReader:
         for tree in trees:
             if isinstance(tree, ast.Starred):
                 spread = self.value(tree.value)
-                if not isinstance(spread, (tuple, list)):
+                if not isinstance(spread, (tuple, list, range)) or len(spread) > MAX_PARTS:
                     raise self.fail("W115", "only tuples known while reading can be spread with *", tree)
                 result.extend(spread)
             else:

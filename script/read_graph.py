@@ -10,8 +10,6 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from weft.errors import Span
 from weft.ir.graph import (
     BindingBlock,
@@ -35,8 +33,20 @@ from weft.ir.structural import structural_equal
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
 from weft.script.diagnostics import did_you_mean
+from weft.script.macros import Macro
 from weft.script.read_value import LEAVES, Blocks, ValueReader
-from weft.script.reader import ModuleScope, Reader, Scope, definition_options, describe, is_dim, is_plain, parts_of
+from weft.script.reader import (
+    ModuleScope,
+    Reader,
+    Scope,
+    definition_options,
+    describe,
+    is_dim,
+    is_plain,
+    macro_of,
+    parts_of,
+)
+from weft.script.scope import Hidden
 from weft.script.source import MISSING, Unit
 from weft.script.syntax import ALL_FORMS, VALUES
 
@@ -46,6 +56,8 @@ __all__ = ["GraphReader"]
 class GraphReader(ValueReader):
     """Reads one graph function (and the functions nested in it)."""
 
+    level = "R"
+
     def __init__(self, unit: Unit, module: ModuleScope, functions: Mapping[str, Any]) -> None:
         super().__init__(unit, module, functions)
         self.attrs: FrozenMap = EMPTY
@@ -53,6 +65,7 @@ class GraphReader(ValueReader):
         self.ret_type: Type | None = None
         self.ret_tree: ast.expr | None = None
         self.pure = True
+        self.raw_return = False  # whether `return` gives a value as it is (of a macro), not a leaf
         self.return_span: Span | None = None
         self.result_symbols: set[str] = set()  # named by the result type and by no parameter
 
@@ -104,8 +117,9 @@ class GraphReader(ValueReader):
         """The function, its signature having been read."""
         self.pure = pure
         self.scope = Scope(self.scope)
-        body = self.sequence(tree.body, tree)
-        ret_type = self._result_type(body, tree)
+        with self.context.scope():
+            body = self.sequence(tree.body, tree)
+            ret_type = self._result_type(body, tree)
         return Function(
             self.params, body, ret_type, pure, private, self.attrs, name or tree.name, span=self.unit.name_span(tree)
         )
@@ -126,13 +140,14 @@ class GraphReader(ValueReader):
 
     def sequence(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
         """A function body: statements and a final return."""
-        saved, self.blocks = self.blocks, Blocks()
+        saved, self.blocks = (self.blocks, self.raw_return), Blocks()
+        self.raw_return = False
         try:
             result = self._body(trees, tree)
             self.blocks.flush()
             return SeqExpr(tuple(self.blocks.done), result)
         finally:
-            self.blocks = saved
+            self.blocks, self.raw_return = saved
 
     def _body(self, trees: Sequence[ast.stmt], tree: ast.AST) -> Expr:
         for position, statement in enumerate(trees):
@@ -152,6 +167,8 @@ class GraphReader(ValueReader):
 
     def returned(self, tree: ast.Return) -> Expr:
         """The leaf that a return gives."""
+        if tree.value is not None and self.raw_return:
+            return self.value(tree.value)
         self.return_span = self.span(tree.value or tree)
         if tree.value is None:
             return Tuple((), span=self.span(tree))
@@ -174,7 +191,8 @@ class GraphReader(ValueReader):
     def _scoped(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
         saved, self.scope = self.scope, Scope(self.scope)
         try:
-            return self.sequence(trees, tree)
+            with self.context.scope():
+                return self.sequence(trees, tree)
         finally:
             self.scope = saved
 
@@ -182,12 +200,7 @@ class GraphReader(ValueReader):
         """Read one statement into the current block."""
         method = self._STATEMENTS.get(type(tree))
         if method is None:
-            hint = (
-                "write the loop as a T.prim_func, or use a static `for i in range(3)`"
-                if isinstance(tree, ast.While)
-                else None
-            )
-            raise self.unsupported(tree, hint)
+            raise self.unsupported(tree)
         method(self, tree)
 
     def _pass(self, tree: ast.stmt) -> None:
@@ -211,6 +224,8 @@ class GraphReader(ValueReader):
             if name == "R.output":
                 raise self.fail("W119", "`R.output` belongs at the end of a `with R.dataflow()`", call)
         value = self.value(call)
+        if value is None and isinstance(call, ast.Call):
+            return  # what happened while reading, such as adding to a list
         if not isinstance(value, Expr) or isinstance(value, LEAVES):
             raise self.fail("W115", f"a statement of {describe(value)} does nothing", tree)
         ty = self.infer(value, call)
@@ -257,14 +272,18 @@ class GraphReader(ValueReader):
             value = self.prim_value(value, declared.dtype, tree)
         self.scope.names[target.id] = self.bind_value(target, self.as_expr(value, tree), declared, statement)
 
+    def _declares(self, tree: ast.expr) -> bool:
+        """Whether an expression declares a symbol: `T.int64()`."""
+        name = self.dotted(tree.func) if isinstance(tree, ast.Call) and not tree.keywords else None
+        return name in ("T.var", "T.dyn") or (name is not None and not tree.args and bool(self.dtype_name(name)))  # type: ignore[attr-defined]
+
     def _special(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> bool:
         """Assignments that are more than a value: match_cast and declarations of symbols."""
         name = self.dotted(tree.func)
         if name == "R.match_cast":
             self._match_cast(target, tree, annotation, statement)
             return True
-        dtype = self.dtype_name(name) if name and not tree.args and not tree.keywords else None
-        if dtype is not None or name in ("T.var", "T.dyn"):
+        if self._declares(tree):
             self.symbols.add(target.id)
             self.scope.names.pop(target.id, None)
             return True
@@ -300,27 +319,39 @@ class GraphReader(ValueReader):
             raise self.fail("W117", f"undefined symbol '{name}'", annotation, hint)
 
     def _unpack(self, target: ast.Tuple | ast.List, tree: ast.expr, statement: ast.stmt) -> None:
-        names = [item for item in target.elts]
-        if any(isinstance(item, ast.Starred) for item in names):
-            raise self.fail("W115", "a starred target is not part of the script", target, "name every part")
-        value = self.value(tree)
-        if isinstance(value, (tuple, list)):
-            parts: list[Any] = list(value)
-        else:
-            var = self.leaf(value, tree)
-            ty = self.infer(var, tree)
-            if not isinstance(ty, TupleType):
-                raise self.fail("W114", f"cannot unpack a {type_text(ty)}", tree)
-            parts = [TupleGetItem(var, index, span=self.span(tree)) for index in range(len(ty.fields))]
-        if len(parts) != len(names):
-            raise self.fail("W113", f"{len(parts)} values cannot be unpacked into {len(names)} names", target)
-        for item, part in zip(names, parts, strict=True):
-            if not isinstance(item, ast.Name):
+        if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == len(target.elts):
+            if all(isinstance(item, ast.Name) for item in target.elts) and any(map(self._declares, tree.elts)):
+                for item, part in zip(target.elts, tree.elts, strict=True):
+                    self._assign_to(item, part, None, statement)
+                return
+        self._unpack_value(target, self.value(tree), tree, statement)
+
+    def _unpack_value(
+        self, target: ast.Tuple | ast.List, value: Any, tree: ast.expr, statement: ast.stmt
+    ) -> None:
+        for item, part in self.unpacked(target, self.parts(value, tree), target):
+            if isinstance(item, (ast.Tuple, ast.List)):
+                self._unpack_value(item, part, tree, statement)
+            elif not isinstance(item, ast.Name):
                 raise self.fail("W115", "only names can be unpacked into", item)
-            if self._is_static(part):
+            elif self._is_static(part):
                 self.scope.names[item.id] = part
             else:
                 self.scope.names[item.id] = self.bind_value(item, self.as_expr(part, tree), None, statement)
+
+    def parts(self, value: Any, tree: ast.expr) -> Sequence[Any]:
+        """The parts of a value to unpack: those of a tuple variable are its fields."""
+        if not isinstance(value, Expr):
+            if not isinstance(value, (tuple, list, range)):
+                raise self.fail("W114", f"cannot unpack {describe(value)}", tree)
+            return value
+        if isinstance(value, Tuple):
+            return value.fields
+        var = self.leaf(value, tree)
+        ty = self.infer(var, tree)
+        if not isinstance(ty, TupleType):
+            raise self.fail("W114", f"cannot unpack a {type_text(ty)}", tree)
+        return [TupleGetItem(var, index, span=self.span(tree)) for index in range(len(ty.fields))]
 
     def _match_cast(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> None:
         values = self.bind(VALUES["R.match_cast"], tree)
@@ -334,6 +365,7 @@ class GraphReader(ValueReader):
             declared = self.read_type(annotation)
         var = self.make_var(target.id, declared, target)
         self._emit(MatchCast(var, values["value"], ty, span=self.span(statement)))
+        self.context.learn(ty, self.infer(values["value"], tree))
         self.scope.names[target.id] = var
 
     def _misplaced_cast(self, tree: ast.Call) -> Any:
@@ -403,7 +435,7 @@ class GraphReader(ValueReader):
         """Names known while reading stay visible; variables of the block leave a trace for the error message."""
         for name, value in inner.names.items():
             if name not in outputs:
-                if isinstance(value, Expr):
+                if not self._is_static(value):
                     self.hidden[name] = "it is local to a dataflow block: add it to R.output"
                 else:
                     outer.names.setdefault(name, value)
@@ -435,8 +467,10 @@ class GraphReader(ValueReader):
             raise self.fail("W115", "an `if` needs an `else`: both branches give the value", tree)
         condition = self.leaf(test, tree.test)
         self._check_condition(condition, tree.test)
-        then_name, then_type, then_branch = self._branch(tree.body, tree)
-        else_name, else_type, else_branch = self._branch(tree.orelse, tree)
+        shadowed: dict[str, Hidden] = {}
+        then_name, then_type, then_branch = self._branch(tree.body, tree, shadowed)
+        else_name, else_type, else_branch = self._branch(tree.orelse, tree, shadowed)
+        self.scope.names.update(shadowed)
         if then_name != else_name:
             raise self.fail(
                 "W119",
@@ -464,18 +498,25 @@ class GraphReader(ValueReader):
         if not right:
             raise self.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree)
 
-    def _branch(self, trees: Sequence[ast.stmt], tree: ast.If) -> tuple[str, Type | None, SeqExpr]:
-        """(name bound last, its declared type, the branch)."""
+    def _branch(
+        self, trees: Sequence[ast.stmt], tree: ast.If, shadowed: dict[str, Hidden]
+    ) -> tuple[str, Type | None, SeqExpr]:
+        """(name bound last, its declared type, the branch); outer names that it binds anew are noted."""
         saved_scope, self.scope = self.scope, Scope(self.scope)
         saved_blocks, self.blocks = self.blocks, Blocks()
         try:
-            for statement in trees[:-1]:
-                self.statement(statement)
-            name, declared, result = self._last_of_branch(trees[-1])
+            with self.context.scope():
+                for statement in trees[:-1]:
+                    self.statement(statement)
+                name, declared, result = self._last_of_branch(trees[-1])
             self.blocks.flush()
-            for inner in self.scope.names:
-                if inner != name:
-                    self.hidden.setdefault(inner, "only the last binding of a branch is visible after the if")
+            for inner, value in self.scope.names.items():
+                if inner == name:
+                    continue
+                why = "only the last binding of a branch is visible after the if"
+                self.hidden.setdefault(inner, why)
+                if saved_scope.get(inner) is not MISSING and saved_scope.get(inner) is not value:
+                    shadowed[inner] = Hidden(f"a branch gives it another value, and {why}")
             return name, declared, SeqExpr(tuple(self.blocks.done), result)
         finally:
             self.scope, self.blocks = saved_scope, saved_blocks
@@ -536,56 +577,44 @@ class GraphReader(ValueReader):
 
     def _for(self, tree: ast.For) -> None:
         """A loop over a range known while reading is unrolled."""
-        if tree.orelse:
-            raise self.fail("W115", "`else` of a loop is not part of the script", tree)
-        values: Any = None
-        if (
-            isinstance(tree.iter, ast.Call)
-            and isinstance(tree.iter.func, ast.Name)
-            and tree.iter.func.id in ("range", "enumerate", "zip")
-        ):
-            arguments = [self.value(argument) for argument in tree.iter.args]
-            values = self._iterated(tree.iter.func.id, arguments, tree)
-        else:
-            values = self.value(tree.iter)
-        if isinstance(values, np.ndarray) and self.unit.captured is not None:
-            values = values.tolist()
-        if not isinstance(values, (tuple, list, range)):
-            raise self.fail(
-                "W115", "a graph function loops only over what is known while reading", tree.iter, "for i in range(3):"
-            )
-        for item in values:
-            self.unit.step(tree)
-            self._set_target(tree.target, item)
-            for statement in tree.body:
-                if isinstance(statement, (ast.Break, ast.Continue)):
-                    raise self.unsupported(statement)
-                self.unit.step(statement)
-                self.statement(statement)
+        self.static_for(tree, self.iterable(self.value(tree.iter), tree.iter))
 
-    def _iterated(self, name: str, arguments: list[Any], tree: ast.For) -> Any:
-        if name == "range":
-            if not all(isinstance(item, int) and not isinstance(item, bool) for item in arguments):
-                raise self.fail("W115", "the bounds of a static loop are integers known while reading", tree.iter)
-            return self.fold(lambda: range(*arguments), tree.iter)
-        if not all(isinstance(item, (tuple, list, range)) for item in arguments):
-            raise self.fail("W115", "a graph function loops only over what is known while reading", tree.iter)
-        return list(enumerate(*arguments)) if name == "enumerate" else list(zip(*arguments, strict=False))
+    def iterable(self, value: Any, tree: ast.expr) -> Sequence[Any]:
+        """What a loop can go through: also the fields of a tuple variable."""
+        if isinstance(value, Expr):
+            ty = self.infer(self.leaf(value, tree), tree)
+            if isinstance(ty, TensorType):
+                raise self.fail(
+                    "W115", "a tensor cannot be looped over while reading", tree,
+                    "`for part in R.split(x, 4):` loops over parts; `for i in range(4):` over indices",
+                )  # fmt: skip
+            return [self.leaf(part, tree) for part in self.parts(value, tree)]
+        return super().iterable(value, tree)
 
-    def _set_target(self, target: ast.expr, value: Any) -> None:
-        if isinstance(target, ast.Name):
-            self.scope.names[target.id] = value
-        elif (
-            isinstance(target, (ast.Tuple, ast.List))
-            and isinstance(value, (tuple, list))
-            and len(value) == len(target.elts)
-        ):
-            for item, part in zip(target.elts, value, strict=True):
-                self._set_target(item, part)
-        else:
-            raise self.fail("W113", f"cannot unpack {describe(value)}", target)
+    def statement_list(self, trees: Sequence[ast.stmt]) -> list[Any]:
+        """Read statements into the current block."""
+        for tree in trees:
+            self.statement(tree)
+        return []
+
+    def expand_body(self, macro: Macro, tree: ast.Call) -> Any:
+        """The result of a macro; its bindings go into the current block."""
+        if isinstance(macro.body, ast.expr):
+            return self.value(macro.body)
+        saved = self.place, self.ret_type, self.foreign, self.raw_return
+        self.raw_return = True
+        self.place = self.place or tree  # what a macro binds is no output of the block around its call
+        self.ret_type, self.foreign = None, macro.hygienic and macro.scope is None
+        try:
+            return self._body(macro.body, macro.body[0])
+        finally:
+            self.place, self.ret_type, self.foreign, self.raw_return = saved
 
     def _nested_function(self, tree: ast.FunctionDef) -> None:
+        macro = macro_of(self, tree)
+        if macro is not None:
+            self.scope.names[tree.name] = macro
+            return
         kind, options = definition_options(self, tree)
         if kind != "R.function":
             raise self.fail("W115", "a tensor-level function inside a graph function", tree, "define it in the module")
@@ -611,9 +640,11 @@ class GraphReader(ValueReader):
 
     def _assert(self, tree: ast.Assert) -> None:
         test = self.value(tree.test)
+        message = self.constant(tree.msg) if tree.msg is not None else None
         if is_plain(test):
             if not test:
-                raise self.fail("W124", "the assertion is false while reading", tree)
+                said = f": {message}" if message is not None else ""
+                raise self.fail("W124", f"the assertion is false while reading{said}", tree)
             return
         raise self.fail(
             "W115",

@@ -119,13 +119,22 @@ class IntrinsicReader(ScalarReader):
         return Select(self._as_bool(self.as_prim(values[0], tree), tree), a, b, span=self.span(tree))
 
     def _if_then_else(self, tree: ast.Call) -> PrimExpr:
-        values = self._values(tree)
+        values = self._values(tree, ("dtype",))
         if len(values) != 3:
             raise self.fail("W113", f"T.if_then_else takes 3 arguments, got {len(values)}", tree)
         a, b = self._common(values[1], values[2], tree)
-        return PrimCall(
-            "if_then_else", (self._as_bool(self.as_prim(values[0], tree), tree), a, b), a.dtype, span=self.span(tree)
-        )
+        test = self._as_bool(self.as_prim(values[0], tree), tree)
+        return self._stated(PrimCall("if_then_else", (test, a, b), a.dtype, span=self.span(tree)), tree)
+
+    def _stated(self, value: PrimExpr, tree: ast.Call) -> PrimExpr:
+        """A value whose call may state the dtype that it has anyway, as texts of the field once did."""
+        stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
+        if not stated:
+            return value
+        dtype = self.fold(lambda: dtypes.check_dtype(self.constant(stated[0])), stated[0])
+        if dtype != value.dtype:
+            raise self.fail("W123", f"the value is {value.dtype}, not {dtype}", stated[0])
+        return value
 
     def _let(self, tree: ast.Call) -> PrimExpr:
         values = self.bind(SCALARS["T.Let"], tree)
@@ -209,11 +218,11 @@ class IntrinsicReader(ScalarReader):
         entry = INTRINSICS[name]
         if entry.rule == "given":
             return self._given(name, tree)
-        values = [self._side(value, tree) for value in self._values(tree)]
+        values = [self._side(value, tree) for value in self._values(tree, ("dtype",))]
         if entry.arity >= 0 and len(values) != entry.arity:
             many = "s" if entry.arity != 1 else ""
             raise self.fail("W113", f"T.{name} takes {entry.arity} argument{many}, got {len(values)}", tree)
-        return self.fold(lambda: intrinsic(name, *values, span=self.span(tree)), tree)
+        return self._stated(self.fold(lambda: intrinsic(name, *values, span=self.span(tree)), tree), tree)
 
     def _given(self, name: str, tree: ast.Call) -> PrimExpr:
         """A call that states its dtype: first, by keyword, or the usual one of that intrinsic."""

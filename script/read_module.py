@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from weft.errors import Span, WeftError
@@ -19,13 +20,14 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import verify
 from weft.script.diagnostics import Limits, did_you_mean, fail
+from weft.script.macros import Macro
 from weft.script.read_graph import GraphReader
 from weft.script.read_tensor import TensorReader
-from weft.script.reader import ModuleScope, Reader, definition_options, describe, is_plain
+from weft.script.reader import ModuleScope, Reader, definition_options, describe, is_plain, macro_of
 from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
 from weft.script.syntax import ALL_FORMS
 
-__all__ = ["Definition", "declare", "import_names", "parse", "read_unit"]
+__all__ = ["Definition", "declare", "declare_macro", "import_names", "parse", "read_unit"]
 
 Definition = ast.ClassDef | ast.FunctionDef
 _FUTURE_VERSIONS = "weft-script"
@@ -87,6 +89,8 @@ def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
     for statement in tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             import_names(unit, statement)
+        elif isinstance(statement, ast.FunctionDef) and declare_macro(reader, statement):
+            continue
         elif isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
             yield statement
         elif not _is_harmless(statement) and not declare(reader, statement):
@@ -114,6 +118,15 @@ def import_names(unit: Unit, tree: ast.Import | ast.ImportFrom, *, strict: bool 
             unit.aliases[name] = space
         elif not known and strict:
             raise fail("W104", f"`import {path}` has no meaning in a text: nothing is imported", unit.span(tree))
+
+
+def declare_macro(reader: Reader, tree: ast.FunctionDef) -> bool:
+    """Note a macro that is defined outside functions; whether the definition is one."""
+    macro = macro_of(reader, tree)
+    if macro is None:
+        return False
+    reader.unit.constants[tree.name] = replace(macro, scope=None)
+    return True
 
 
 def declare(reader: Reader, tree: ast.stmt, *, strict: bool = True) -> bool:
@@ -170,7 +183,8 @@ def _tensor_function(
     unit: Unit, module: ModuleScope, tree: ast.FunctionDef, options: Mapping[str, Any], name: str | None
 ) -> PrimFunc:
     """Read a tensor-level function; an index that is outside its buffer for all sizes is an error here already."""
-    made = TensorReader(unit, module).function(tree, private=options["private"], name=name)
+    reader = TensorReader(unit, module)
+    made = reader.function(tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
     if options["check_well_formed"]:
         for finding in verify(made):
             if finding.code in _PROVABLE:
@@ -223,6 +237,7 @@ class _Module(ModuleScope):
         self.attrs: FrozenMap = EMPTY
         self.infos: FrozenMap = EMPTY
         self.adopted: dict[int, str] = {}
+        self.macros: dict[str, Macro] = {}  # type: ignore[assignment]
 
     @property
     def function_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -253,6 +268,11 @@ class _Module(ModuleScope):
             raise self.reader.fail("W104", "a module holds functions, extern functions and I.module_attrs", tree)
 
     def _define(self, tree: ast.FunctionDef) -> None:
+        macro = macro_of(self.reader, tree)
+        if macro is not None:
+            self.macros[tree.name] = replace(macro, scope=None)
+            return
+        self._refuse_python(tree)
         kind, options = definition_options(self.reader, tree)
         name = options["name"] or tree.name
         if name in self.order:
@@ -261,6 +281,17 @@ class _Module(ModuleScope):
             raise fail("W104", "@I.ir_module on a function", self.unit.name_span(tree))
         self.definitions[name] = (tree, kind, options)
         self.order.append(name)
+
+    def _refuse_python(self, tree: ast.FunctionDef) -> None:
+        for decorator in tree.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if self.reader.dotted(called) == "I.pyfunc":
+                raise fail(
+                    "W115", "a Python function is no member of a module: the text of a module holds all of it",
+                    self.unit.span(decorator),
+                    hint=f'register it, `weft.register_func("{tree.name}", {tree.name})`, '
+                    f'and call it by name: `R.call_dps_packed("{tree.name}", ...)`',
+                )  # fmt: skip
 
     def _assign(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> None:
         if declare(self.reader, statement, strict=False):

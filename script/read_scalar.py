@@ -104,7 +104,8 @@ class ScalarReader(Reader):
         """The meaning of a name; symbols count as names."""
         found = self.scope.get(name)
         if found is MISSING and name in self.variables:
-            return self.variables[name]
+            if not (self.foreign and self.unit.capture(name) is not MISSING):
+                return self.variables[name]
         return super().lookup(name, tree)
 
     def prim(self, tree: ast.expr, like: str | None = None) -> PrimExpr:
@@ -135,6 +136,8 @@ class ScalarReader(Reader):
     def read_prims(self, tree: ast.expr) -> tuple[PrimExpr, ...]:
         """A list of scalar expressions."""
         value = self.value(tree)
+        if isinstance(value, PrimExpr):
+            return (value,)
         if not isinstance(value, (tuple, list)):
             raise self.fail("W114", f"expected a list, got {describe(value)}", tree)
         return tuple(self.as_prim(item, tree) for item in value)

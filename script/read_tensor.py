@@ -11,18 +11,22 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from weft.ir import dtype as dtypes
+from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, replace
 from weft.ir.prim import const
 from weft.ir.tensor import (
+    AllocBuffer,
     AssertStmt,
-    Bind,
     Block,
     Break,
     Buffer,
+    BufferStore,
     Continue,
+    Evaluate,
     Extent,
     For,
     IfThenElse,
+    PrimCall,
     PrimExpr,
     PrimFunc,
     PrimVar,
@@ -32,10 +36,13 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, Type
+from weft.ir.visit import walk
 from weft.script.defaults import loop_dtype
 from weft.script.diagnostics import did_you_mean
+from weft.script.macros import Macro
 from weft.script.read_binding import BindingReader, BlockHeader
-from weft.script.reader import Scope, describe, is_plain
+from weft.script.reader import Scope, describe, is_plain, macro_of
+from weft.script.source import MISSING
 from weft.script.syntax import LOOPS, SCOPES
 
 __all__ = ["TensorReader"]
@@ -53,9 +60,13 @@ _LOOP_KINDS = {
 class TensorReader(BindingReader):
     """Reads one tensor-level function."""
 
+    level = "T"
     loop_depth = 0
+    pending: list[Stmt] | None = None  # what macros inside the current statement compute before it
 
-    def function(self, tree: ast.FunctionDef, *, private: bool = False, name: str | None = None) -> PrimFunc:
+    def function(
+        self, tree: ast.FunctionDef, *, private: bool = False, name: str | None = None, s_tir: bool = False
+    ) -> PrimFunc:
         """The function that a definition stands for."""
         self._check_arguments(tree.args)
         self._prescan(tree.body)
@@ -72,8 +83,9 @@ class TensorReader(BindingReader):
         self.scope = Scope(self.scope)
         body = self.body(tree.body, top=True)
         return PrimFunc(
-            tuple(self.params), body, ret_type, private, self.attrs, name or tree.name, span=self.unit.name_span(tree)
-        )
+            tuple(self.params), body, ret_type, private, self.attrs, name or tree.name,
+            span=self.unit.name_span(tree), s_tir=s_tir,
+        )  # fmt: skip
 
     def _check_arguments(self, arguments: ast.arguments) -> None:
         for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
@@ -179,7 +191,10 @@ class TensorReader(BindingReader):
                 raise self.unsupported(tree)
             if position == 0 and top and _is_docstring(tree):
                 continue
+            before, self.pending = self.pending, [] if isinstance(tree, _SIMPLE) else None
             made: Any = method(self, tree)
+            result.extend(self.pending or ())
+            self.pending = before
             if isinstance(made, FunctionType):  # a scope that reaches to the end of the block
                 result.append(made(self.body(trees[position + 1 :])))
                 return result
@@ -189,18 +204,109 @@ class TensorReader(BindingReader):
                 result.append(made)
         return result
 
+    def statement_list(self, trees: Sequence[ast.stmt]) -> list[Any]:
+        """Statements in order."""
+        return list(self.statements(trees))
+
+    def expand_body(self, macro: Macro, tree: ast.Call) -> Any:
+        """The value of a macro; what it computes before it stands before the statement around the call."""
+        if isinstance(macro.body, ast.expr):
+            return self.value(macro.body)
+        stmts, value = self._macro_statements(macro)
+        if value is MISSING:
+            raise self.fail("W120", f"the macro '{macro.name}' gives no value", macro.body[-1], "end it with `return`")
+        if stmts:
+            if self.pending is None:
+                raise self.fail(
+                    "W115", f"the macro '{macro.name}' has statements, which cannot stand here", macro.body[0],
+                    "assign its value to a name first",
+                )  # fmt: skip
+            if not _only_writes_its_own(stmts):
+                raise self.fail(
+                    "W115", f"the macro '{macro.name}' writes memory: it cannot stand inside an expression",
+                    macro.body[0], "call it as a statement of its own",
+                )  # fmt: skip
+            self.pending.extend(stmts)
+        return value
+
+    def expand_statement(self, tree: ast.Call) -> list[Stmt] | None:
+        """The statements of a macro that is called as one, or None for another call."""
+        macro = self.static_path(tree.func)
+        if not isinstance(macro, Macro) or isinstance(macro.body, ast.expr):
+            return None
+        return self.expand(macro, tree, self._statement_of_macro)
+
+    def _statement_of_macro(self, macro: Macro, tree: ast.Call) -> list[Stmt]:
+        stmts, value = self._macro_statements(macro)
+        if isinstance(value, PrimExpr) and not isinstance(macro.body, ast.expr):
+            raise self.fail("W115", f"the value of the macro '{macro.name}' is not used", macro.body[-1])
+        return stmts
+
+    def _macro_statements(self, macro: Macro) -> tuple[list[Stmt], Any]:
+        """(statements, value or MISSING) of a macro whose parameters are bound."""
+        saved = self.assigned, self.foreign
+        self.assigned = {} if macro.hygienic else dict(self.assigned)
+        self.foreign = macro.hygienic and macro.scope is None
+        assert not isinstance(macro.body, ast.expr)
+        self._prescan(macro.body)
+        stmts: list[Stmt] = []
+        try:
+            value = self._until_return(list(macro.body), stmts)
+            return stmts, value
+        finally:
+            self.assigned, self.foreign = saved
+
+    def _until_return(self, trees: list[ast.stmt], stmts: list[Stmt]) -> Any:
+        for position, tree in enumerate(trees):
+            if isinstance(tree, ast.Return):
+                stmts.extend(self.statements(trees[:position]))
+                return MISSING if tree.value is None else self.value(tree.value)
+            if isinstance(tree, ast.If) and _holds_return(tree):
+                stmts.extend(self.statements(trees[:position]))
+                chosen = tree.body if self.static_condition(tree.test) else tree.orelse
+                return self._until_return([*chosen, *trees[position + 1 :]], stmts)
+        stmts.extend(self.statements(trees))
+        return MISSING
+
+    def _nested_macro(self, tree: ast.FunctionDef) -> None:
+        macro = macro_of(self, tree)
+        if macro is None:
+            raise self.fail(
+                "W115", "a function inside a tensor-level function", tree, "decorate it with @T.inline or @T.macro"
+            )
+        self.scope.names[tree.name] = macro
+
+    def conditional(self, condition: Any, tree: ast.IfExp) -> PrimExpr:
+        """`a if c else b`: what only one side computes cannot stand before the statement."""
+        before, self.pending = self.pending, None
+        try:
+            return super().conditional(condition, tree)
+        finally:
+            self.pending = before
+
+    def _static_loop(self, tree: ast.For) -> list[Stmt]:
+        """A loop over what is known while reading: its rounds one after another."""
+        depth, self.loop_depth = self.loop_depth, 0  # a `break` below is none of a loop around this one
+        try:
+            return self.static_for(tree, self.iterable(self.value(tree.iter), tree.iter))
+        finally:
+            self.loop_depth = depth
+
+    loop_hint = "loop over range(n), T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(n), T.unroll(n)"
+
     def _for(self, tree: ast.For) -> Any:
-        if tree.orelse:
-            raise self.fail("W115", "`else` of a loop is not part of the script", tree)
         call = tree.iter
         name = None
         if isinstance(call, ast.Call):
             name = self.dotted(call.func)
             if name is None and isinstance(call.func, ast.Name) and call.func.id == "range":
                 name = "range"
+        if name is None:
+            return self._static_loop(tree)
         if name is None or name not in LOOPS or not isinstance(call, ast.Call):
-            hint = "loop over range(n), T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(n), T.unroll(n)"
-            raise self.fail("W115", "this cannot be looped over", tree.iter, hint)
+            raise self.fail("W115", "this cannot be looped over", tree.iter, self.loop_hint)
+        if tree.orelse:
+            raise self.fail("W115", "`else` of a loop is not part of the script", tree)
         if name == "T.grid":
             return self._grid(tree, call)
         if not isinstance(tree.target, ast.Name):
@@ -209,7 +315,7 @@ class TensorReader(BindingReader):
 
     def _loop(self, tree: ast.For, call: ast.Call, name: str) -> Stmt:
         assert isinstance(tree.target, ast.Name)
-        values = self.bind(LOOPS[name], call)
+        values = self.bind(LOOPS[name], _with_named_thread(call) if name == "T.thread_binding" else call)
         start, stop, step = values["start"], values["stop"], values.get("step")
         extent = values.get("extent")
         if extent is None:
@@ -225,26 +331,50 @@ class TensorReader(BindingReader):
     def _grid(self, tree: ast.For, call: ast.Call) -> Stmt:
         extents = self.bind(LOOPS["T.grid"], call)["extents"]
         targets = tree.target.elts if isinstance(tree.target, (ast.Tuple, ast.List)) else [tree.target]
-        if len(targets) != len(extents) or not extents:
-            raise self.fail("W113", f"T.grid has {len(extents)} extents for {len(targets)} variables", tree.target)
+        groups = self._grid_groups(targets, len(extents), tree)
         names: list[tuple[str, PrimVar, Extent, Extent]] = []
-        for target, extent in zip(targets, extents, strict=True):
-            if not isinstance(target, ast.Name):
+        tuples: dict[str, tuple[PrimVar, ...]] = {}
+        for target, count in groups:
+            name = target.value if isinstance(target, ast.Starred) else target
+            if not isinstance(name, ast.Name):
                 raise self.fail("W115", "a loop variable is a name", target)
-            names.append((target.id, PrimVar(target.id, loop_dtype(0, extent), span=self.span(target)), 0, extent))
-        body = self._loop_body(names, tree.body)
+            made: list[PrimVar] = []
+            for position in range(count if count >= 0 else 1):
+                extent = extents[len(names)]
+                written = f"{name.id}{position}" if count >= 0 else name.id
+                made.append(PrimVar(written, loop_dtype(0, extent), span=self.span(name)))
+                names.append(("" if count >= 0 else written, made[-1], 0, extent))
+            if count >= 0:
+                tuples[name.id] = tuple(made)
+        body = self._loop_body(names, tree.body, tuples)
         for _, var, start, extent in reversed(names):
             body = For(var, start, extent, body, span=self.span(tree))
         return body
 
-    def _loop_body(self, names: list[tuple[str, PrimVar, Extent, Extent]], trees: Sequence[ast.stmt]) -> Stmt:
+    def _grid_groups(self, targets: Sequence[ast.expr], count: int, tree: ast.For) -> list[tuple[ast.expr, int]]:
+        """Targets with how many loops each stands for; -1 for one loop as itself, not as a tuple."""
+        if len(targets) == 1 and count != 1 and isinstance(tree.target, ast.Name):
+            return [(targets[0], count)]  # `for i in T.grid(*shape)`: i is the tuple of all
+        stars = [target for target in targets if isinstance(target, ast.Starred)]
+        least = len(targets) - len(stars)
+        if len(stars) > 1 or count < least or (not stars and count != least) or not count:
+            raise self.fail("W113", f"T.grid has {count} extents for {len(targets)} variables", tree.target)
+        return [(target, count - least if isinstance(target, ast.Starred) else -1) for target in targets]
+
+    def _loop_body(
+        self, names: list[tuple[str, PrimVar, Extent, Extent]], trees: Sequence[ast.stmt],
+        tuples: dict[str, tuple[PrimVar, ...]] | None = None,
+    ) -> Stmt:  # fmt: skip
         saved, self.scope = self.scope, Scope(self.scope)
         block, self.block = self.block, None
+        self.scope.names.update(tuples or {})
         for name, var, start, extent in names:
+            self.loops[var] = (start, extent)
+            if not name:
+                continue  # one of a tuple
             if name in {known for known, other, *_ in names if other is not var}:
                 raise self.fail("W118", f"two loop variables are named '{name}'", trees[0])
             self.scope.names[name] = var
-            self.loops[var] = (start, extent)
         self.loop_depth += 1
         try:
             return self.body(trees)
@@ -366,9 +496,27 @@ class TensorReader(BindingReader):
             target = values["var"]
         if not isinstance(target, ast.Name):
             raise self.fail("W113", "T.LetStmt needs a name", call, "with T.LetStmt(value) as v:")
-        var = PrimVar(target.id, values["value"].dtype, span=self.span(target))
-        self.scope.names[target.id] = var
-        return [Bind(var, values["value"], span=self.span(call)), *self.statements(tree.body)]
+        saved, self.scope = self.scope, Scope(self.scope)
+        try:
+            declared, _ = self._declared(values["type_annotation"])
+            if declared is not None and declared.dtype != values["value"].dtype:
+                stated = f"'{target.id}' is declared {declared.dtype}, the value is {values['value'].dtype}"
+                raise self.fail("W123", stated, values["type_annotation"])
+            return [self._bind_name(target, values["value"], declared, call), *self.statements(tree.body)]
+        finally:
+            self.scope = saved
+
+    def _with_allocation(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> list[Stmt]:
+        """`with T.allocate(...) as A:`, `with T.decl_buffer(...) as A:`: the name lives as long as the block."""
+        if not isinstance(target, ast.Name):
+            raise self.fail("W113", "the allocation needs a name", call, "with T.allocate(...) as A:")
+        saved, self.scope = self.scope, Scope(self.scope)
+        try:
+            made = self._assign_name(target, call, None, tree)
+            first = made if isinstance(made, list) else [made]
+            return [*(item for item in first if item is not None), *self.statements(tree.body)]
+        finally:
+            self.scope = saved
 
     def _with_launch(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
         values = self.bind(LOOPS["T.launch_thread"], call)
@@ -432,6 +580,7 @@ TensorReader._STATEMENTS = {
     ast.Return: _R._return,
     ast.Break: _R._break,
     ast.Continue: _R._continue,
+    ast.FunctionDef: _R._nested_macro,
 }
 TensorReader._SCOPE_METHODS = {
     "T.block": _R._with_block,
@@ -440,7 +589,53 @@ TensorReader._SCOPE_METHODS = {
     "T.attr": _R._with_attr,
     "T.LetStmt": _R._with_let,
     "T.launch_thread": _R._with_launch,
+    "T.allocate": _R._with_allocation,
+    "T.allocate_const": _R._with_allocation,
+    "T.decl_buffer": _R._with_allocation,
+    "T.alloc_buffer": _R._with_allocation,
 }
+
+
+def _with_named_thread(call: ast.Call) -> ast.Call:
+    """`T.thread_binding(8, "threadIdx.x")` with the axis by keyword, where its place holds it otherwise."""
+    last = call.args[-1] if call.args else None
+    if not (isinstance(last, ast.Constant) and isinstance(last.value, str)):
+        return call
+    keyword = ast.copy_location(ast.keyword("thread", last), last)
+    return ast.copy_location(ast.Call(call.func, call.args[:-1], [keyword, *call.keywords]), call)
+
+
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+
+
+def _holds_return(tree: ast.If) -> bool:
+    return any(
+        isinstance(item, ast.Return) or (isinstance(item, ast.If) and _holds_return(item))
+        for item in (*tree.body, *tree.orelse)
+    )
+
+
+def _only_writes_its_own(stmts: list[Stmt]) -> bool:
+    """Whether statements change nothing but memory that they allocate, so that they may run a little earlier."""
+    own: set[Any] = set()
+    for stmt in stmts:
+        for node in walk(stmt):
+            if isinstance(node, AllocBuffer):
+                own.add(node.buffer)
+            elif isinstance(node, Block):
+                own.update(node.alloc_buffers)
+            elif isinstance(node, BufferStore) and node.buffer not in own:
+                return False
+            elif isinstance(node, (Evaluate, AssertStmt, Return, PrimCall)) and not _is_pure_call(node):
+                return False
+    return True
+
+
+def _is_pure_call(node: Any) -> bool:
+    if not isinstance(node, PrimCall) or not isinstance(node.op, str):
+        return False
+    entry = INTRINSICS.get(node.op)
+    return entry is not None and entry.pure
 
 
 def _as_one(stmts: list[Stmt]) -> Stmt:

@@ -41,6 +41,8 @@ from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
+from weft.script.macros import Macro
+from weft.script.read_index import index_tensor
 from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, describe
 from weft.script.source import Unit
 from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
@@ -50,6 +52,7 @@ __all__ = ["LEAVES", "Blocks", "ValueReader"]
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 
 
+_OPERATORS = {"abs": "abs", "round": "round", "min": "minimum", "max": "maximum"}
 _WHOLE_DIVISION = {"T.Div": "floordiv", "T.truncdiv": "floordiv", "T.truncmod": "floormod"}
 
 
@@ -237,6 +240,8 @@ class ValueReader(Reader):
             return self.leaf(value, tree)
         if isinstance(value, PrimExpr):
             return self._prim_leaf(value, tree)
+        if isinstance(value, Macro) and not value.level:
+            return value.text  # the operator that takes a function reads its text
         if isinstance(value, (tuple, list)):
             return type(value)(self.operand(item, tree) for item in value)
         if isinstance(value, np.ndarray):
@@ -262,9 +267,17 @@ class ValueReader(Reader):
             return super().subscript_of(base, tree)
         value = self.leaf(base, tree.value)
         ty = self.infer(value, tree.value)
+        if isinstance(ty, TensorType):
+            return index_tensor(self, value, ty, tree)
+        if isinstance(ty, ShapeType) and ty.dims is not None:
+            index, dims = self.slice_of(tree.slice), ty.dims
+            return self.fold(lambda: dims[index], tree)
+        if isinstance(ty, TupleType) and isinstance(tree.slice, ast.Slice):
+            index = self.slice_of(tree.slice)
+            fields = [TupleGetItem(value, position, span=self.span(tree)) for position in range(len(ty.fields))]
+            return tuple(self.leaf(field, tree) for field in self.fold(lambda: fields[index], tree))
         if not isinstance(ty, (TupleType, AnyType)):
-            hint = "use R.take or R.strided_slice" if isinstance(ty, TensorType) else None
-            raise self.fail("W114", f"a {type_text(ty)} has no fields", tree, hint)
+            raise self.fail("W114", f"a {type_text(ty)} has no fields", tree)
         index = self.constant(tree.slice)
         if isinstance(index, bool) or not isinstance(index, int):
             raise self.fail("W114", f"a field is chosen by a constant, got {describe(index)}", tree.slice)
@@ -280,7 +293,7 @@ class ValueReader(Reader):
         method = self._GRAPH_FORMS.get(name)
         if method is not None:
             return method(self, tree)
-        if name.startswith("R.") and name not in VALUES and name not in ALL_FORMS:
+        if name.startswith("R.") and name not in VALUES and name not in ALL_FORMS and name not in self._FORMS:
             if name[2:] in OPS:
                 args, kwargs = self.arguments(tree)
                 return self.operator(name[2:], args, kwargs, tree)
@@ -301,6 +314,24 @@ class ValueReader(Reader):
                     return self.binary(short, values[0], values[1], tree)
             raise self.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func)
         return super().call_named(name, tree)
+
+    def settled(self, value: Any, tree: ast.expr) -> Any:
+        """A value that may be used more than once: what computes is bound first."""
+        return self.leaf(value, tree) if isinstance(value, Expr) and not isinstance(value, PrimExpr) else value
+
+    def builtin_of(self, name: str, values: list[Any], tree: ast.Call) -> Any:
+        """`abs(x)`, `min(x, y)`, `max(x, y)`, `len(x)`, `round(x)` of tensors and tuples."""
+        if name in _OPERATORS and len(values) == (1 if name in ("abs", "round") else 2):
+            return self.operator(_OPERATORS[name], values, {}, tree)
+        if name == "len" and len(values) == 1:
+            if isinstance(values[0], (tuple, list)):
+                return len(values[0])
+            ty = self.infer(self.leaf(values[0], tree), tree)
+            if isinstance(ty, TupleType):
+                return len(ty.fields)
+            if isinstance(ty, (TensorType, ShapeType)) and ty.dims:
+                return ty.dims[0] if isinstance(ty, TensorType) else len(ty.dims)
+        return super().builtin_of(name, values, tree)
 
     def extra_names(self, root: str) -> Iterator[str] | list[str]:  # type: ignore[override]
         """Declared operators, for suggestions."""

@@ -14,10 +14,11 @@ from weft.ir.dtype import check_dtype
 from weft.ir.node import FrozenMap
 from weft.ir.target import Target
 from weft.ir.tensor import IntImm
-from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type
+from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.late import provider
 from weft.script.diagnostics import did_you_mean, fail
-from weft.script.read_call import BUILTINS, OLD_KEYWORDS, CallReader, KnownValue, signature_text
+from weft.script.read_call import BUILTINS, OLD_KEYWORDS, KnownValue, signature_text
+from weft.script.read_static import StaticReader, macro_of
 from weft.script.scope import ModuleScope, Scope, describe, is_dim, is_plain, parts_of
 from weft.script.syntax import (
     ALL_FORMS,
@@ -33,6 +34,7 @@ __all__ = [
     "describe",
     "is_dim",
     "is_plain",
+    "macro_of",
     "parts_of",
     "signature_text",
 ]
@@ -51,7 +53,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-class Reader(CallReader):
+# Kinds of devices by the numbers that DLPack gives them.
+_DEVICE_KINDS = {
+    1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm_host",
+    12: "ext_dev", 13: "cuda_managed", 14: "oneapi", 15: "webgpu", 16: "hexagon",
+}  # fmt: skip
+
+
+class Reader(StaticReader):
     """The base of the readers; one object reads one function."""
 
     def bare_type(self, name: str, tree: ast.expr) -> Any:
@@ -99,6 +108,9 @@ class Reader(CallReader):
 
     def _tensor_type(self, tree: ast.Call) -> TensorType:
         form = TYPES["R.Tensor"]
+        if len(tree.args) == 3 and not any(k.arg == "vdevice" for k in tree.keywords):
+            device = ast.copy_location(ast.keyword("vdevice", tree.args[2]), tree.args[2])
+            tree = ast.copy_location(ast.Call(tree.func, tree.args[:2], [*tree.keywords, device]), tree)
         if len(tree.args) == 1 and self._is_dtype(tree.args[0]) and not any(k.arg == "dtype" for k in tree.keywords):
             tree = ast.Call(
                 tree.func, [ast.copy_location(ast.Constant(None), tree.args[0]), tree.args[0]], tree.keywords
@@ -261,6 +273,22 @@ class Reader(CallReader):
         host += [self.value(keyword.value) for keyword in tree.keywords if keyword.arg == "host"]
         return FrozenMap({**spec, "host": self.attribute_value(host[0], tree)}) if host else spec
 
+    def _form_device(self, tree: ast.Call) -> VDevice:
+        """`R.device(2, 0)`, `R.cuda(0)`: a device of the field, by the number or name of its kind."""
+        name = self.dotted(tree.func) or ""
+        given = {keyword.arg: self.constant(keyword.value) for keyword in tree.keywords}
+        values = [self.constant(argument) for argument in tree.args]
+        if name == "R.device":
+            kind = given.pop("device_type", None) if not values else values.pop(0)
+        else:
+            kind = name[2:]
+        index = values.pop(0) if values else given.pop("index", given.pop("dev_id", 0))
+        kind = _DEVICE_KINDS.get(kind, kind)
+        if values or given or kind not in _DEVICE_KINDS.values() or type(index) is not int:
+            known = ", ".join(f"{number} ({text})" for number, text in _DEVICE_KINDS.items())
+            raise self.fail("W114", f"{name} takes a known kind of device and an index", tree, f"kinds: {known}")
+        return VDevice(FrozenMap({"kind": kind}), index, span=self.span(tree))
+
     def _form_meta_var(self, tree: ast.Call) -> Any:
         if len(tree.args) != 1 or tree.keywords:
             raise self.fail("W113", "I.meta_var takes one argument", tree)
@@ -274,6 +302,8 @@ Reader._METHODS = {
     ast.BoolOp: Reader._boolop, ast.Compare: Reader._compare, ast.UnaryOp: Reader._unaryop, ast.IfExp: Reader._ifexp,
     ast.Tuple: Reader._tuple, ast.List: Reader._list, ast.Dict: Reader._dict, ast.Subscript: Reader._subscript,
     ast.JoinedStr: Reader._joined_string, ast.Call: Reader._call, KnownValue: Reader._known,
+    ast.Lambda: Reader._lambda, ast.ListComp: Reader._comprehension, ast.GeneratorExp: Reader._comprehension,
+    ast.DictComp: Reader._dict_comprehension,
 }  # fmt: skip
 Reader._TYPE_FORMS = {
     "R.Tensor": Reader._tensor_type, "R.Tuple": Reader._tuple_type, "R.Callable": Reader._func_type,
@@ -284,6 +314,8 @@ Reader._FORMS = {
     "T.meta_var": Reader._form_meta_var,
     "I.target": Reader._form_target, "I.artifacts": Reader._form_artifacts,
     "T.target": Reader._form_foreign_target,
+    "R.device": Reader._form_device,
+    **{f"R.{kind}": Reader._form_device for kind in _DEVICE_KINDS.values()},
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.op import OPS, get_op
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
-from weft.script.decorators import function
+from weft.script.decorators import function, graph_macro
 
 
 def _dims(dims: Iterable[_Any] | None) -> tuple[Dim, ...] | None:
@@ -179,7 +179,7 @@ def _operator(name: str) -> _Any:
 
 _NAMED = {
     "Any": AnyType, "Object": AnyType, "tuple": _tuple, "str": _string, "Callable": _callable, "ExternFunc": ExternFunc,
-    "function": function,
+    "function": function, "macro": graph_macro,
 }  # fmt: skip
 
 
@@ -197,5 +197,5 @@ def __dir__() -> list[str]:
 
 _PUBLIC = (
     "Callable", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed", "const",
-    "dataflow", "dtype", "func_attr", "function", "match_cast", "output", "prim_value", "shape", "str",
+    "dataflow", "dtype", "func_attr", "function", "macro", "match_cast", "output", "prim_value", "shape", "str",
 )  # fmt: skip

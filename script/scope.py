@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,16 @@ from weft.ir.types import Type
 from weft.script.diagnostics import fail
 from weft.script.source import MISSING
 
-__all__ = ["MAX_PARTS", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
+__all__ = ["MAX_PARTS", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
 
 MAX_PARTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a name means that has several meanings, depending on what runs; `why` says so in the error."""
+
+    why: str
 
 
 class Scope:
@@ -53,6 +62,7 @@ class ModuleScope:
 
     name: str | None = None
     function_names: tuple[str, ...] = ()
+    macros: Mapping[str, Any] = MappingProxyType({})
 
     def adopt(self, function: Any, span: Span) -> str:
         """The name under which a captured function joins the module."""

@@ -114,7 +114,7 @@ class Unit:
     constants: dict[str, Any] = field(default_factory=dict)  # NAME = 3 outside functions
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None
-    steps: int = 0
+    counter: list[int] = field(default_factory=lambda: [0])  # steps of static loops and macros, shared by their texts
 
     def __post_init__(self) -> None:
         text = self.source.text
@@ -149,9 +149,12 @@ class Unit:
 
     def step(self, tree: ast.AST) -> None:
         """Count a statement or round of a static loop against the limit."""
-        self.steps += 1
-        if self.steps > self.limits.unrolled:
-            raise fail("W103", f"static loops unroll to more than {self.limits.unrolled} statements", self.span(tree))
+        self.counter[0] += 1
+        if self.counter[0] > self.limits.unrolled:
+            raise fail(
+                "W103", f"static loops and macros unroll to more than {self.limits.unrolled} statements",
+                self.span(tree), hint="Limits(unrolled=...) allows more",
+            )  # fmt: skip
 
     def capture(self, name: str) -> Any:
         """The Python value of a name outside the script, or MISSING."""

@@ -194,8 +194,10 @@ _form(BUFFERS, f"T.alloc_buffer({_BUFFER}, block: boolean = True, annotations: l
 _form(BUFFERS, f"T.decl_buffer({_BUFFER})", tensor.DeclBuffer)
 _form(
     BUFFERS,
-    'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", *, annotations: literal = {})',
+    'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", condition: prim_or_none = None, *, '
+    "annotations: literal = {})",
 )
+_form(BUFFERS, "T.allocate_const(data: anything, dtype: dtype, shape: extents, *, annotations: literal = {})")
 _form(BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
@@ -216,7 +218,7 @@ _form(SCOPES, "T.block(name: text = '', *, no_realize: boolean = False)", tensor
 _form(SCOPES, "T.init()")
 _form(SCOPES, "T.seq()", tensor.SeqStmt)
 _form(SCOPES, "T.attr(node: anything, key: text, value: anything)", tensor.AttrStmt)
-_form(SCOPES, "T.LetStmt(value: prim, var: anything = None)", aliases="T.let")
+_form(SCOPES, "T.LetStmt(value: prim, var: anything = None, *, type_annotation: anything = None)", aliases="T.let")
 
 _AXIS = "extent: anything, value: prim_or_none = None, *, start: extent = 0, dtype: dtype_or_none = None"
 for _kind in ("spatial", "reduce", "scan", "opaque"):
@@ -290,7 +292,9 @@ BINARY_CALLS = {
 UNARY_CALLS = {"not": "T.Not", "bitwise_not": "T.bitwise_not", "neg": "T.neg"}
 CALLED_KINDS = {name: kind for kind, name in (*BINARY_CALLS.items(), *UNARY_CALLS.items())}
 ALIASES.update(
-    {"T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max"}
+    {"T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max",
+     "T.Mod": "T.truncmod", "T.truncDiv": "T.truncdiv", "T.power": "T.pow", "T.indexdiv": "T.floordiv",
+     "T.indexmod": "T.floormod", "T.logical_and": "T.And", "T.logical_or": "T.Or", "T.logical_not": "T.Not"}
 )
 
 ALL_FORMS: dict[str, Form] = {}

@@ -21,11 +21,11 @@ from weft.ir.tensor import Let as _Let
 from weft.ir.tensor import Ramp as _Ramp
 from weft.ir.tensor import Select as _Select
 from weft.ir.tensor import Shuffle as _Shuffle
-from weft.script.decorators import prim_func
+from weft.script.decorators import inline, macro, prim_func
 from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
-from weft.script.syntax import ALIASES, ALL_FORMS, CALLED_KINDS, UNARY
+from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, UNARY, UNARY_CALLS
 
-__all__ = ["Buffer", "Cast", "Select", "handle", "prim_func"]
+__all__ = ["Buffer", "Cast", "Select", "handle", "inline", "macro", "prim_func"]
 
 
 class _DType:
@@ -173,13 +173,20 @@ def _call(name: str) -> Any:
         )
 
     call.__name__ = name
+    call.__weft_name__ = f"T.{name}"  # type: ignore[attr-defined]
     return call
 
 
 def _operator(kind: str) -> Any:
-    if kind in UNARY:
-        return lambda a: unary(kind, a)
-    return lambda a, b: binary(kind, a, b)
+    def one(a: Any) -> PrimExpr:
+        return unary(kind, a)
+
+    def two(a: Any, b: Any) -> PrimExpr:
+        return binary(kind, a, b)
+
+    made: Any = one if kind in UNARY else two
+    made.__weft_name__ = {**BINARY_CALLS, **UNARY_CALLS}[kind]
+    return made
 
 
 def _only_in_scripts(name: str) -> Any:

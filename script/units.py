@@ -19,7 +19,7 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits
-from weft.script.read_module import Definition, declare, import_names, read_unit
+from weft.script.read_module import Definition, declare, declare_macro, import_names, read_unit
 from weft.script.reader import ModuleScope, Reader
 from weft.script.source import Unit, deep_stack, make_source, parse_python
 
@@ -70,6 +70,8 @@ def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
 
 def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
     """The statement if it is a unit, else the units inside it."""
+    if isinstance(statement, ast.FunctionDef) and declare_macro(reader, statement):
+        return
     if isinstance(statement, ast.ClassDef | ast.FunctionDef) and _is_unit(reader, statement):
         yield statement
         return
