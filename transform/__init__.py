@@ -42,6 +42,7 @@ from weft.transform.registry import find_pass, pass_names
 from weft.transform.remove_unused_parameters import RemoveUnusedParameters
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.to_non_dataflow import ToNonDataflow
+from weft.transform.vectorize_nests import VectorizeNests
 
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.transform, not transform")
@@ -52,7 +53,7 @@ __all__ = [
     "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
-    "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "Verify",
+    "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "VectorizeNests", "Verify",
     "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline",
     "pass_names", "phase", "phases",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ Each phase is data: a list of passes. A phase with an empty list has its place i
 What depends on the target or is still to come:
 
     partition, assign   functions and calls to targets and external code generators
-    schedule            for targets with vector registers: sums of products in register tiles
+    schedule            for targets with vector registers: sums of products in register tiles, other loops on vectors
     plan                memory of the explicit-memory form shared between tensors
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
 """
@@ -36,6 +36,7 @@ from weft.transform.pipeline import Pipeline
 from weft.transform.registry import nearest
 from weft.transform.target_hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
 from weft.transform.tile_contractions import TileContractions
+from weft.transform.vectorize_nests import VectorizeNests
 
 __all__ = ["PHASES", "Phase", "default_pipeline", "phase", "phases"]
 
@@ -80,7 +81,8 @@ def _schedule(target: Target) -> tuple[Pass, ...]:
     features = target.features
     if not target.is_leaf or not features.vector_bits:
         return ()
-    return (TileContractions(vector_bits=features.vector_bits, registers=features.vector_registers),)
+    size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
+    return (TileContractions(**size), VectorizeNests(**size))
 
 
 PHASES: tuple[Phase, ...] = (

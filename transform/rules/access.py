@@ -1,0 +1,94 @@
+"""How an access moves through memory when a variable grows by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.ir import Node, walk
+from weft.ir.dim import substitute as substitute_dim
+from weft.ir.dim import symbol
+from weft.ir.prim_dim import prim_to_dim
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, PrimExpr, PrimVar
+from weft.ir.visit import children
+
+__all__ = ["kinds_in", "loads_in", "same_place", "step_along", "uses"]
+
+_VECTOR_KINDS = frozenset(
+    f"{kind}{bits}" for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
+    for bits in sizes
+) | {"bool", "bfloat16"}  # fmt: skip
+
+
+def uses(expr: PrimExpr, var: PrimVar) -> bool:
+    """Whether a variable occurs in an expression."""
+    return any(part is var for part in walk(expr))
+
+
+def step_along(access: BufferLoad | BufferStore, var: PrimVar) -> int | None:
+    """Elements between two neighbours along a variable: 0 when it does not matter, None when they are not even.
+
+    >>> from weft.ir.tensor import Buffer
+    >>> x, i, j = Buffer("x", (4, 8)), PrimVar("i", "int64"), PrimVar("j", "int64")
+    >>> [step_along(BufferLoad(x, (i, 2 * j)), var) for var in (i, j)]
+    [8, 2]
+    """
+    total = 0
+    for axis, index in enumerate(access.indices):
+        if not uses(index, var):
+            continue
+        difference = _difference(index, var)
+        stride = _stride(access.buffer, axis)
+        if difference is None or (stride is None and difference != 0):
+            return None
+        total += difference * (stride or 0)
+    return total
+
+
+def _stride(buffer: Buffer, axis: int) -> int | None:
+    if buffer.strides is not None:
+        stride = buffer.strides[axis]
+        return stride if isinstance(stride, int) else None
+    step = 1
+    for extent in buffer.shape[axis + 1 :]:
+        if not isinstance(extent, int):
+            return None
+        step *= extent
+    return step
+
+
+def _difference(index: PrimExpr, var: PrimVar) -> int | None:
+    variables = dict.fromkeys(x for x in walk(index) if isinstance(x, PrimVar))
+    names = {x: f"x{number}" for number, x in enumerate(variables)}
+    here = prim_to_dim(index, names)
+    if here is None or isinstance(here, int):
+        return None if here is None else 0
+    difference = substitute_dim(here, {names[var]: symbol(names[var]) + 1}) - here
+    return difference if isinstance(difference, int) else None
+
+
+def loads_in(value: PrimExpr) -> Iterator[BufferLoad]:
+    """The loads of a value, those in indices of others included."""
+    return (part for part in walk(value) if isinstance(part, BufferLoad))
+
+
+def same_place(a: BufferLoad | BufferStore, b: BufferLoad | BufferStore) -> bool:
+    """Whether two accesses are of one element whatever the values of variables."""
+    if a.buffer is not b.buffer or len(a.indices) != len(b.indices):
+        return False
+    return all(x is y or structural_equal(x, y) for x, y in zip(a.indices, b.indices, strict=True))
+
+
+def kinds_in(*values: PrimExpr) -> list[str] | None:
+    """The dtypes of loads and results of values, indices left out; None when a part has no vectors."""
+    found = {value.dtype for value in values}
+    stack: list[Node] = list(values)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, PrimExpr) and part.dtype not in _VECTOR_KINDS:
+            return None
+        if isinstance(part, BufferLoad):
+            found.add(part.dtype)
+        else:
+            stack.extend(children(part))
+    return sorted(found)

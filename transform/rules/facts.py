@@ -1,0 +1,37 @@
+"""What rules know of the machine, and the constants that they are tuned by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weft.ir import dtype as dtypes
+
+__all__ = ["Facts"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Width and number of vector registers; accumulators of a sum along a row, vectors of a sum down the columns.
+
+    `largest_step` is the widest constant distance of elements that one vector still gathers from whole loads.
+    """
+
+    vector_bits: int = 256
+    registers: int = 16
+    accumulators: int = 4
+    columns: int = 8
+    largest_step: int = 4
+
+    @property
+    def masks(self) -> bool:
+        """Whether part of a vector is loaded and stored by one instruction."""
+        return self.vector_bits >= 256
+
+    def lanes(self, kinds: Iterable[str]) -> int:
+        """Lanes of vectors whose widest elements fill a register.
+
+        >>> Facts(vector_bits=512).lanes(["float32", "float16"])
+        16
+        """
+        return max(1, min(64, self.vector_bits // max((dtypes.bits(kind) for kind in kinds), default=64)))

@@ -1,0 +1,80 @@
+"""VectorizeNests: loops that are no contractions as explicit vectors, rows that stay in the cache.
+
+Each nest of a kernel goes to the first rule that knows its form (`transform/rules/`):
+
+    rows          nests that hand on values row by row share the loops over the rows
+    maps          every element once: vectors along the last axis
+    reductions    sums, products, least and greatest values: vectors along the rows or down the columns
+
+Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.ir import IRModule, replace
+from weft.ir.tensor import Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.transform.base import FunctionPass
+from weft.transform.inline_blocks import reuse_outputs
+from weft.transform.nests import nest_of
+from weft.transform.rules.facts import Facts
+from weft.transform.rules.loops import sequence
+from weft.transform.rules.maps import vector_map
+from weft.transform.rules.reductions import vector_reduction
+from weft.transform.rules.rows import Rows, shared_rows
+
+__all__ = ["VectorizeNests"]
+
+_RULES = (vector_map, vector_reduction)
+
+
+@dataclass(frozen=True)
+class VectorizeNests(FunctionPass):
+    """Compute on vectors what the rules know.
+
+    `vector_bits` is the width of a vector register, `registers` their number, `accumulators` how many vectors a sum
+    along a row runs in, `columns` how many one down the columns does.
+    """
+
+    kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
+    vector_bits: int = 256
+    registers: int = 16
+    accumulators: int = 4
+    columns: int = 8
+
+    def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
+        """The function with its nests on vectors."""
+        if function.attrs.get("tir.is_scheduled"):
+            return function
+        facts = Facts(self.vector_bits, self.registers, self.accumulators, self.columns)
+        stmts = _flat(function.body)
+        outputs = [param for param in function.params if isinstance(param, Buffer)]
+        stmts = [
+            _rows(part, facts) if isinstance(part, Rows) else _vectorised(part, facts)
+            for part in shared_rows(reuse_outputs(stmts, outputs))
+        ]
+        body = sequence(stmts)
+        return function if body is function.body else replace(function, body=body)
+
+
+def _flat(stmt: Stmt) -> Sequence[Stmt]:
+    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+def _rows(rows: Rows, facts: Facts) -> Stmt:
+    return Rows(rows.loops, tuple(_vectorised(stmt, facts) for stmt in rows.stmts)).build()
+
+
+def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
+    if isinstance(stmt, IfThenElse):
+        other = None if stmt.else_body is None else _vectorised(stmt.else_body, facts)
+        then = _vectorised(stmt.then_body, facts)
+        same = then is stmt.then_body and other is stmt.else_body
+        return stmt if same else replace(stmt, then_body=then, else_body=other)
+    nest = nest_of(stmt) if isinstance(stmt, For) else None
+    if nest is None:
+        return stmt
+    return next((new for new in (rule(nest, facts) for rule in _RULES) if new is not None), stmt)
