@@ -180,7 +180,8 @@ class BlockBuilder:
         scope = _Scope(function=True)
         self._scopes.append(scope)
         try:
-            yield self
+            with self._context.scope():
+                yield self
         finally:
             self._scopes.clear()
             self._names = outer
@@ -261,7 +262,7 @@ class BlockBuilder:
         """Bind a value with a run-time check that it has the given type, which may name new symbols."""
         scope = self._scope("match_cast")
         value = self._leaf(_as_expr(expr))
-        infer_type(value, self._context)
+        self._context.learn(ty, infer_type(value, self._context))
         kind = DataflowVar if scope.dataflow else Var
         var = kind(self._names.unique(name_hint or ("lv" if scope.dataflow else "gv")), ty)
         scope.bindings.append(MatchCast(var, value, ty))

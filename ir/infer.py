@@ -18,6 +18,7 @@ arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -93,17 +94,48 @@ class ShapeCheck:
         return f"{self.lhs} == {self.rhs} ({self.reason})"
 
 
+_MOST_FACTS = 64  # the cost of a proof grows with them
+
+
 @dataclass
 class TypeContext:
     """What deduction may use, and the run-time checks it had to leave.
 
-    `functions` maps names to functions, or to signatures where a body is not there yet (recursion).
+    `functions` maps names to functions, or to signatures where a body is not there yet (recursion). Inside a `scope`
+    (of a function or a branch, whose symbols mean one thing) what was checked is known to what follows.
     """
 
     functions: Mapping[str, BaseFunc | FuncType] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
     checks: list[ShapeCheck] = field(default_factory=list)
     _nested: dict[int, tuple[Expr, Type]] = field(default_factory=dict, repr=False)
+    _learning: bool = field(default=False, repr=False)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """The body of a function or a branch: equalities that are checked inside are facts until it ends."""
+        before = self.facts, self._learning
+        self._learning = True
+        try:
+            yield
+        finally:
+            self.facts, self._learning = before
+
+    def learn(self, declared: Type | None, found: Type | None) -> None:
+        """Take the sizes of two types for equal, one having been cast to the other at run time."""
+        if isinstance(declared, TupleType) and isinstance(found, TupleType):
+            for a, b in zip(declared.fields, found.fields, strict=False):
+                self.learn(a, b)
+            return
+        wanted, given = dims_of(declared), dims_of(found)
+        if wanted is not None and given is not None and len(wanted) == len(given):
+            for a, b in zip(wanted, given, strict=True):
+                self.learn_equal(a, b)
+
+    def learn_equal(self, a: Dim, b: Dim) -> None:
+        """Take two dimensions for equal, a check before having made sure of it."""
+        if self._learning and len(self.facts.equalities) < _MOST_FACTS and prove_equal(a, b, self.facts) is None:
+            self.facts = self.facts.assume_equal(a, b)
 
     def require_equal(self, a: Dim, b: Dim, reason: str, span: Span | None = None) -> None:
         """Prove the dimensions equal, raise ShapeError W201 where they never are, else record a run-time check."""
@@ -112,6 +144,7 @@ class TypeContext:
             raise ShapeError(f"{reason}: {a} is not {b}", code="W201", span=span, notes=_example(a, b, self.facts))
         if answer is None:
             self.checks.append(ShapeCheck(a, b, reason, span))
+            self.learn_equal(a, b)
 
     def type_of(self, expr: Expr) -> Type:
         """The type of an argument; arguments that are calls themselves are deduced without recursion on depth."""

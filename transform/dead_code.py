@@ -1,7 +1,8 @@
 """DeadCodeElimination: bindings whose value nothing uses, and private functions that nothing calls, go away.
 
 Only values that are known to be pure go: an operator without a declaration is impure, and so is a `match_cast`, which
-is a check. A call of an extern function or of an unknown closure stays. One walk backwards over the bindings decides,
+is a check. A call whose sizes are checked when it runs stays too: the checks are the program's, and types further down
+may rest on what they establish. A call of an extern function or of an unknown closure stays. One walk backwards over the bindings decides,
 so the time is linear in their number.
 """
 
@@ -14,6 +15,7 @@ from weft.ir import (
     BaseFunc,
     Binding,
     BindingBlock,
+    Call,
     Expr,
     Function,
     GlobalVar,
@@ -26,9 +28,10 @@ from weft.ir import (
     replace,
     walk,
 )
+from weft.ir.infer import TypeContext, infer_type
 from weft.transform.base import Pass, map_functions
 from weft.transform.purity import is_pure
-from weft.transform.rewriting import merge_blocks, operands, shape_variables
+from weft.transform.rewriting import bindings_of, merge_blocks, operands, shape_variables
 
 __all__ = ["DeadCodeElimination"]
 
@@ -98,7 +101,7 @@ class _Sweep:
     def binding(self, binding: Binding) -> Binding | None:
         value = binding.value
         if isinstance(binding, VarBinding):
-            if binding.var not in self.used and is_pure(value, self.module):
+            if binding.var not in self.used and is_pure(value, self.module) and not self.checks(value):
                 return None
             if isinstance(value, If):
                 else_branch, then_branch = self.sequence(value.else_branch), self.sequence(value.then_branch)
@@ -110,6 +113,17 @@ class _Sweep:
         self.use_type(binding.var.ty)
         self.use(value)
         return replace(binding, value=value)
+
+    def checks(self, value: Expr) -> bool:
+        """Whether evaluating a pure value compares sizes that are not proved equal."""
+        if isinstance(value, If):
+            branches = (value.then_branch, value.else_branch)
+            return any(self.checks(binding.value) for branch in branches for binding in bindings_of(branch))
+        if not isinstance(value, Call):
+            return False
+        context = TypeContext(self.module.functions)
+        infer_type(value, context)
+        return bool(context.checks)
 
     def use(self, value: Expr) -> None:
         self.used.update(leaf for leaf in operands(value) if isinstance(leaf, Var))

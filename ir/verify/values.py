@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from weft.errors import Span, WeftError
 from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, Tuple
-from weft.ir.infer import TypeContext, check_claim, infer_type, is_base_of, type_text
+from weft.ir.infer import ShapeCheck, TypeContext, check_claim, infer_type, is_base_of, type_text
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import TupleType, Type
@@ -26,25 +27,34 @@ class Deduction:
     def __init__(self, functions: Mapping[str, BaseFunc], closed: bool = True) -> None:
         self.closed = closed
         self.context = TypeContext(functions)
-        self._found: dict[int, tuple[Expr, Type | WeftError]] = {}
+        self._found: dict[int, tuple[Expr, Type | WeftError, Sequence[ShapeCheck]]] = {}
 
     def of(self, value: Expr) -> Type | WeftError:
         """The type of a value, or why it has none."""
         found = self._found.get(id(value))
         if found is None:
+            before = len(self.context.checks)
             try:
                 result: Type | WeftError = infer_type(value, self.context)
             except WeftError as error:
                 result = error
-            found = self._found[id(value)] = (value, result)
+            found = self._found[id(value)] = (value, result, self.context.checks[before:])
+        for check in found[2]:
+            self.context.learn_equal(check.lhs, check.rhs)
         return found[1]
 
 
 def check_values(function: Function, deduction: Deduction, report: Report) -> None:
     """W430-W433 and the errors of deduction for a function and those nested in it."""
+    scopes: list[ExitStack] = []
     for site in sites_of(function):
-        if site.event == "enter" and site.region.is_body:
-            _check_signature(site.region.function, report)
+        if site.event == "enter":
+            scopes.append(ExitStack())
+            scopes[-1].enter_context(deduction.context.scope())
+            if site.region.is_body:
+                _check_signature(site.region.function, report)
+        elif site.event == "leave":
+            scopes.pop().close()
         elif site.event == "value":
             report.path = site.binding.var.name if site.binding is not None else "the result"
             _check_site(site, deduction, report)
@@ -80,6 +90,7 @@ def _check_site(site: Site, deduction: Deduction, report: Report) -> None:
             report.add(
                 "W432", f"a {type_text(found)} is never a {type_text(binding.ty)}", binding.span or site.value.span
             )
+        deduction.context.learn(binding.ty, found)
         found = binding.ty
     _check_claim(
         binding.var.ty, found, deduction, report, f"the type of {binding.var.name}", site.value.span or binding.span
