@@ -121,7 +121,7 @@ class TypeContext:
         finally:
             self.facts, self._learning = before
 
-    def learn(self, declared: Type | None, found: Type | None) -> None:
+    def learn(self, declared: Type, found: Type) -> None:
         """Take the sizes of two types for equal, one having been cast to the other at run time."""
         if isinstance(declared, TupleType) and isinstance(found, TupleType):
             for a, b in zip(declared.fields, found.fields, strict=False):

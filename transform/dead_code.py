@@ -2,8 +2,8 @@
 
 Only values that are known to be pure go: an operator without a declaration is impure, and so is a `match_cast`, which
 is a check. A call whose sizes are checked when it runs stays too: the checks are the program's, and types further down
-may rest on what they establish. A call of an extern function or of an unknown closure stays. One walk backwards over the bindings decides,
-so the time is linear in their number.
+may rest on what they establish. A call of an extern function or of an unknown closure stays. One walk backwards over
+the bindings decides, so the time is linear in their number.
 """
 
 from __future__ import annotations
