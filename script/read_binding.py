@@ -16,6 +16,7 @@ from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node
 from weft.ir.prim import cast, const
+from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -82,6 +83,8 @@ class BindingReader(BufferReader):
         self.assigned: dict[str, int] = {}  # how often each name is assigned
         self.params: list[Buffer | PrimVar] = []
         self.threads: dict[str, str] = {}
+        self.buffer_places: dict[Buffer, ast.AST] = {}  # where each buffer that has a name of its own is defined
+        self.declared: set[Buffer] = set()  # by `A = T.Buffer(...)`: its memory may follow
 
     def expand_statement(self, tree: ast.Call) -> list[Stmt] | None:
         """The statements of a macro that is called as one, or None for another call (see `read_tensor`)."""
@@ -165,10 +168,14 @@ class BindingReader(BufferReader):
         self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
 
     def _reads(self, tree: ast.Call) -> None:
-        self._header(tree, "T.reads").reads = self._regions(tree, "T.reads")
+        header = self._header(tree, "T.reads")
+        self._once(header.reads, "T.reads", tree)
+        header.reads = self._regions(tree, "T.reads")
 
     def _writes(self, tree: ast.Call) -> None:
-        self._header(tree, "T.writes").writes = self._regions(tree, "T.writes")
+        header = self._header(tree, "T.writes")
+        self._once(header.writes, "T.writes", tree)
+        header.writes = self._regions(tree, "T.writes")
 
     def _regions(self, tree: ast.Call, name: str) -> tuple[BufferRegion, ...]:
         values = self.bind(CLAUSES[name], tree)["regions"]
@@ -179,11 +186,22 @@ class BindingReader(BufferReader):
 
     def _where(self, tree: ast.Call) -> None:
         predicate = self.bind(CLAUSES["T.where"], tree)["predicate"]
-        self._header(tree, "T.where").predicate = self._as_bool(predicate, tree)
+        header = self._header(tree, "T.where")
+        self._once(header.predicate, "T.where", tree)
+        header.predicate = self._as_bool(predicate, tree)
+
+    def _once(self, known: object, name: str, tree: ast.AST) -> None:
+        if known is not None:
+            raise self.fail("W118", f"a block has one {name}", tree)
 
     def _block_attr(self, tree: ast.Call) -> None:
         header = self._header(tree, "T.block_attr")
         attrs = self.bind(CLAUSES["T.block_attr"], tree)["attrs"]
+        if not isinstance(attrs, FrozenMap):
+            raise self.fail("W114", "T.block_attr takes a dictionary", tree)
+        for key in attrs:
+            if key in header.annotations and not structural_equal(header.annotations[key], attrs[key]):
+                raise self.fail("W118", f"the block has the attribute {key!r} already, with another value", tree)
         header.annotations = FrozenMap({**header.annotations, **attrs})
 
     def _evaluate(self, tree: ast.Call) -> Any:
@@ -314,6 +332,8 @@ class BindingReader(BufferReader):
         buffer = self.buffer_expression(tree, target.id, target)
         if buffer is not None:
             self.scope.names[target.id] = buffer
+            if buffer.data is None:
+                self.declared.add(buffer)
             return DeclBuffer(buffer, span=self.span(statement))
         return self._assign_value(target, tree, annotation, statement)
 
@@ -492,10 +512,32 @@ class BindingReader(BufferReader):
             f'write `T.Cast("{wanted}", ...)`',
         )
 
-    def _alloc(self, target: ast.Name, tree: ast.Call) -> Stmt | None:
-        values = self.bind(BUFFERS["T.alloc_buffer"], tree)
+    def _new_buffer(self, values: dict[str, Any], target: ast.Name) -> Buffer:
+        """A buffer under a name of its own; W118 where the name is that of another buffer already."""
+        known = self.scope.get(target.id)
+        place = self.buffer_places.get(known) if isinstance(known, Buffer) else None
+        if place is not None and place is not target and values.get("data") is None and not self.expanding:
+            if not isinstance(known, Buffer) or known not in self.declared:
+                raise self.fail("W118", f"the buffer '{target.id}' is defined already", target, "choose another name")
         buffer = self.make_buffer(values, target.id, target)
+        self.buffer_places[buffer] = target
         self.scope.names[target.id] = buffer
+        return buffer
+
+    def _check_view(self, values: dict[str, Any], region: BufferRegion, tree: ast.AST) -> None:
+        """W121 and W123: what a buffer sees of another one has its shape, but for leading 1s, and its dtype."""
+        extents, shape = [item.extent for item in region.region], values["shape"]
+        dropped, rest = extents[: len(extents) - len(shape)], extents[len(extents) - len(shape) :]
+        known = [(a, b) for a, b in zip(rest, shape, strict=False) if isinstance(a, int) and isinstance(b, int)]
+        if len(shape) > len(extents) or any(isinstance(e, int) and e != 1 for e in dropped) or any(a != b for a, b in known):
+            sizes = ", ".join(str(e) if isinstance(e, int) else "..." for e in extents)
+            raise self.fail("W121", f"the region has the shape ({sizes}), which is not that of the buffer", tree)
+        if values["dtype"] != region.buffer.dtype:
+            raise self.fail("W123", f"'{region.buffer.name}' holds {region.buffer.dtype}, not {values['dtype']}", tree)
+
+    def _alloc(self, target: ast.Name, tree: ast.Call) -> Stmt | None:
+        values = self.bind_buffer("T.alloc_buffer", tree)
+        buffer = self._new_buffer(values, target)
         if self.block is not None and values["block"] and not values["annotations"]:
             self.block.alloc_buffers.append(buffer)
             return None
@@ -503,15 +545,14 @@ class BindingReader(BufferReader):
 
     def _alloc_scope(self, name: str, scope: str | None) -> Callable[[ast.Name, ast.Call], Stmt]:
         def read(target: ast.Name, tree: ast.Call) -> Stmt:
-            values = self.bind(BUFFERS[name], tree)
+            values = self.bind_buffer(name, tree)
             condition = values.get("condition")
             if condition is not None and not (isinstance(condition, IntImm) and condition.value):
                 raise self.fail("W115", "an allocation under a condition", tree, "write the allocation inside an `if`")
             if "shape" not in values:
                 values["shape"] = (1,)
                 self.scalars = self.scalars | {target.id}
-            buffer = self.make_buffer({**values, "scope": scope or values["scope"]}, target.id, target)
-            self.scope.names[target.id] = buffer
+            buffer = self._new_buffer({**values, "scope": scope or values["scope"]}, target)
             return AllocBuffer(buffer, values.get("annotations", EMPTY) or EMPTY, span=self.span(tree))
 
         return read
@@ -521,14 +562,13 @@ class BindingReader(BufferReader):
 
     def _allocate_const(self, target: ast.Name, tree: ast.Call) -> list[Stmt]:
         """Memory with known content: what it holds is stored into it."""
-        values = self.bind(BUFFERS["T.allocate_const"], tree)
+        values = self.bind_buffer("T.allocate_const", tree)
         data = self.constant(values.pop("data"))
         numbers = np.asarray(data).ravel().tolist() if isinstance(data, (list, tuple, np.ndarray)) else None
         sizes = [size for size in values["shape"] if isinstance(size, int)]
         if numbers is None or len(sizes) != len(values["shape"]) or math.prod(sizes) != len(numbers):
             raise self.fail("W114", "T.allocate_const takes the numbers of a shape", tree)
-        buffer = self.make_buffer(values, target.id, target)
-        self.scope.names[target.id] = buffer
+        buffer = self._new_buffer(values, target)
         stmts: list[Stmt] = [AllocBuffer(buffer, values["annotations"], span=self.span(tree))]
         for position, number in zip(np.ndindex(*sizes), numbers, strict=True):
             indices = tuple(index_const(index) for index in position)
@@ -548,9 +588,8 @@ class BindingReader(BufferReader):
         return self._alloc_scope("T.shared_scalar", "shared")(target, tree)
 
     def _decl(self, target: ast.Name, tree: ast.Call) -> Stmt:
-        values = self.bind(BUFFERS["T.decl_buffer"], tree)
-        buffer = self.make_buffer(values, target.id, target)
-        self.scope.names[target.id] = buffer
+        values = self.bind_buffer("T.decl_buffer", tree)
+        buffer = self._new_buffer(values, target)
         if buffer.data is None:  # a declaration of memory that nobody owns yet
             return AllocBuffer(buffer, span=self.span(tree))
         return DeclBuffer(buffer, span=self.span(tree))
@@ -558,16 +597,17 @@ class BindingReader(BufferReader):
     def _match_buffer(self, target: ast.Name, tree: ast.Call) -> None:
         before, self.defining = self.defining, True  # strings in strides and offsets may introduce symbols
         try:
-            values = self.bind(BUFFERS["T.match_buffer"], tree)
+            values = self.bind_buffer("T.match_buffer", tree)
         finally:
             self.defining = before
         source = values.pop("source")
         if isinstance(source, PrimVar) and source in self.params:
             if values["shape"] is None:
                 raise self.fail("W113", "T.match_buffer lacks its argument 'shape'", tree)
-            buffer = self.make_buffer(values, target.id, target)
+            if source.dtype != "handle":
+                raise self.fail("W114", f"'{source.name}' is a {source.dtype}, not a T.handle", tree)
+            buffer = self._new_buffer(values, target)
             self.params[self.params.index(source)] = buffer
-            self.scope.names[target.id] = buffer
             return
         if isinstance(source, (BufferRegion, BufferLoad, Buffer)):
             region = self.as_region(source, tree)
@@ -575,9 +615,9 @@ class BindingReader(BufferReader):
                 values["shape"] = tuple(item.extent for item in region.region)
             if not any(keyword.arg == "dtype" for keyword in tree.keywords) and len(tree.args) < 3:
                 values["dtype"] = region.buffer.dtype
-            buffer = self.make_buffer(values, target.id, target)
-            self.scope.names[target.id] = buffer
             header = self._header(tree, "T.match_buffer of a region")
+            self._check_view(values, region, tree)
+            buffer = self._new_buffer(values, target)
             header.match_buffers.append(MatchBufferRegion(buffer, region, span=self.span(tree)))
             return
         raise self.fail("W114", "T.match_buffer takes a handle parameter or a region of a buffer", tree)
@@ -600,6 +640,8 @@ class BindingReader(BufferReader):
         self, header: BlockHeader, target: ast.Name, kind: str, start: Extent, extent: Extent, value: PrimExpr | None,
         dtype: str, tree: ast.AST,
     ) -> None:  # fmt: skip
+        if any(item.var.name == target.id for item in header.iter_vars):
+            raise self.fail("W118", f"two variables of the block are named '{target.id}'", target)
         var = PrimVar(target.id, dtype, span=self.span(target))
         header.iter_vars.append(IterVar(var, start, extent, kind, value, span=self.span(tree)))
         self.scope.names[target.id] = var

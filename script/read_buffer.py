@@ -70,12 +70,18 @@ class BufferReader(IntrinsicReader):
             stop = 0
         if tree.step is not None:
             step = self.constant(tree.step)
+            if isinstance(start, int) and isinstance(stop, int) and stop <= start:
+                raise self.fail("W124", f"the slice {start}:{stop} is empty", tree)
+            if isinstance(step, int) and step <= 0:
+                raise self.fail("W124", f"the step of a slice is positive, got {step}", tree)
             if isinstance(step, int) and step != 1:
                 lanes = self._length(start, stop, tree)
                 if not isinstance(lanes, int):
                     raise self.fail("W123", "a slice with a step has constant bounds", tree)
                 base = self._index(start, tree)
                 return Ramp(base, const(step, base.dtype), -(-lanes // step))
+        if isinstance(start, int) and isinstance(stop, int) and stop < start:
+            raise self.fail("W124", f"the slice {start}:{stop} goes backwards", tree)
         extent = self._length(start, stop, tree)
         return Range(extent_of(self._side(start, tree)), extent_of(extent), span=None)
 
@@ -96,10 +102,21 @@ class BufferReader(IntrinsicReader):
             tree = ast.copy_location(ast.Call(tree.value, list(elements), []), tree)
         if not isinstance(tree, ast.Call) or self.dotted(tree.func) != "T.Buffer":
             return None
-        for keyword in list(tree.keywords):
-            if keyword.arg in ("buffer_type", "layout"):
-                tree.keywords.remove(keyword)
-        return self.make_buffer(self.bind(BUFFERS["T.Buffer"], tree), name, place)
+        return self.make_buffer(self.bind_buffer("T.Buffer", tree), name, place)
+
+    def bind_buffer(self, name: str, tree: ast.Call) -> dict[str, Any]:
+        """The holes of a buffer form; what only other compilers act on is checked for its kind and left out."""
+        kept: list[ast.keyword] = []
+        for keyword in tree.keywords:
+            if keyword.arg == "buffer_type" and self.constant(keyword.value) not in ("", "auto", "auto_broadcast", "default"):
+                raise self.fail("W114", "the type of a buffer is default or auto_broadcast", keyword.value)
+            if keyword.arg not in ("buffer_type", "layout"):
+                kept.append(keyword)
+        values = self.bind(BUFFERS[name], ast.copy_location(ast.Call(tree.func, tree.args, kept), tree))
+        sizes = values.get("shape") or ()
+        if any(isinstance(size, int) and size < 0 for size in sizes):
+            raise self.fail("W114", f"a size cannot be negative, got {min(s for s in sizes if isinstance(s, int))}", tree)
+        return values
 
     def make_buffer(self, values: dict[str, Any], name: str, place: ast.AST) -> Buffer:
         """A buffer from the holes that all buffer forms share."""
@@ -128,6 +145,8 @@ class BufferReader(IntrinsicReader):
         if isinstance(value, BufferRegion):
             return value
         if isinstance(value, BufferLoad):
+            if any(isinstance(index, Ramp) for index in value.indices):
+                raise self.fail("W123", "a region has no steps", tree)
             return BufferRegion(
                 value.buffer, tuple(Range(extent_of(index), 1) for index in value.indices), span=self.span(tree)
             )

@@ -24,7 +24,7 @@ from weft.ir.tensor import PrimVar
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.scope import MAX_PARTS, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
-from weft.script.source import MISSING, Unit
+from weft.script.source import MISSING, NAMESPACE_MODULES, Unit
 from weft.script.syntax import (
     ALIASES,
     ALL_FORMS,
@@ -240,12 +240,27 @@ class ExpressionReader:
             return None
         space = self.unit.namespace(root)
         if space is None:
-            space = self._namespace_path(root, parts)
+            space = self._namespace_path(root, parts) or self._written_path(root, parts)
             if space is None:
                 return None
         parts.append(space)
         name = ".".join(reversed(parts))
         return ALIASES.get(name, name)
+
+    def _written_path(self, root: str, parts: list[str]) -> str | None:
+        """The namespace of a path written out from its package (`tvm.script.ir_module`); consumes the path."""
+        if root not in ("tvm", "weft") or self.unit.capture(root) is not MISSING:
+            return None
+        if len(parts) == 2 and parts[1] == "script" and parts[0] == "ir_module":
+            parts.pop()
+            return "I"
+        path = root
+        for taken, part in enumerate(reversed(parts), 1):
+            path = f"{path}.{part}"
+            if path in NAMESPACE_MODULES and taken < len(parts):
+                del parts[-taken:]
+                return NAMESPACE_MODULES[path]
+        return None
 
     def _namespace_path(self, root: str, parts: list[str]) -> str | None:
         """The namespace at the end of a captured module path (`script.relax.add`); consumes the path."""
@@ -564,7 +579,7 @@ class ExpressionReader:
             elif isinstance(part, ast.FormattedValue):
                 value = self.constant(part.value)
                 if part.format_spec is not None or not isinstance(value, (int, float, str)):
-                    raise self.fail("W115", "only plain numbers and strings can stand in a format string", part)
+                    raise self.fail("W115", "only plain numbers and strings can stand in a format string", part.value)
                 parts.append(str(value))
         return "".join(parts)
 

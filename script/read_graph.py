@@ -62,6 +62,7 @@ class GraphReader(ValueReader):
         super().__init__(unit, module, functions)
         self.attrs: FrozenMap = EMPTY
         self.params: tuple[Var, ...] = ()
+        self.defaults: dict[ast.arg, ast.expr | None] = {}  # the parameters, with what callers may leave out
         self.ret_type: Type | None = None
         self.ret_tree: ast.expr | None = None
         self.pure = True
@@ -71,21 +72,11 @@ class GraphReader(ValueReader):
 
     def signature(self, tree: ast.FunctionDef) -> None:
         """Read parameters and result type."""
-        arguments = tree.args
-        for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
-            if extra is not None:
-                raise self.fail("W115", f"parameter '{extra.arg}': only plain parameters can be compiled", extra)
-        if arguments.defaults:
-            raise self.fail(
-                "W115",
-                "a graph function has no default arguments",
-                arguments.defaults[0],
-                "bind a constant in the body",
-            )
         params: list[Var] = []
+        self.defaults = self.parameters(tree.args)
         self.defining = True
         self.negative_dims = False
-        for argument in (*arguments.posonlyargs, *arguments.args):
+        for argument in self.defaults:
             if argument.annotation is None:
                 raise self.fail(
                     "W113",
@@ -93,8 +84,6 @@ class GraphReader(ValueReader):
                     argument,
                     'write `x: R.Tensor((2, 3), "float32")`',
                 )
-            if argument.arg in self.scope.names:
-                raise self.fail("W118", f"two parameters are named '{argument.arg}'", argument)
             var = Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
             self.scope.names[argument.arg] = var
             params.append(var)
@@ -582,7 +571,8 @@ class GraphReader(ValueReader):
     def iterable(self, value: Any, tree: ast.expr) -> Sequence[Any]:
         """What a loop can go through: also the fields of a tuple variable."""
         if isinstance(value, Expr):
-            ty = self.infer(self.leaf(value, tree), tree)
+            value = self.leaf(value, tree)
+            ty = self.infer(value, tree)
             if isinstance(ty, TensorType):
                 raise self.fail(
                     "W115", "a tensor cannot be looped over while reading", tree,
@@ -646,12 +636,14 @@ class GraphReader(ValueReader):
                 said = f": {message}" if message is not None else ""
                 raise self.fail("W124", f"the assertion is false while reading{said}", tree)
             return
-        raise self.fail(
-            "W115",
-            "an assertion about values",
-            tree,
-            'use R.assert_op(condition, format="...") in a pure=False function',
-        )
+        if self.pure or self.dataflow_names is not None:
+            where = "outside of the dataflow block" if self.dataflow_names is not None else "with pure=False"
+            raise self.fail(
+                "W115", "an assertion about values is an effect", tree, f"it can stand in an R.function {where}"
+            )
+        keywords = {"format": str(message)} if message is not None else {}
+        call = self.operator("assert_op", [test], keywords, tree)
+        self._emit(VarBinding(self.make_var("_", self.infer(call, tree), tree), call, span=self.span(tree)))
 
     _STATEMENTS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {}
 

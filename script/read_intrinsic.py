@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from weft.errors import WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
@@ -28,7 +29,14 @@ from weft.ir.tensor import (
     Select,
 )
 from weft.ir.types import PrimType
-from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
+from weft.script.defaults import (
+    DTYPE_FIRST,
+    DTYPE_LAST,
+    DTYPE_MAYBE_FIRST,
+    DTYPE_OF_ARGUMENT,
+    RESULT_DTYPES,
+    is_device_name,
+)
 from weft.script.read_scalar import ScalarReader
 from weft.script.reader import Scope, describe
 from weft.script.syntax import BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
@@ -89,8 +97,17 @@ class IntrinsicReader(ScalarReader):
         return [self.value(argument) for argument in self._spread(tree)]
 
     def _scalar_form(self, name: str, tree: ast.Call) -> PrimExpr:
+        if name in ("T.Ramp", "T.Broadcast"):
+            self._check_lanes(tree)
         values = self.bind(SCALARS[name], tree)
         return SCALARS[name].build(**values, span=self.span(tree))  # type: ignore[misc]
+
+    def _check_lanes(self, tree: ast.Call) -> None:
+        """W115 for vectors whose length only the machine knows."""
+        named = [keyword.value for keyword in tree.keywords if keyword.arg == "lanes"]
+        lanes = named or tree.args[-1:]
+        if lanes and any(self.dotted(item) == "T.vscale" for item in ast.walk(lanes[0]) if isinstance(item, ast.Attribute)):
+            raise self.fail("W115", "scalable vectors (T.vscale) are not read", lanes[0], "write a constant length")
 
     def _cast(self, tree: ast.Call) -> PrimExpr:
         """`T.Cast("float32", x)`; `T.cast(x, "float32")` is the same."""
@@ -230,18 +247,30 @@ class IntrinsicReader(ScalarReader):
         attrs = [self.read_literal(keyword.value) for keyword in tree.keywords if keyword.arg == "attrs"]
         values = self._values(tree, ("dtype", "attrs"))
         if stated:
-            dtype = self.fold(lambda: dtypes.check_dtype(self.constant(stated[0])), stated[0])
+            dtype = self._dtype_of(self.constant(stated[0]), stated[0])
         elif name in DTYPE_FIRST:
             if not values or not isinstance(values[0], (str, type)):
                 raise self.fail(
                     "W113", f"T.{name} takes the dtype of its result first", tree, f'T.{name}("float32", ...)'
                 )
-            dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+            dtype = self._dtype_of(values[0], tree)
             values = values[1:]
+        elif name in DTYPE_MAYBE_FIRST and values and _is_dtype(values[0]):
+            dtype = self._dtype_of(values[0], tree)
+            values = values[1:]
+        elif name in DTYPE_LAST and len(values) == DTYPE_LAST[name] + 1 and _is_dtype(values[-1]):
+            dtype = self._dtype_of(values[-1], tree)
+            values = values[:-1]
+        elif name in DTYPE_OF_ARGUMENT and len(values) > DTYPE_OF_ARGUMENT[name]:
+            dtype = self.as_prim(values[DTYPE_OF_ARGUMENT[name]], tree).dtype
         else:
             dtype = RESULT_DTYPES.get(name, "void")
         args = tuple(self._call_argument(value, tree) for value in values)
         return PrimCall(name, args, dtype, attrs[0] if attrs else EMPTY, span=self.span(tree))
+
+    def _dtype_of(self, value: Any, tree: ast.AST) -> str:
+        """A stated dtype; the empty one says that there is no result."""
+        return "void" if value == "" else self.fold(lambda: dtypes.check_dtype(value), tree)
 
     def read_operand(self, tree: ast.expr) -> Expr:
         """An argument of a call: a scalar, the address of a buffer, or a string."""
@@ -265,6 +294,7 @@ class IntrinsicReader(ScalarReader):
         op = self.constant(values["op"])
         if not isinstance(op, str):
             raise self.fail("W114", "the intrinsic is named by a string", tree)
+        op = op.removeprefix("tirx.").removeprefix("tir.")  # the namespaces of operators in other spellings
         return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=self.span(tree))
 
     def _comm_reducer(self, tree: ast.Call) -> PrimExpr:
@@ -345,6 +375,13 @@ class IntrinsicReader(ScalarReader):
         return super().attribute_of(base, tree)
 
     _TENSOR_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(dtypes.check_dtype(value))
+    except WeftError:
+        return False
 
 
 IntrinsicReader._TENSOR_FORMS = {

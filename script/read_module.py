@@ -372,6 +372,12 @@ class _Module(ModuleScope):
             )  # fmt: skip
         return self._graph_function(name)
 
+    def parameters_of(self, name: str) -> Mapping[str, Any] | None:
+        """The parameters of a graph function of this text."""
+        if name not in self.definitions or self.definitions[name][1] != "R.function":
+            return None
+        return {argument.arg: default for argument, default in self._graph_reader(name).defaults.items()}
+
     def return_dtype(self, name: str) -> str:
         """The dtype that a tensor-level function returns, from its signature alone."""
         if name not in self.definitions or self.definitions[name][1] != "T.prim_func":

@@ -26,6 +26,7 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
 )
+from weft.ir.visit import walk
 from weft.script.reader import ModuleScope, Reader, Scope, describe
 from weft.script.source import MISSING, Unit
 
@@ -249,6 +250,10 @@ class ScalarReader(Reader):
         for position, item in enumerate(region.region):
             start = as_expr(item.start)
             extent = item.extent.value if isinstance(item.extent, IntImm) else item.extent
+            if isinstance(extent, int) and extent < 1:
+                raise self.fail("W124", f"a slice of {extent} elements has no value", tree)
+            if isinstance(extent, PrimExpr) and any(getattr(part, "op", "") == "vscale" for part in walk(extent)):
+                raise self.fail("W115", "scalable vectors (T.vscale) are not read", tree, "write a constant length")
             if not isinstance(extent, int):
                 raise self.fail("W123", "a slice used as a value has a constant length", tree)
             if extent != 1 and position != len(region.region) - 1:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import WeftError
 from weft.ir.dim import DimExpr
+from weft.ir.graph import Expr, Function
 from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OpDef
+from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import MACRO_OPTIONS, Macro
 from weft.script.read_call import CallReader
@@ -241,6 +243,46 @@ class StaticReader(CallReader):
 
     def _lambda(self, tree: ast.Lambda) -> Macro:
         return Macro("lambda", tree.args, tree.body, self.unit, scope=self.scope)
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def parameters(self, arguments: ast.arguments) -> dict[ast.arg, ast.expr | None]:
+        """The parameters that a caller passes, with their defaults.
+
+        One with a default and no type is a constant of the body, as in Python's `def f(x, size=SIZE)`. W115 for
+        parameters that cannot be compiled, W118 for two of one name.
+        """
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra is not None:
+                raise self.fail("W115", f"parameter '{extra.arg}': only plain parameters can be compiled", extra)
+        positional = [*arguments.posonlyargs, *arguments.args]
+        first = len(positional) - len(arguments.defaults)
+        pairs = [
+            *((argument, None) for argument in positional[:first]),
+            *zip(positional[first:], arguments.defaults, strict=True),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]
+        passed: dict[ast.arg, ast.expr | None] = {}
+        seen: set[str] = set()
+        for argument, default in pairs:
+            if argument.arg in seen:
+                raise self.fail("W118", f"two parameters are named '{argument.arg}'", argument)
+            seen.add(argument.arg)
+            if argument.annotation is not None or default is None:
+                if argument in arguments.kwonlyargs:
+                    raise self.fail(
+                        "W115", f"parameter '{argument.arg}': only plain parameters can be compiled", argument
+                    )
+                passed[argument] = default
+                continue
+            value = self.value(default)
+            if isinstance(value, Expr) and not isinstance(value, (PrimFunc, Function)):
+                raise self.fail(
+                    "W115", f"the default of '{argument.arg}' is not known while reading", default,
+                    "give the parameter a type, or bind it in the body",
+                )  # fmt: skip
+            self.scope.names[argument.arg] = value
+        return passed
 
     # -- loops and comprehensions --------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from weft.ir import dtype as dtypes
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.node import EMPTY, replace
+from weft.ir.node import EMPTY, FrozenMap, replace
 from weft.ir.prim import const
 from weft.ir.tensor import (
     AllocBuffer,
@@ -68,10 +68,11 @@ class TensorReader(BindingReader):
         self, tree: ast.FunctionDef, *, private: bool = False, name: str | None = None, s_tir: bool = False
     ) -> PrimFunc:
         """The function that a definition stands for."""
-        self._check_arguments(tree.args)
+        arguments = self.parameters(tree.args)
+        for default in filter(None, arguments.values()):
+            raise self.fail("W115", "a tensor-level function has no default arguments", default)
         self._prescan(tree.body)
         self.defining = True
-        arguments = [*tree.args.posonlyargs, *tree.args.args]
         for argument in arguments:  # scalars first: shapes may mention a scalar parameter
             self._scalar_parameter(argument)
         for argument in arguments:
@@ -86,18 +87,6 @@ class TensorReader(BindingReader):
             tuple(self.params), body, ret_type, private, self.attrs, name or tree.name,
             span=self.unit.name_span(tree), s_tir=s_tir,
         )  # fmt: skip
-
-    def _check_arguments(self, arguments: ast.arguments) -> None:
-        for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
-            if extra is not None:
-                raise self.fail("W115", f"parameter '{extra.arg}': only plain parameters can be compiled", extra)
-        if arguments.defaults:
-            raise self.fail("W115", "a tensor-level function has no default arguments", arguments.defaults[0])
-        seen: set[str] = set()
-        for argument in (*arguments.posonlyargs, *arguments.args):
-            if argument.arg in seen:
-                raise self.fail("W118", f"two parameters are named '{argument.arg}'", argument)
-            seen.add(argument.arg)
 
     def _prescan(self, body: Sequence[ast.stmt]) -> None:
         """How often each name is assigned, and the dtypes that `n = T.int32()` gives to symbols."""
@@ -153,6 +142,8 @@ class TensorReader(BindingReader):
                 annotation,
             )
         self.scope.names[argument.arg] = made
+        if isinstance(made, Buffer):
+            self.buffer_places[made] = argument
 
     def _described_buffer(self, value: Buffer, argument: ast.arg) -> Buffer:
         """A parameter described by a buffer outside the script: variables in its shape become symbols."""
@@ -315,13 +306,24 @@ class TensorReader(BindingReader):
 
     def _loop(self, tree: ast.For, call: ast.Call, name: str) -> Stmt:
         assert isinstance(tree.target, ast.Name)
-        values = self.bind(LOOPS[name], _with_named_thread(call) if name == "T.thread_binding" else call)
+        if name == "T.thread_binding":
+            call = _with_named_thread(call)
+        values = self.bind(LOOPS[name], call)
         start, stop, step = values["start"], values["stop"], values.get("step")
         extent = values.get("extent")
         if extent is None:
             if stop is None:
                 start, stop = 0, start
             extent = self._difference(start, stop, call)
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg != "thread")):
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                raise self.fail("W114", f"a loop bound is an integer, got {argument.value!r}", argument)
+        if name == "T.thread_binding" and not values["thread"]:
+            raise self.fail("W113", "T.thread_binding lacks its argument 'thread'", call, 'thread="threadIdx.x"')
+        if isinstance(step, int) and step <= 0:
+            raise self.fail("W124", f"the step of a loop is positive, got {step}", call)
+        if not isinstance(values.get("annotations") or EMPTY, FrozenMap):
+            raise self.fail("W114", "the annotations of a loop are a dictionary", call)
         dtype = values.get("dtype") or loop_dtype(start, extent)
         var = PrimVar(tree.target.id, dtype, span=self.span(tree.target))
         body = self._loop_body([(tree.target.id, var, start, extent)], tree.body)
@@ -342,6 +344,8 @@ class TensorReader(BindingReader):
             for position in range(count if count >= 0 else 1):
                 extent = extents[len(names)]
                 written = f"{name.id}{position}" if count >= 0 else name.id
+                if count < 0 and any(known == written for known, *_ in names):
+                    raise self.fail("W118", f"two loop variables are named '{written}'", name)
                 made.append(PrimVar(written, loop_dtype(0, extent), span=self.span(name)))
                 names.append(("" if count >= 0 else written, made[-1], 0, extent))
             if count >= 0:
@@ -372,8 +376,6 @@ class TensorReader(BindingReader):
             self.loops[var] = (start, extent)
             if not name:
                 continue  # one of a tuple
-            if name in {known for known, other, *_ in names if other is not var}:
-                raise self.fail("W118", f"two loop variables are named '{name}'", trees[0])
             self.scope.names[name] = var
         self.loop_depth += 1
         try:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.errors import WeftError
-from weft.ir.dim import DimExpr
+from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
 from weft.ir.graph import (
     BindingBlock,
     Call,
@@ -43,7 +43,7 @@ from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
 from weft.script.read_index import index_tensor
-from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, describe
+from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, Scope, describe, is_dim
 from weft.script.source import Unit
 from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
 
@@ -52,6 +52,14 @@ __all__ = ["LEAVES", "Blocks", "ValueReader"]
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 
 
+_RELATIONS: dict[str, Callable[[Any, Any], bool | None]] = {
+    "eq": prove_equal,
+    "ne": lambda a, b: None if (known := prove_equal(a, b)) is None else not known,
+    "le": prove_le,
+    "lt": prove_lt,
+    "ge": lambda a, b: prove_le(b, a),
+    "gt": lambda a, b: prove_lt(b, a),
+}
 _OPERATORS = {"abs": "abs", "round": "round", "min": "minimum", "max": "maximum"}
 _WHOLE_DIVISION = {"T.Div": "floordiv", "T.truncdiv": "floordiv", "T.truncmod": "floormod"}
 
@@ -209,7 +217,19 @@ class ValueReader(Reader):
         for side in (left, right):
             if not isinstance(side, (Expr, bool, int, float, DimExpr)):
                 raise self.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
+        if is_dim(left) and is_dim(right) and kind in _RELATIONS:
+            return self._relation(kind, left, right, tree)
         return self.operator(BINARY[kind].graph, [left, right], {}, tree)
+
+    def _relation(self, kind: str, left: Any, right: Any, tree: ast.AST) -> bool:
+        """A comparison of sizes, where it holds (or not) for all of them."""
+        known = self.fold(lambda: _RELATIONS[kind](left, right), tree)
+        if known is None:
+            raise self.fail(
+                "W115", f"whether {left} {BINARY[kind].text} {right} depends on the sizes of a run", tree,
+                "R.match_cast checks sizes when the function runs",
+            )  # fmt: skip
+        return known
 
     def combine_unary(self, kind: str, operand: Any, tree: ast.AST) -> Any:
         """A unary operator on a tensor."""
@@ -402,10 +422,43 @@ class ValueReader(Reader):
                 attrs = self.read_literal(keyword.value)
             elif keyword.arg in ("ty_args", "sinfo_args"):
                 ty_args = self.read_types(keyword.value)
+        names = ("attrs", "ty_args", "sinfo_args")
+        keywords = [keyword for keyword in tree.keywords if keyword.arg not in names]
+        args = [self.leaf(self.value(argument), argument) for argument in self._spread(tree)]
+        known = self.module.parameters_of(callee.name) if isinstance(callee, GlobalVar) else None
+        if known is not None:
+            self._name_arguments(args, keywords, known, tree)
+        elif keywords:
+            raise self.fail("W113", "a function is called with positional arguments", keywords[0])
+        return Call(callee, tuple(args), attrs, ty_args, span=self.span(tree))
+
+    def _name_arguments(
+        self, args: list[Expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr | None], tree: ast.Call
+    ) -> None:
+        """Add keyword arguments and defaults to the arguments of a call of a graph function of the module."""
+        given = {keyword.arg: keyword for keyword in keywords}
+        for name, keyword in given.items():
+            if name is None:
+                raise self.fail("W115", "** is not part of the script", keyword.value)
+            if name not in known:
+                raise self.fail("W113", f"there is no parameter '{name}'", keyword, did_you_mean(name, known))
+            if name in list(known)[: len(args)]:
+                raise self.fail("W113", f"'{name}' is given twice", keyword)
+        for position, (name, default) in enumerate(known.items()):
+            if position < len(args):
+                continue
+            if name in given:
+                args.append(self.leaf(self.value(given[name].value), given[name].value))
+            elif default is not None:
+                scope, self.scope = self.scope, Scope()
+                try:
+                    args.append(self.leaf(self.value(default), tree))
+                finally:
+                    self.scope = scope
+            elif given:
+                raise self.fail("W113", f"the call lacks its argument '{name}'", tree)
             else:
-                raise self.fail("W113", "a function is called with positional arguments", keyword)
-        args = tuple(self.leaf(self.value(argument), argument) for argument in self._spread(tree))
-        return Call(callee, args, attrs, ty_args, span=self.span(tree))
+                return  # too few: said with the types of all
 
     def _const(self, tree: ast.Call) -> Constant:
         values = self.bind(VALUES["R.const"], tree)

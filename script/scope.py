@@ -71,6 +71,10 @@ class ModuleScope:
             hint="put both functions in one class",
         )  # fmt: skip
 
+    def parameters_of(self, name: str) -> Mapping[str, Any] | None:
+        """The parameters of a graph function with the trees of their defaults; None where they are not known."""
+        return None
+
     def return_dtype(self, name: str) -> str:
         """The dtype that a tensor-level function returns ("void" for none)."""
         return "void"
