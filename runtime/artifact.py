@@ -297,7 +297,7 @@ class ArtifactSet(Mapping[str, Artifact]):
             entries.append({**artifact.header(), "size": artifact.size, "blob": blob, "hash": artifact.content_hash})
         more = {} if source is None else {SOURCE: source.encode()}
         if metadata is not None:
-            more[METADATA] = json.dumps(metadata, indent=1, sort_keys=True).encode()
+            more[METADATA] = json.dumps(metadata, indent=1).encode()
         manifest = {
             "format": "weft-artifacts", "version": VERSION, "artifacts": entries,
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in more.items()},

@@ -32,6 +32,7 @@ from weft.ir.tensor import (
     Extent,
     For,
     IfThenElse,
+    IntImm,
     PrimCall,
     PrimFunc,
     PrimVar,
@@ -289,6 +290,7 @@ class KernelWriter:
         self.check_dtype(buffer.dtype, stmt.span)
         count = 1
         for extent in buffer.shape:
+            extent = extent.value if isinstance(extent, IntImm) else extent
             if not isinstance(extent, int):
                 raise unsupported(f"memory of unknown size for {buffer.name!r}", stmt.span)
             count *= extent

@@ -1,23 +1,23 @@
-"""A whole graph function as C99: one entry with caller-provided memory, kernels, constants, no heap.
+"""A graph function in explicit-memory form as the steps of a C program: kernels, constants, memory, device calls.
 
-    int32_t <model>_run(const struct <model>_inputs *, struct <model>_outputs *, struct <model>_workspaces *,
-                        struct <model>_devices *)
+Reads what `weft.transform.LowerToMemory` makes, with sizes known at compile time (bind the symbols first). Calls of
+other graph functions become part of the caller. Each kernel belongs to the part of the target that its own label names,
+else to that of the function which calls it; a kernel that two parts call is compiled for each.
 
-reads the explicit-memory form of `weft.transform.LowerToMemory` with sizes known at compile time (bind the symbols
-first). The result is 0, or the number of a failed check, whose text `<model>_message` gives.
+Memory is planned for everything at once: tensors between kernels, and the scratch memory of each kernel while it runs.
+`weft.codegen.c.files` writes the result as C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from weft.codegen.c.expressions import float_literal, int_literal, unsupported
 from weft.codegen.c.helpers import c_type
 from weft.codegen.c.kernel import Helpers, KernelWriter, align
-from weft.codegen.c.memory import Request, greedy
+from weft.codegen.c.memory import Placement, Planner, Pool, Request, greedy, place
+from weft.codegen.generators import ARTIFACTS
 from weft.errors import Span, TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.dim import product
@@ -32,6 +32,7 @@ from weft.ir.graph import (
     MatchCast,
     Op,
     PrimValue,
+    ShapeExpr,
     Tuple,
     TupleGetItem,
     Var,
@@ -39,284 +40,341 @@ from weft.ir.graph import (
 )
 from weft.ir.module import IRModule
 from weft.ir.prim_dim import buffer_symbols
+from weft.ir.relations import match_types
 from weft.ir.simplify import simplify
-from weft.ir.tensor import Buffer, PrimCall, PrimFunc
+from weft.ir.target import Target
+from weft.ir.tensor import Buffer, IntImm, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
-from weft.ir.visit import walk
+from weft.ir.visit import substitute, substitute_symbols, walk
+from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.transform.lower_blocks import lower_blocks
+from weft.transform.target_parts import LABEL, leaf_parts, owners
 
-__all__ = ["CSource", "generate"]
+__all__ = ["Memory", "Operator", "Program", "read_program", "size_of", "static_shape"]
 
-Planner = Callable[[Sequence[Request]], tuple[list[int], int]]
-
-
-@dataclass(frozen=True)
-class CSource:
-    """Generated files by name, and the bytes of workspace that a call needs."""
-
-    files: dict[str, str]
-    workspace_bytes: int
-    entry: str
+_MAX_CALLS = 200
 
 
 @dataclass
-class _Memory:
-    """Where a tensor value lives: a C expression of its first element, its type, and for allocations its lifetime."""
+class Memory:
+    """Where a tensor lives: a C expression of its first element, its type, and for allocations their number."""
 
     text: str
     ty: TensorType
     allocation: int | None = None
 
 
-class _Program:
-    def __init__(self, module: IRModule, function: Function, model: str, planner: Planner) -> None:
-        self.module, self.function, self.model, self.planner = module, function, model, planner
-        self.helpers = Helpers()
-        self.kernels: dict[str, KernelWriter] = {}
-        self.constants: dict[tuple[str, bytes, tuple[int, ...]], str] = {}
-        self.values: dict[Var, Expr | _Memory] = {}
-        self.allocations: list[_Memory] = []
-        self.lifetimes: list[list[int]] = []
-        self.steps: list[Callable[[], list[str]]] = []
-        self.outputs: list[_Memory] = []
-        self.kernel_workspace = 0
+@dataclass(frozen=True)
+class Operator:
+    """One call of a kernel or external function: its lines, the device it runs on (or none), what metadata says."""
 
-    def generate(self) -> CSource:
-        """Read the function once, plan its memory, write the files."""
-        self.inputs = [_Memory(f"inputs->{_field(p, i)}", _tensor(p.ty, p)) for i, p in enumerate(self.function.params)]
-        self.values.update(zip(self.function.params, self.inputs, strict=True))
-        for block in self.function.body.blocks:
-            for binding in block.bindings:
-                self._bind(binding)
-        results = self._results(self.function.body.body)
-        copies = self._place_outputs(results)
-        requests = [
-            Request(_bytes(m.ty), life[0], life[1]) for m, life in zip(self.allocations, self.lifetimes, strict=True)
-        ]
+    name: str
+    label: str
+    device: str
+    scratch: int
+    write: Callable[[], str]
+    checked: bool
+
+
+@dataclass
+class Program:
+    """What `files` needs to write the C of one model."""
+
+    model: str
+    function: str
+    target: Target
+    parts: dict[str, Target]
+    main_label: str
+    inputs: list[Memory]
+    outputs: list[Memory] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    copies: list[tuple[str, Memory]] = field(default_factory=list)
+    constants: dict[tuple[str, bytes, tuple[int, ...]], str] = field(default_factory=dict)
+    kernels: dict[tuple[str, str, tuple[int, ...]], KernelWriter] = field(default_factory=dict)
+    helpers: dict[str, Helpers] = field(default_factory=dict)
+    externs: dict[str, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the parts that have kernels, in the order of the parts."""
+        used = {label for _, label, _ in self.kernels}
+        return [label for label in self.parts if label in used]
+
+    @property
+    def devices(self) -> list[str]:
+        """The labels of the devices that are called, in the order of the parts."""
+        used = {operator.device for operator in self.operators if operator.device}
+        return [label for label in self.parts if label in used]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of all constants."""
+        return sum(len(content) for _, content, _ in self.constants)
+
+
+class _Reader:
+    """Reads one function, with those that it calls, into a Program."""
+
+    def __init__(self, module: IRModule, program: Program, owner: Mapping[str, str]) -> None:
+        self.module, self.program, self.owner = module, program, owner
+        self.values: dict[Var, Expr | Memory] = {}
+        self.allocations: list[Memory] = []
+        self.lifetimes: list[list[int]] = []
+        self.users: list[set[str]] = []
+        self.calls: list[str] = []
+        made = module.attrs.get(ARTIFACTS, ArtifactSet())
+        self.providers = {symbol.name: (item, symbol) for item in made.values() for symbol in item.provides}
+
+    def read(self, function: Function, pools: Sequence[Pool], planner: Planner) -> None:
+        """Read the function once, plan its memory."""
+        program = self.program
+        self.values.update(zip(function.params, program.inputs, strict=True))
+        self.body(function, self.owner[program.function])
+        self.place_outputs(self.results(function.body.body))
         inner = [index for index, memory in enumerate(self.allocations) if not memory.text]
-        offsets, total = self.planner([requests[index] for index in inner])
-        for index, offset in zip(inner, offsets, strict=True):
+        requests = [Request(size_of(self.allocations[i].ty), *self.lifetimes[i]) for i in inner]
+        plan = place(requests, [frozenset(self.users[i]) for i in inner], pools, planner)
+        self.take_places(inner, plan)
+        program.sizes, program.pools = plan.sizes, tuple(pools)
+
+    def take_places(self, inner: list[int], plan: Placement) -> None:
+        for index, (pool, offset) in zip(inner, plan.places, strict=True):
             kind = c_type(self.allocations[index].ty.dtype or "")
-            self.allocations[index].text = f"(({kind} *)(void *)(workspace + {offset}))"
-        total = align(total)
-        body = [line for step in self.steps for line in step()]
-        body = [line.replace("@kernel_workspace", f"workspace + {total}") for line in [*body, *copies()]]
-        return self._files(body, total + self.kernel_workspace)
+            text = f"({pool} + {offset})"
+            self.allocations[index].text = text if kind == "uint8_t" else f"(({kind} *)(void *){text})"
 
     # Bindings.
 
-    def _bind(self, binding: VarBinding | MatchCast) -> None:
+    def body(self, function: Function, label: str) -> None:
+        for block in function.body.blocks:
+            for binding in block.bindings:
+                self.bind(binding, label)
+
+    def bind(self, binding: VarBinding | MatchCast, label: str) -> None:
         value = binding.value
-        if isinstance(binding, MatchCast):
-            self.values[binding.var] = value
-        elif isinstance(value, Call):
-            self._call(binding.var, value)
-        elif isinstance(value, If):
+        if isinstance(value, If):
             raise unsupported("control flow in a graph function", value.span)
+        if isinstance(value, Call) and isinstance(binding, VarBinding):
+            self.call(binding.var, value, label)
         else:
             self.values[binding.var] = value
 
-    def _call(self, var: Var, call: Call) -> None:
-        if isinstance(call.op, Op) and call.op.name == "builtin.alloc_tensor":
-            memory = _Memory("", _tensor(var.ty, var), len(self.allocations))
-            self.allocations.append(memory)
-            self.lifetimes.append([len(self.steps), len(self.steps)])
-            self.values[var] = memory
-        elif isinstance(call.op, GlobalVar):
-            self._kernel_call(call, call.op.name)
-        elif isinstance(call.op, ExternFunc):
-            self._extern_call(call, call.op.name)
+    def call(self, var: Var, call: Call, label: str) -> None:
+        op = call.op
+        if isinstance(op, Op) and op.name == "builtin.alloc_tensor":
+            self.values[var] = self.allocate(_tensor(var.ty, var))
+        elif isinstance(op, GlobalVar) and isinstance(self.module[op.name], Function):
+            self.function_call(var, call, op.name, label)
+        elif isinstance(op, GlobalVar):
+            self.kernel_call(call, op.name, label)
+        elif isinstance(op, ExternFunc):
+            self.extern_call(call, op.name, label)
         else:
-            name = call.op.name if isinstance(call.op, Op) else "a closure"
+            name = op.name if isinstance(op, Op) else "a closure"
             raise TargetError(f"c: {name} has no kernel", code="W744", span=call.span, hint="run LegalizeOps first")
 
-    def _kernel_call(self, call: Call, name: str) -> None:
-        kernel = self._kernel(name, call.span)
-        buffers = [p for p in kernel.function.params if isinstance(p, Buffer)]
-        memories = [self._memory(arg, call.span) for arg in call.args[: len(buffers)]]
-        self._use(memories)
-        scalars = [self._scalar(arg, call.span) for arg in call.args[len(buffers) :]]
-        symbols = [
-            self._symbol(kernel.function, symbol, memories, call.span) for symbol in buffer_symbols(kernel.function)
-        ]
+    def allocate(self, ty: TensorType) -> Memory:
+        memory = Memory("", ty, len(self.allocations))
+        self.allocations.append(memory)
+        self.lifetimes.append([len(self.program.operators), len(self.program.operators)])
+        self.users.append(set())
+        return memory
 
-        def write() -> list[str]:
-            args = [*(memory.text for memory in memories), *scalars, *symbols]
-            if kernel.workspace_bytes:
-                args.append("@kernel_workspace")
-            return [f"  failed = {kernel.name}({', '.join(args)});", "  if (failed) return failed;"]
+    def function_call(self, var: Var, call: Call, name: str, label: str) -> None:
+        """The bindings of the callee become bindings of the caller, with its sizes."""
+        callee = self.module[name]
+        assert isinstance(callee, Function)
+        if name in self.calls or len(self.calls) > _MAX_CALLS:
+            raise unsupported("recursion", call.span)
+        given = [self.memory(arg, call.span) for arg in call.args]
+        sizes = match_types([param.ty for param in callee.params], [memory.ty for memory in given]).symbols
+        if sizes:
+            callee = substitute_symbols(callee, sizes)
+        self.values.update(zip(callee.params, given, strict=True))
+        self.calls.append(name)
+        self.body(callee, callee.attrs.get(LABEL) or self.owner.get(name, label))
+        self.calls.pop()
+        self.values[var] = callee.body.body
 
-        self.kernel_workspace = max(self.kernel_workspace, kernel.workspace_bytes)
-        self.steps.append(write)
+    def kernel_call(self, call: Call, name: str, label: str) -> None:
+        function = self.module[name]
+        if not isinstance(function, PrimFunc):
+            raise unsupported("a call of something else than a kernel", call.span)
+        label = function.attrs.get(LABEL) or label
+        buffers = [p for p in function.params if isinstance(p, Buffer)]
+        memories = [self.memory(arg, call.span) for arg in call.args[: len(buffers)]]
+        scalars = [self.scalar(arg, call.span) for arg in call.args[len(buffers) :]]
+        sizes = {item: self.symbol(buffers, item, memories, call.span) for item in buffer_symbols(function)}
+        kernel = self.kernel(name, label, call.span, sizes)
+        if kernel.workspace_bytes:
+            memories.append(self.allocate(TensorType((kernel.workspace_bytes,), "uint8")))
+        self.use(memories, label)
+        tensors, scratch = memories[: len(buffers)], memories[len(buffers) :]
 
-    def _extern_call(self, call: Call, name: str) -> None:
+        def write() -> str:
+            args = [*(item.text for item in tensors), *scalars, *(item.text for item in scratch)]
+            return f"{kernel.name}({', '.join(args)})"
+
+        device = self.device(label)
+        self.program.operators.append(Operator(kernel.name, label, device, kernel.workspace_bytes, write, True))
+
+    def extern_call(self, call: Call, name: str, label: str) -> None:
+        """A symbol of a library, or of an artifact that another code generator made."""
         if not name.isidentifier():
             raise TargetError(
                 f"c: the library function {name!r} has no C name", code="W743", span=call.span,
                 hint="use an identifier, and give the function to the linker",
             )  # fmt: skip
-        memories = [self._memory(arg, call.span) for arg in call.args]
-        self._use(memories)
+        memories = [self.memory(arg, call.span) for arg in call.args]
         types = ", ".join(["void *"] * len(memories)) or "void"
-        self.helpers.externs[name] = f"extern void {name}({types});"
-        self.steps.append(
-            lambda: [f"  {name}({', '.join(f'(void *)(uintptr_t){memory.text}' for memory in memories)});"]
-        )
+        prototype, checked = f"void {name}({types})", False
+        if name in self.providers:
+            artifact, symbol = self.providers[name]
+            label = self.label_of(artifact) or label
+            checked = True
+            prototype = symbol.signature or f"int32_t {name}({types})"
+            if artifact not in self.program.artifacts:
+                self.program.artifacts.append(artifact)
+        self.use(memories, label)
+        self.program.externs[name] = f"extern {prototype};"
 
-    def _kernel(self, name: str, span: Span | None) -> KernelWriter:
-        if name not in self.kernels:
-            function = self.module[name]
-            if not isinstance(function, PrimFunc):
-                raise unsupported("a call of another graph function (inline it first)", span)
-            lowered = simplify(lower_blocks(function))
-            for item in walk(lowered):
-                if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar):
-                    self._kernel(item.op.name, item.span)
-            self.kernels[name] = KernelWriter(f"{self.model}_{_safe(name)}", lowered, self.helpers, self.kernels)
-        return self.kernels[name]
+        def write() -> str:
+            return f"{name}({', '.join(f'(void *)(uintptr_t){memory.text}' for memory in memories)})"
 
-    def _symbol(self, kernel: PrimFunc, symbol: object, memories: list[_Memory], span: Span | None) -> str:
-        buffers = [p for p in kernel.params if isinstance(p, Buffer)]
+        self.program.operators.append(Operator(name, label, self.device(label), 0, write, checked))
+
+    def label_of(self, artifact: Artifact) -> str:
+        """The label of the part that an artifact was made for."""
+        made_for = Target(artifact.target) if artifact.target != "{}" else None
+        return next((label for label, part in self.program.parts.items() if part == made_for), "")
+
+    def device(self, label: str) -> str:
+        part = self.program.parts.get(label)
+        return label if part is not None and part.kind.device != "cpu" else ""
+
+    def kernel(
+        self, name: str, label: str, span: Span | None, sizes: Mapping[PrimVar, int] | None = None
+    ) -> KernelWriter:
+        """The kernel for a part, with the sizes of a call in place of its symbols."""
+        key = (name, label, tuple((sizes or {}).values()))
+        found = self.program.kernels.get(key)
+        if found is not None:
+            return found
+        function = self.module[name]
+        if not isinstance(function, PrimFunc):
+            raise unsupported("a call of something else than a kernel", span)
+        part = self.program.parts.get(label)
+        if part is not None and part.kind.code_generator is not None and part.kind.name != "c":
+            raise TargetError(
+                f"c: kernel {name!r} belongs to part {label!r}, whose kind {part.kind.name!r} makes its own code",
+                code="W747", span=function.span, hint="run the code generators of the target first",
+            )  # fmt: skip
+        if sizes:
+            function = substitute(function, {var: IntImm(size, var.dtype) for var, size in sizes.items()})
+        lowered = simplify(lower_blocks(function))
+        callees: dict[str, KernelWriter] = {}
+        for item in walk(lowered):
+            if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar):
+                callees[item.op.name] = self.kernel(item.op.name, label, item.span)
+        helpers = self.program.helpers.setdefault(label, Helpers(messages=self.program.messages))
+        made = KernelWriter(self.kernel_name(name, label), lowered, helpers, callees)
+        self.program.kernels[key] = made
+        return made
+
+    def kernel_name(self, name: str, label: str) -> str:
+        base = f"{self.program.model}_{_safe(name)}"
+        taken = {writer.name for writer in self.program.kernels.values()}
+        if label and any(other == name and owner != label for other, owner, _ in self.program.kernels):
+            base = f"{base}__{_safe(label)}"
+        count, candidate = 0, base
+        while candidate in taken:
+            count += 1
+            candidate = f"{base}_{count}"
+        return candidate
+
+    def symbol(
+        self, buffers: Sequence[Buffer], symbol: PrimVar, memories: Sequence[Memory], span: Span | None
+    ) -> int:
         for buffer, memory in zip(buffers, memories, strict=True):
             if symbol in buffer.shape:
-                return int_literal(_shape(memory.ty)[buffer.shape.index(symbol)], "int64")  # type: ignore[arg-type]
+                return static_shape(memory.ty)[buffer.shape.index(symbol)]
         raise unsupported("a kernel whose sizes do not follow from its arguments", span)
 
-    def _scalar(self, arg: Expr, span: Span | None) -> str:
-        arg = self._resolve(arg)  # type: ignore[assignment]
-        if not isinstance(arg, PrimValue) or not isinstance(arg.value, (int, float)):
+    def scalar(self, arg: Expr, span: Span | None) -> str:
+        value = self.resolve(arg)
+        if not isinstance(value, PrimValue) or not isinstance(value.value, (int, float)):
             raise unsupported("a scalar that is not known at compile time", span)
-        return (
-            float_literal(arg.value, arg.dtype)
-            if isinstance(arg.value, float)
-            else int_literal(int(arg.value), arg.dtype)
-        )
+        if isinstance(value.value, float):
+            return float_literal(value.value, value.dtype)
+        return int_literal(int(value.value), value.dtype)
 
     # Values.
 
-    def _resolve(self, value: Expr | _Memory) -> Expr | _Memory:
+    def resolve(self, value: Expr | Memory) -> Expr | Memory:
         """Follow variables and fields of tuples to what they stand for."""
         while True:
             if isinstance(value, Var) and value in self.values:
                 value = self.values[value]
             elif isinstance(value, TupleGetItem):
-                inner = self._resolve(value.value)
+                inner = self.resolve(value.value)
                 if not isinstance(inner, Tuple):
                     raise unsupported("a tuple that is not made in the function", value.span)
                 value = inner.fields[value.index]
             else:
                 return value
 
-    def _memory(self, value: Expr | _Memory, span: Span | None) -> _Memory:
-        value = self._resolve(value)
-        if isinstance(value, _Memory):
+    def memory(self, value: Expr | Memory, span: Span | None) -> Memory:
+        value = self.resolve(value)
+        if isinstance(value, Memory):
             return value
         if isinstance(value, Constant):
             key = (value.dtype, value.data.tobytes(), value.data.shape)
-            name = self.constants.setdefault(key, f"{self.model}_constant_{len(self.constants)}")
-            return _Memory(name, value.ty)
+            constants = self.program.constants
+            return Memory(constants.setdefault(key, f"{self.program.model}_constant_{len(constants)}"), value.ty)
+        if isinstance(value, ShapeExpr):
+            raise unsupported("a shape as a tensor", span)
         raise unsupported(f"{type(value).__name__} as a tensor", span)
 
-    def _use(self, memories: Sequence[_Memory]) -> None:
+    def use(self, memories: Sequence[Memory], label: str) -> None:
         for memory in memories:
             if memory.allocation is not None:
-                self.lifetimes[memory.allocation][1] = len(self.steps)
+                self.lifetimes[memory.allocation][1] = len(self.program.operators)
+                self.users[memory.allocation].add(label)
 
-    def _results(self, body: Expr) -> list[_Memory]:
-        value = self._resolve(body)
+    def results(self, body: Expr) -> list[Memory]:
+        value = self.resolve(body)
         if isinstance(value, Tuple):
-            return [memory for item in value.fields for memory in self._results(item)]
-        return [self._memory(value, body.span)]
+            return [memory for item in value.fields for memory in self.results(item)]
+        return [self.memory(value, body.span)]
 
-    def _place_outputs(self, results: list[_Memory]) -> Callable[[], list[str]]:
+    def place_outputs(self, results: list[Memory]) -> None:
         """Let allocations that are returned live in the caller's memory; what else is returned is copied."""
-        copied: list[tuple[str, _Memory]] = []
         for index, memory in enumerate(results):
-            place = f"outputs->output{index}"
-            self.outputs.append(_Memory(place, memory.ty))
+            text = f"outputs->output{index}"
+            self.program.outputs.append(Memory(text, memory.ty))
             if memory.allocation is not None and not memory.text:
-                memory.text = place
+                memory.text = text
             else:
-                copied.append((place, memory))
-        return lambda: [f"  memcpy({place}, {memory.text}, {_bytes(memory.ty)});" for place, memory in copied]
-
-    # Text.
-
-    def _files(self, body: list[str], workspace: int) -> CSource:
-        model, upper = self.model, self.model.upper()
-        fields = [
-            (
-                "inputs",
-                [
-                    f"  const {c_type(m.ty.dtype or '')} *{m.text.removeprefix('inputs->')};{_note(m.ty)}"
-                    for m in self.inputs
-                ],
-            ),
-            (
-                "outputs",
-                [
-                    f"  {c_type(m.ty.dtype or '')} *{m.text.removeprefix('outputs->')};{_note(m.ty)}"
-                    for m in self.outputs
-                ],
-            ),
-            ("workspaces", [f"  uint8_t *workspace; /* {upper}_WORKSPACE_BYTES bytes, aligned to 16 */"]),
-            ("devices", ["  void *host; /* unused */"]),
-        ]
-        structs = [
-            line
-            for name, members in fields
-            for line in (f"struct {model}_{name} {{", *(members or ["  char unused;"]), "};", "")
-        ]
-        entry = (
-            f"int32_t {model}_run(const struct {model}_inputs *inputs, struct {model}_outputs *outputs,\n"
-            f"    struct {model}_workspaces *workspaces, struct {model}_devices *devices)"
-        )
-        header = [
-            f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <stdint.h>", "",
-            f"#define {upper}_WORKSPACE_BYTES {workspace}", "", *structs,
-            f"{entry};", f"const char *{model}_message(int32_t code);", "", "#endif", "",
-        ]  # fmt: skip
-        messages = [f'  case {i + 1}: return "{_escape(text)}";' for i, text in enumerate(self.helpers.messages)]
-        prologue = ["  int32_t failed = 0;", "  uint8_t *workspace = workspaces ? workspaces->workspace : 0;"]
-        unused = ["  (void)inputs; (void)outputs; (void)devices; (void)workspace; (void)failed;"]
-        source = [
-            f'#include "{model}.h"', "", "#include <math.h>", "#include <string.h>", "",
-            *self.helpers.externs.values(), *self.helpers.definitions.values(), "",
-            *(_constant(name, *key) for key, name in self.constants.items()), "",
-            *(f"static {kernel.text()}\n" for kernel in self.kernels.values()),
-            f"{entry} {{", *prologue, *unused, *body, "  return failed;", "}", "",
-            f"const char *{model}_message(int32_t code) {{", "  switch (code) {", *messages,
-            '  default: return "";', "  }", "}", "",
-        ]  # fmt: skip
-        return CSource({f"{model}.h": "\n".join(header), f"{model}.c": "\n".join(source)}, workspace, f"{model}_run")
+                self.program.copies.append((text, memory))
 
 
 def _safe(name: str) -> str:
     return "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
 
 
-def _field(param: Var, index: int) -> str:
-    return _safe(param.name) or f"input{index}"
-
-
-def _escape(text: str) -> str:
-    return (
-        text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    )
-
-
-def _note(ty: TensorType) -> str:
-    return f" /* {ty.dtype}[{', '.join(map(str, _shape(ty)))}] */"
-
-
 def _tensor(ty: object, var: Var) -> TensorType:
     if not isinstance(ty, TensorType):
         raise unsupported(f"{var.name!r}, which is no tensor", var.span)
-    _shape(ty, var.span)
+    static_shape(ty, var.span)
     return ty
 
 
-def _shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
+def static_shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
+    """The shape of a tensor; TargetError W745 when a size is not known."""
     if ty.dims is None or ty.dtype is None or not all(isinstance(dim, int) for dim in ty.dims):
         raise TargetError(
             "c: every size must be known at compile time", code="W745", span=span, hint="run BindSymbolicVars first"
@@ -324,28 +382,45 @@ def _shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
     return ty.dims  # type: ignore[return-value]
 
 
-def _bytes(ty: TensorType) -> int:
-    return int(product(_shape(ty))) * max(1, dtypes.bits(ty.dtype or "") // 8)  # type: ignore[arg-type]
+def size_of(ty: TensorType) -> int:
+    """Bytes of a tensor."""
+    return int(product(static_shape(ty))) * max(1, dtypes.bits(ty.dtype or "") // 8)  # type: ignore[arg-type]
 
 
-def _constant(name: str, dtype: str, content: bytes, shape: tuple[int, ...]) -> str:
-    values = np.frombuffer(content, dtypes.storage(dtype)).tolist() or [0]
-    write = float_literal if dtypes.is_float(dtype) else int_literal
-    texts = [write(value, dtype) for value in values]
-    rows = ["  " + ", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
-    note = f"/* {dtype}[{', '.join(map(str, shape))}] */"
-    return f"static const {c_type(dtype)} {name}[{len(texts)}] = {{ {note}\n" + ",\n".join(rows) + "\n};"
+def _input(param: Var, index: int) -> Memory:
+    return Memory(f"inputs->{_safe(param.name) or f'input{index}'}", _tensor(param.ty, param))
 
 
-def generate(module: IRModule, function: str = "main", *, model: str = "model", planner: Planner = greedy) -> CSource:
-    """The C files of a graph function in explicit-memory form.
+def read_program(
+    module: IRModule, function: str, *, model: str, target: Target, pools: Sequence[Pool], planner: Planner = greedy
+) -> Program:
+    """Read a graph function in explicit-memory form for the parts of a target.
 
     Errors: TargetError W741 a construct without a C99 form, W743 external names, W744 an operator without a kernel,
-    W745 sizes that are not known.
+    W745 sizes that are not known, W746 memory that does not suffice, W747 a kernel of a kind with its own code.
     """
+    if function not in module:
+        raise TargetError(f"c: there is no function {function!r}", code="W743", hint=f"it has: {', '.join(module)}")
     entry = module[function]
     if not isinstance(entry, Function):
         raise unsupported("an entry that is no graph function", entry.span)
     if not model.isidentifier() or not model.isascii():
         raise TargetError(f"c: {model!r} is no C name", code="W743")
-    return _Program(module, entry, model, planner).generate()
+    parts = dict(leaf_parts(target))
+    owner = owners(module, parts)
+    main_label = "host" if "host" in parts else owner[function]
+    inputs = [_input(param, index) for index, param in enumerate(entry.params)]
+    program = Program(model, function, target, parts, main_label, inputs)
+    _Reader(module, program, owner).read(entry, pools, planner)
+    _check_constants(program)
+    return program
+
+
+def _check_constants(program: Program) -> None:
+    """TargetError W746 when the pools for constants are too small for them."""
+    pools = [pool for pool in program.pools if pool.constant]
+    needed = sum(align(len(content)) for _, content, _ in program.constants)
+    have = sum(pool.size for pool in pools if pool.size is not None)
+    if pools and all(pool.size is not None for pool in pools) and needed > have:
+        names = ", ".join(repr(pool.name) for pool in pools)
+        raise TargetError(f"memory overflow: the constants need {needed} bytes, {names} has {have}", code="W746")

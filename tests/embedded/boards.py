@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.codegen.c import CSource
+from weft.codegen.c import CSource, SourceTree
 from weft.ir.target import Target
 
 BOARD = Path(__file__).parent / "board"
@@ -89,12 +89,7 @@ def build(source: CSource, model: str, target: Target, main: str, folder: Path, 
     machine = machine or MACHINES[str(target.cpu)]
     for name, text in {**source.files, "main.c": main}.items():
         (folder / name).write_text(text)
-    flash, ram = machine.flash, machine.ram
-    script = (
-        f"MEMORY {{ flash (rx) : ORIGIN = {flash[0]:#x}, LENGTH = {flash[1]}\n"
-        f"         ram (rwx) : ORIGIN = {ram[0]:#x}, LENGTH = {ram[1]} }}\n" + (BOARD / "board.ld").read_text()
-    )
-    (folder / "board.ld").write_text(script)
+    _write_script(folder, machine)
     image = folder / "image.elf"
     strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-O2", "-ffunction-sections"]
     objects = []
@@ -105,20 +100,61 @@ def build(source: CSource, model: str, target: Target, main: str, folder: Path, 
             check=True,
             capture_output=True,
         )
-    link = [
-        "-nostartfiles",
-        "-Wl,--gc-sections",
-        "-T",
-        folder / "board.ld",
-        "--specs=nano.specs",
-        "--specs=nosys.specs",
-    ]
     subprocess.run(
-        [TOOLS[0], *target.gcc_flags(), "-O2", *link, BOARD / "start.c", *objects, "-lm", "-o", image],
+        [TOOLS[0], *target.gcc_flags(), "-O2", *_link(folder), BOARD / "start.c", *objects, "-lm", "-o", image],
         check=True,
         capture_output=True,
     )
     return image
+
+
+def _write_script(folder: Path, machine: Machine) -> None:
+    """The linker script of a board: its memories, and how they are filled."""
+    flash, ram = machine.flash, machine.ram
+    script = (
+        f"MEMORY {{ flash (rx) : ORIGIN = {flash[0]:#x}, LENGTH = {flash[1]}\n"
+        f"         ram (rwx) : ORIGIN = {ram[0]:#x}, LENGTH = {ram[1]} }}\n" + (BOARD / "board.ld").read_text()
+    )
+    (folder / "board.ld").write_text(script)
+
+
+def _link(folder: Path) -> list[object]:
+    script = folder / "board.ld"
+    return ["-nostartfiles", "-Wl,--gc-sections", "-T", script, "--specs=nano.specs", "--specs=nosys.specs"]
+
+
+def build_tree(tree: SourceTree, main: str, folder: Path, machine: Machine) -> Path:
+    """Compile every source of a tree for its own processor with its own Makefile, and link one image of all.
+
+    The libraries of the compiler are those of the first processor, the least of all; the start-up is compiled for the
+    one that has most, so that it switches the floating-point unit on.
+    """
+    tree.write(folder)
+    (folder / "main.c").write_text(main)
+    _write_script(folder, machine)
+    _run(["make", "-s", "-C", folder])
+    parts = sorted(tree.parts.values(), key=lambda part: (part.features.has_fpu, part.features.has_dsp))
+    least, most = parts[0].gcc_flags(), parts[-1].gcc_flags()
+    for name, source, flags in (("start", BOARD / "start.c", most), ("main", folder / "main.c", least)):
+        _run([TOOLS[0], *flags, "-std=c99", "-O2", f"-I{folder}/include", "-c", source, "-o", folder / f"{name}.o"])
+    image = folder / "image.elf"
+    objects = [folder / "start.o", folder / "main.o", folder / f"lib{tree.name}.a"]
+    _run([TOOLS[0], *least, "-O2", *_link(folder), *objects, "-lm", "-o", image])
+    return image
+
+
+def _run(command: list[object]) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def run_tree(
+    tree: SourceTree, model: str, inputs: dict[str, np.ndarray], outputs: list[np.ndarray], folder: Path,
+    machine: Machine,
+) -> list[np.ndarray]:  # fmt: skip
+    """The outputs of one call of a tree's image on an emulated board."""
+    image = build_tree(tree, _main(model, inputs, outputs), folder, machine)
+    return _outputs(emulate(image, machine), outputs, machine.name)
 
 
 def emulate(image: Path, machine: Machine, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -134,9 +170,12 @@ def run(
     """The outputs of one call on the emulated board of the target's processor."""
     assert target.cpu is not None
     image = build(source, model, target, _main(model, inputs, outputs), folder)
-    done = emulate(image, MACHINES[str(target.cpu)])
+    return _outputs(emulate(image, MACHINES[str(target.cpu)]), outputs, str(target.cpu))
+
+
+def _outputs(done: subprocess.CompletedProcess[str], outputs: list[np.ndarray], place: str) -> list[np.ndarray]:
     if done.returncode != 0:
-        raise RuntimeError(f"exit {done.returncode} on {target.cpu}: {done.stderr[-500:]}")
+        raise RuntimeError(f"exit {done.returncode} on {place}: {done.stderr[-500:]}")
     rows = done.stderr.strip().splitlines()
     return [
         np.frombuffer(bytes.fromhex(row), out.dtype).reshape(out.shape) for row, out in zip(rows, outputs, strict=True)

@@ -46,3 +46,56 @@ def bound(count: int) -> IRModule:
     weights = dict(np.load(DATA / "digits_weights.npz"))
     module = transform.BindParams("main", weights)(Digits)
     return transform.BindSymbolicVars({"n": count})(module)
+
+
+@I.ir_module
+class Divided:
+    """The same network in two functions, each with the label of the part of a target that runs it."""
+
+    @R.function(private=True)
+    def features(
+        images: R.Tensor(("n", 1, 8, 8), "float32"),
+        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
+        conv_bias: R.Tensor((16,), "float32"),
+    ) -> R.Tensor(("n", 256), "float32"):
+        R.func_attr({"target": "inference_cpu"})
+        with R.dataflow():
+            convolved = R.nn.relu(R.nn.conv2d(images, conv_weight, padding=1) + R.reshape(conv_bias, (1, 16, 1, 1)))
+            pooled = R.reshape(R.nn.max_pool2d(convolved, pool_size=(2, 2), strides=(2, 2)), (n, 256))
+            R.output(pooled)
+        return pooled
+
+    @R.function(private=True)
+    def layer(
+        x: R.Tensor(("n", "k"), "float32"), weight: R.Tensor(("k", "m"), "float32"), bias: R.Tensor(("m",), "float32")
+    ) -> R.Tensor(("n", "m"), "float32"):
+        R.func_attr({"target": "low_power_cpu"})
+        with R.dataflow():
+            y = R.matmul(x, weight) + bias
+            R.output(y)
+        return y
+
+    @R.function
+    def main(
+        images: R.Tensor(("n", 1, 8, 8), "float32"),
+        conv_weight: R.Tensor((16, 1, 3, 3), "float32"),
+        conv_bias: R.Tensor((16,), "float32"),
+        hidden_weight: R.Tensor((256, 64), "float32"),
+        hidden_bias: R.Tensor((64,), "float32"),
+        out_weight: R.Tensor((64, 10), "float32"),
+        out_bias: R.Tensor((10,), "float32"),
+    ) -> R.Tuple(R.Tensor(("n",), "int64"), R.Tensor(("n", 10), "float32")):
+        with R.dataflow():
+            pooled = cls.features(images, conv_weight, conv_bias)
+            hidden = R.nn.relu(cls.layer(pooled, hidden_weight, hidden_bias))
+            confidence = R.nn.softmax(cls.layer(hidden, out_weight, out_bias))
+            digit = R.argmax(confidence, axis=1)
+            R.output(digit, confidence)
+        return digit, confidence
+
+
+def divided(count: int) -> IRModule:
+    """The network in labelled functions with its weights, for a known number of images."""
+    weights = dict(np.load(DATA / "digits_weights.npz"))
+    module = transform.BindParams("main", weights)(Divided)
+    return transform.BindSymbolicVars({"n": count}, "main")(module)

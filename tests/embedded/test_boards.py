@@ -10,8 +10,9 @@ import pytest
 from tests.embedded import boards, network, quantised
 
 import weft
-from weft import transform
-from weft.codegen.c import CSource, generate
+from weft import TargetError, transform
+from weft.codegen.c import CSource, SourceTree, generate, source_tree
+from weft.ir import PrimFunc
 from weft.ir.target import Target
 
 pytestmark = pytest.mark.skipif(
@@ -68,15 +69,72 @@ def test_an_image_for_another_processor_does_not_run(digits, tmp_path: Path) -> 
     pytest.fail("the wrong processor ran the image")
 
 
-def test_two_processors_give_two_object_codes(digits, tmp_path: Path) -> None:
-    """B17: the parts of one composite target are compiled for their own processors."""
-    source, image, expected = digits
-    target = Target("low_power_cpu: c -mcpu=cortex-m0; inference_cpu: c -mcpu=cortex-m7f")
-    for label, architecture in (("low_power_cpu", "v6S-M"), ("inference_cpu", "v7E-M")):
-        folder = tmp_path / label
-        folder.mkdir()
-        boards.run(source, "digits", target.part(label), {"images": image}, expected, folder)
-        attributes = subprocess.run(
-            ["arm-none-eabi-readelf", "-A", folder / "digits.c.o"], capture_output=True, text=True, check=True
-        )
-        assert architecture in attributes.stdout
+BOTH = Target("low_power_cpu: c -mcpu=cortex-m0; inference_cpu: c -mcpu=cortex-m7f")
+
+
+@pytest.fixture(scope="module")
+def tree() -> SourceTree:
+    return source_tree(transform.default_pipeline(BOTH)(network.divided(1)), BOTH, name="digits")
+
+
+def architectures(folder: Path) -> dict[str, str]:
+    """The architecture of each object file, as its attributes state it."""
+    found = {}
+    for path in sorted((folder / "src").glob("*.o")):
+        done = subprocess.run(["arm-none-eabi-readelf", "-A", path], capture_output=True, text=True, check=True)
+        (line,) = (line for line in done.stdout.splitlines() if "Tag_CPU_arch:" in line)
+        found[path.stem] = line.split()[-1]
+    return found
+
+
+def test_two_processors_share_one_image(tree: SourceTree, digits, tmp_path: Path) -> None:
+    """B17, G7: one C file per label, each compiled for its own processor; linked, they run on the greater one."""
+    _, image, expected = digits
+    digit, confidence = boards.run_tree(
+        tree, "digits", {"images": image}, expected, tmp_path, boards.MACHINES["cortex-m7"]
+    )
+    assert digit.tolist() == expected[0].tolist()
+    np.testing.assert_allclose(confidence, expected[1], atol=1e-5)
+    assert architectures(tmp_path) == {
+        "digits_data": "v6S-M", "digits_main": "v6S-M", "digits_ops_low_power_cpu": "v6S-M",
+        "digits_ops_inference_cpu": "v7E-M",
+    }  # fmt: skip
+    command = ["arm-none-eabi-objdump", "-d", tmp_path / "src" / "digits_ops_inference_cpu.o"]
+    floats = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "vmul.f32" in floats or "vfma.f32" in floats or "vmla.f32" in floats
+
+
+def test_the_integer_network_on_two_processors_is_exact(integers, tmp_path: Path) -> None:
+    """B17, G7: labels on kernels, in eight-bit integers, to the last bit."""
+    _, images, expected = integers
+    whole = transform.default_pipeline(BOTH)(quantised.module(quantised.Quantised(), 1))
+    labels = {name: "inference_cpu" for name in whole if "conv" in name or "matmul" in name}
+    assert labels
+    labelled = whole.with_functions(
+        {
+            name: f.with_attr("target", labels[name]) if name in labels and isinstance(f, PrimFunc) else f
+            for name, f in whole.items()
+        }
+    )
+    made = source_tree(labelled, BOTH, name="digits")
+    (logits,) = boards.run_tree(
+        made, "digits", {"images": images}, [expected], tmp_path, boards.MACHINES["cortex-m7"]
+    )
+    np.testing.assert_array_equal(logits, expected)
+    assert set(architectures(tmp_path).values()) == {"v6S-M", "v7E-M"}
+
+
+def test_the_image_of_both_is_refused_by_the_lesser_processor(tree: SourceTree, digits, tmp_path: Path) -> None:
+    """B17: code of the greater processor stops the lesser one with a fault."""
+    _, image, expected = digits
+    with pytest.raises((RuntimeError, subprocess.TimeoutExpired)):
+        boards.run_tree(tree, "digits", {"images": image}, expected, tmp_path, boards.MACHINES["cortex-m0"])
+
+
+def test_a_processor_refuses_to_compile_the_code_of_another(tmp_path: Path) -> None:
+    """B17: parts that pass floats in different ways cannot be linked, and are refused before they are compiled."""
+    hard = Target("low_power_cpu: c -mcpu=cortex-m0; inference_cpu: c -mcpu=cortex-m7f -mfloat-abi=hard")
+    module = transform.default_pipeline(hard)(network.divided(1))
+    with pytest.raises(TargetError, match="'low_power_cpu' and 'inference_cpu' pass floats in different") as caught:
+        source_tree(module, hard, name="digits")
+    assert caught.value.code == "W748"

