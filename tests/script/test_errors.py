@@ -370,7 +370,7 @@ CASES: dict[str, tuple[str, type[weft.WeftError], str, int, int, int, str, str]]
         "",
     ),
     "default argument": (
-        '@R.function\ndef main(x: R.Tensor((2,), "int8") = 3):\n    return x\n',
+        '@T.prim_func\ndef main(x: T.Buffer((2,), "int8") = 3):\n    x[0] = 1\n',
         weft.ScriptError,
         "W115",
         2,
