@@ -17,7 +17,7 @@ import numpy as np
 
 import weft.transform as transform
 from weft.codegen.llvm.graph import emit_function, emit_runtime
-from weft.codegen.llvm.kernel import emit_kernel
+from weft.codegen.llvm.kernel import emit_kernel, is_explicit
 from weft.codegen.llvm.machine import Machine, compile_module
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
@@ -88,13 +88,13 @@ def generate(module: IRModule, target: HostTarget) -> Program:
     """The program of a lowered module: object code, signatures, sites, constants."""
     functions, aliases = _deduplicated(module)
     emission = Emission(functions, target.opt, aliases=aliases, fast_math=target.fast_math)
-    kernels, graphs = ModuleWriter(), ModuleWriter()
+    kernels, explicit, graphs = ModuleWriter(), ModuleWriter(), ModuleWriter()
     signatures = []
-    called = {name for name, f in functions.items() if isinstance(f, PrimFunc)}
     for name, function in functions.items():
         if isinstance(function, PrimFunc) and name not in aliases:
             lowered = lower_vector_loops(lower_blocks(function))
-            emit_kernel(kernels, emission, name, lowered, noalias=is_noalias(function))
+            writer = explicit if is_explicit(lowered) else kernels
+            emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if isinstance(function, PrimFunc) and not function.private:
             emit_wrapper(graphs, emission, name, function)
             signatures.append(kernel_data(name, function))
@@ -104,10 +104,10 @@ def generate(module: IRModule, target: HostTarget) -> Program:
     emit_runtime(graphs)
     machine = Machine(target.cpu, target.features, target.opt)
     objects, texts = [], []
-    for writer, quick in ((kernels, False), (graphs, True)):
-        if writer is kernels and not called:
+    for writer in (kernels, explicit, graphs):
+        if not writer.has_functions:
             continue
-        code, text = compile_module(machine, str(writer), quick=quick)
+        code, text = compile_module(machine, str(writer), quick=writer is graphs, explicit=writer is explicit)
         objects.append(code)
         texts.append(text)
     return Program(

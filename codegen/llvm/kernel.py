@@ -54,7 +54,7 @@ from weft.ir.types import PrimType
 from weft.ir.visit import walk
 from weft.runtime.frame import CALLBACK, VALUE_COUNT
 
-__all__ = ["emit_kernel", "kernel_params", "written_buffers"]
+__all__ = ["emit_kernel", "is_explicit", "kernel_params", "written_buffers"]
 
 STACK_BYTES = 16 << 10  # one buffer
 STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
@@ -96,6 +96,29 @@ def emit_kernel(module: ModuleWriter, program: Program, name: str, function: Pri
     KernelEmitter(module, program, name, function, noalias).emit()
 
 
+def is_explicit(function: PrimFunc) -> bool:
+    """Whether a lowered function says itself what is computed on vectors: LLVM need not look for more.
+
+    It has vectors, and no loop that stores elements one by one.
+    """
+    loops = [part for part in walk(function) if isinstance(part, For)]
+    return has_vectors(function) and not any(_is_scalar_loop(loop) for loop in loops)
+
+
+def has_vectors(part: PrimFunc | Stmt) -> bool:
+    """Whether vectors are stored."""
+    return any(isinstance(x, BufferStore) and dtypes.lanes(x.value.dtype) > 1 for x in walk(part))
+
+
+def _is_scalar_loop(loop: For) -> bool:
+    """Whether a loop without loops inside stores elements only, and more than a few of them."""
+    few = isinstance(loop.extent, int) and loop.extent <= 4
+    if loop.kind == "unrolled" or few or has_vectors(loop):
+        return False
+    inner = [part for part in walk(loop.body) if isinstance(part, (For, While, BufferStore))]
+    return bool(inner) and all(isinstance(part, BufferStore) for part in inner)
+
+
 class KernelEmitter(ExpressionEmitter):
     """Emits the body of one function."""
 
@@ -118,6 +141,7 @@ class KernelEmitter(ExpressionEmitter):
         self.loops: list[_Loop] = []
         self.stack_bytes = 0
         self.copies = 1
+        self.explicit = is_explicit(function)
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -300,10 +324,14 @@ class KernelEmitter(ExpressionEmitter):
         w.open(done)
 
     def _loop_metadata(self, stmt: For) -> str:
-        if stmt.kind != "unrolled":
+        if stmt.kind == "unrolled":
+            hints = ['!{!"llvm.loop.unroll.enable"}']
+        elif self.explicit:  # what the vectoriser and the unroller would look for has been decided
+            hints = ['!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.enable", i1 false}']
+        else:
             return ""
-        hint = self.module.add_metadata('!{!"llvm.loop.unroll.enable"}')
-        return f", !llvm.loop {self.module.add_metadata(f'!{{@self, {hint}}}')}"
+        nodes = ", ".join(self.module.add_metadata(hint) for hint in hints)
+        return f", !llvm.loop {self.module.add_metadata(f'!{{@self, {nodes}}}')}"
 
     def _while(self, stmt: While) -> None:
         w = self.w

@@ -5,6 +5,8 @@ opt   IR pipeline   code generator   what it buys
 1     O1            2                scalar optimisation
 2     O2            2                loops vectorised, multiply-add contracted, running sums in any order
 3     O3            3                and all float arithmetic reassociated
+
+Code that is written with vectors already goes through O1 at every level: what O2 adds to it is time.
 """
 
 from __future__ import annotations
@@ -73,10 +75,11 @@ class Machine:
         return self._make(0)
 
 
-def compile_module(machine: Machine, text: str, *, quick: bool = False) -> tuple[bytes, str]:
+def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> tuple[bytes, str]:
     """Object code, and the LLVM assembly it was made from, of a module text; TargetError W749 when LLVM refuses it.
 
-    `quick` skips optimisation: for graph functions, whose length is that of the model.
+    `quick` skips optimisation: for graph functions, whose length is that of the model. `explicit` says that loops are
+    written with vectors and need none of what finds them.
     """
     llvm = binding()
     with _lock:  # one context for all modules: LLVM's is not thread safe
@@ -89,9 +92,9 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False) -> tuple
         except RuntimeError as error:
             raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
         if not quick and machine.opt > 0:
-            options = llvm.create_pipeline_tuning_options(speed_level=machine.opt)
-            options.loop_vectorization = options.slp_vectorization = machine.opt >= 2
-            options.loop_unrolling = machine.opt >= 2
+            level = min(machine.opt, 1) if explicit else machine.opt
+            options = llvm.create_pipeline_tuning_options(speed_level=level)
+            options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
             builder = llvm.create_pass_builder(target_machine, options)
             builder.getModulePassManager().run(module, builder)
         return target_machine.emit_object(module), str(module)

@@ -41,6 +41,11 @@ class ModuleWriter:
         self._functions.append(text)
         self._defined.add(name)
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether a function is defined."""
+        return bool(self._functions)
+
     def add_metadata(self, text: str) -> str:
         """Add a metadata node; gives its spelling. `@self` in the text stands for the node itself."""
         name = f"!{len(self._metadata)}"
