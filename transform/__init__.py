@@ -21,6 +21,7 @@ from weft.transform.bind_params import BindParams
 from weft.transform.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.check_bounds import CheckBounds
+from weft.transform.check_memory_plan import CheckMemoryPlan
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.context import PassContext
 from weft.transform.convert_to_dataflow import ConvertToDataflow
@@ -38,8 +39,10 @@ from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.normalize import Normalize
 from weft.transform.phases import default_pipeline, phase, phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
+from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import find_pass, pass_names
 from weft.transform.remove_unused_parameters import RemoveUnusedParameters
+from weft.transform.share_memory import ShareMemory
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.to_non_dataflow import ToNonDataflow
 from weft.transform.vectorize_nests import VectorizeNests
@@ -48,12 +51,13 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds",
+    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "CheckMemoryPlan",
     "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps",
     "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
-    "PrintBefore", "RemoveUnusedParameters", "TileContractions", "Timing", "ToNonDataflow", "VectorizeNests", "Verify",
+    "PrintBefore", "RemoveUnusedParameters", "ShareMemory", "StaticPlanBlockMemory", "TileContractions", "Timing",
+    "ToNonDataflow", "VectorizeNests", "Verify",
     "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline",
     "pass_names", "phase", "phases",
 ]  # fmt: skip

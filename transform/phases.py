@@ -7,7 +7,7 @@ What depends on the target or is still to come:
 
     partition, assign   functions and calls to targets and external code generators
     schedule            for targets with vector registers: sums of products in register tiles, other loops on vectors
-    plan                memory of the explicit-memory form shared between tensors
+    plan                memory of the explicit-memory form shared between tensors, for targets that do not plan it
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
 """
 
@@ -33,8 +33,11 @@ from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.normalize import Normalize
 from weft.transform.pipeline import Pipeline
+from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import nearest
+from weft.transform.share_memory import ShareMemory
 from weft.transform.target_hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
+from weft.transform.target_parts import leaf_parts
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.vectorize_nests import VectorizeNests
 
@@ -85,6 +88,13 @@ def _schedule(target: Target) -> tuple[Pass, ...]:
     return (TileContractions(**size), VectorizeNests(**size))
 
 
+def _plan(target: Target) -> tuple[Pass, ...]:
+    """One block of memory for what lives within a call, unless a code generator of the target sees to that itself."""
+    if any(part.kind.plans_memory for _, part in leaf_parts(target)):
+        return ()
+    return (ShareMemory(), StaticPlanBlockMemory())
+
+
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
@@ -95,7 +105,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("fuse", (AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
     Phase("schedule", for_target=_schedule),
     Phase("lower", (LambdaLift(), LowerToMemory())),
-    Phase("plan"),
+    Phase("plan", for_target=_plan),
     Phase("codegen"),
     Phase("link"),
 )

@@ -6,7 +6,7 @@ from weft.ir import Node, TupleType, Type, rewrite
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.relations import dims_of
 
-__all__ = ["bare_symbols", "symbols_of"]
+__all__ = ["bare_symbols", "symbols_of", "symbols_of_type"]
 
 
 def symbols_of(function: Node) -> set[str]:
@@ -19,6 +19,13 @@ def symbols_of(function: Node) -> set[str]:
 
     rewrite(function, dim=see)
     return found
+
+
+def symbols_of_type(ty: Type) -> tuple[str, ...]:
+    """The names of the symbols in the sizes that a type states, fields of tuples included, in order."""
+    if isinstance(ty, TupleType):
+        return tuple(dict.fromkeys(name for field in ty.fields for name in symbols_of_type(field)))
+    return tuple(dict.fromkeys(name for dim in dims_of(ty) or () for name in free_symbols(dim)))
 
 
 def bare_symbols(ty: Type) -> set[str]:

@@ -40,7 +40,15 @@ from weft.codegen.llvm.graph_values import (
     width,
     write,
 )
-from weft.codegen.llvm.kernel import call_back, from_word, kernel_params, result_dtype, to_word, written_buffers
+from weft.codegen.llvm.kernel import (
+    call_back,
+    from_word,
+    kernel_params,
+    result_dtype,
+    shared_positions,
+    to_word,
+    written_buffers,
+)
 from weft.codegen.llvm.liveness import last_uses
 from weft.codegen.llvm.program import Program, frame_word, graph_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
@@ -75,6 +83,7 @@ from weft.ir.op import get_op
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.ir.upper_bounds import upper_bounds
 from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE, STACK, STACK_LIMIT
 from weft.runtime.signature import expected_text, shape_text
 from weft.runtime.values import scalar_word
@@ -136,6 +145,12 @@ class GraphEmitter:
             self.variables[param] = value
             given.append((value, param.ty, f"argument {position} `{param.name}`"))
         self.check(given, self.function.span)
+        for name, bound in upper_bounds(self.function).items():
+            value = self.symbols.get(name)
+            if value is not None:
+                parts = [f"{name} is ", 0, f" in {self.name}, which states that it is at most {bound}"]
+                fine = self.w.emit(f"icmp sle i64 {value}, {bound}")
+                self.unless(fine, "ShapeError", parts, [value], self.function.span, "W229")
 
     def leave(self, status: str) -> None:
         """Go to the way out with a status."""
@@ -546,18 +561,23 @@ class GraphEmitter:
 
     def allocate(self, sizes: Sequence[Size], dtype: str, span: Span | None, var: Var | None) -> Tensor:
         """A fresh tensor."""
-        bytes_: Size = element_bytes(dtype)
-        for size in sizes:
-            known = isinstance(bytes_, int) and isinstance(size, int)
-            bytes_ = (
-                self.w.mul(bytes_, size) if known else self.w.emit(f"call i64 @weft.product(i64 {bytes_}, i64 {size})")
-            )
+        bytes_ = self.bytes_of(sizes, dtype)
         block = self.w.emit(f"call i64 @weft.allocate(i64 {bytes_})")
         name = var.name if var is not None else "_"
         found = self.w.emit(f"icmp ne i64 {block}, 0")
         self.unless(found, "MemoryError", [f"no memory for {name}: ", 0, " bytes"], [bytes_], span)
         self.hold(block, var)
         return Tensor(self.w.emit(f"add i64 {block}, {HEADER}"), block, list(sizes), dtype)
+
+    def bytes_of(self, sizes: Sequence[Size], dtype: str) -> Size:
+        """The bytes of a tensor; a number beyond all memory where 64 bits do not hold it."""
+        found: Size = element_bytes(dtype)
+        for size in sizes:
+            known = isinstance(found, int) and isinstance(size, int)
+            found = (
+                self.w.mul(found, size) if known else self.w.emit(f"call i64 @weft.product(i64 {found}, i64 {size})")
+            )
+        return found
 
     def copied(self, value: Tensor, span: Span | None) -> Tensor:
         """A copy that may be written."""
@@ -649,13 +669,15 @@ class GraphEmitter:
                 f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span
             )
         written = self.program.written(name, kernel, written_buffers)
+        sharing = shared_positions(kernel)
         match = _KernelMatch(self, name, kernel, span)
         operands = ["ptr %frame"]
         for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
             if isinstance(param, Buffer):
                 tensor = match.tensor(position, param, arg)
+                others = written - sharing.get(position, set())
                 if position not in written and any(
-                    isinstance(o, Tensor) and o.data == tensor.data for o in _at(args, written)
+                    isinstance(o, Tensor) and o.data == tensor.data for o in _at(args, others)
                 ):
                     tensor = self.copied(tensor, span)  # what is read stays as it was before the call
                 if position in written and tensor.constant:
@@ -775,13 +797,13 @@ class GraphEmitter:
 
     def _fits(self, offset: str, sizes: Sequence[Size], dtype: str, storage: Tensor, span: Span | None) -> None:
         """BoundsError W903 when a tensor at an offset in bytes does not lie within another one."""
-        end: Size = element_bytes(dtype)
-        for size in sizes:
-            end = self.w.emit(f"call i64 @weft.product(i64 {end}, i64 {size})")
+        end = self.bytes_of(sizes, dtype)
         room: Size = element_bytes(storage.dtype)
         for size in storage.sizes:
             room = self.w.mul(room, size)
         last = self.w.add(end, _number(offset))
+        if isinstance(last, int) and isinstance(room, int) and 0 <= int(offset) and last <= room:
+            return
         fits = self.w.emit(f"icmp sle i64 {last}, {room}")
         positive = self.w.emit(f"icmp sge i64 {offset}, 0")
         parts = ["a tensor that ends at byte ", 0, " does not fit in a storage of ", 1]
@@ -800,7 +822,8 @@ class GraphEmitter:
         dtype = parts.get("dtype")
         dtype = dtype.value if isinstance(dtype, DataTypeImm) else dtype or data.dtype
         self._fits(offset.word, shape.sizes, dtype, data, span)
-        return Tensor(str(self.w.add(data.data, _number(offset.word))), data.owner, shape.sizes, dtype, data.constant)
+        start = str(self.w.add(data.data, _number(offset.word)))
+        return Tensor(start, data.owner, shape.sizes, dtype, data.constant, data.param)
 
     def _kill(self, call: Call, var: Var, span: Span | None) -> Value:
         for arg in call.args:

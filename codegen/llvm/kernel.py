@@ -53,6 +53,7 @@ from weft.ir.tensor import (
 from weft.ir.types import PrimType
 from weft.ir.visit import walk
 from weft.runtime.frame import CALLBACK, VALUE_COUNT
+from weft.transform.share_memory import SHARES_MEMORY
 
 __all__ = ["emit_kernel", "is_explicit", "kernel_params", "written_buffers"]
 
@@ -82,6 +83,15 @@ def kernel_params(function: PrimFunc) -> list[tuple[str, str]]:
     params = [("ptr" if isinstance(p, Buffer) else value_type(p.dtype), "") for p in function.params]
     params += [("i64", "") for _ in buffer_symbols(function)]
     return params + ([("ptr", "")] if result_dtype(function) else [])
+
+
+def shared_positions(function: PrimFunc) -> dict[int, set[int]]:
+    """For each buffer parameter that may be given the memory of others (`weft.transform.share_memory`), which."""
+    found: dict[int, set[int]] = {}
+    for given, output in function.attrs.get(SHARES_MEMORY, ()):
+        found.setdefault(int(given), set()).add(int(output))
+        found.setdefault(int(output), set()).add(int(given))
+    return found
 
 
 def result_dtype(function: PrimFunc) -> str:
@@ -125,10 +135,12 @@ class KernelEmitter(ExpressionEmitter):
     def __init__(self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool) -> None:
         self.function = function
         self.symbols = buffer_symbols(function)
-        pointer = "ptr noalias" if noalias else "ptr"
+        shared = shared_positions(function)
         params = [("ptr", "frame")]
         params += [
-            (f"{pointer} nocapture" if isinstance(p, Buffer) else value_type(p.dtype), f"p{i}")
+            (f"ptr {'noalias ' if noalias and i not in shared else ''}nocapture", f"p{i}")
+            if isinstance(p, Buffer)
+            else (value_type(p.dtype), f"p{i}")
             for i, p in enumerate(function.params)
         ]
         params += [("i64", f"s{i}") for i in range(len(self.symbols))]

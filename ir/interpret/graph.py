@@ -46,8 +46,9 @@ from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
+from weft.ir.upper_bounds import upper_bounds
 
-__all__ = ["Closure", "Evaluator", "Scope", "Session"]
+__all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
 
 class Home(Protocol):
@@ -63,6 +64,14 @@ class Home(Protocol):
         ...
 
 
+class Storage:
+    """Bytes that tensors are laid out in, and which of them lie where: (start, end, tensor)."""
+
+    def __init__(self, size: int) -> None:
+        self.raw = np.full(size, 0xA5, np.uint8)
+        self.places: list[tuple[int, int, np.ndarray]] = []
+
+
 class Session:
     """What one call from outside keeps: the trace, and the marks of tensors that are not wholly written."""
 
@@ -71,11 +80,34 @@ class Session:
         self.trace = trace
         self.partial: dict[int, tuple[np.ndarray, Memory]] = {}
         self.dead: dict[int, Any] = {}
+        self.homes: dict[int, tuple[np.ndarray, Storage]] = {}
 
     def allocate(self, shape: Sequence[int], dtype: str, name: str = "tensor") -> np.ndarray:
         """A tensor that holds nothing; its elements are marked as they are written."""
         array = poisoned(shape, dtype)
         return self.watch(array, name)
+
+    def place(self, storage: Storage, start: int, array: np.ndarray) -> None:
+        """Put a tensor into a storage: those that lay there before have lost their memory."""
+        end = start + array.nbytes
+        kept = []
+        for first, last, other in storage.places:
+            if array.nbytes and first < end and start < last:
+                self.dead[id(other)] = other
+            else:
+                kept.append((first, last, other))
+        storage.places = [*kept, (start, end, array)]
+        self.homes[id(array)] = (array, storage)
+
+    def alias(self, array: np.ndarray, view: np.ndarray) -> None:
+        """A view of a tensor loses its memory together with it."""
+        if id(array) in self.dead:
+            self.dead[id(view)] = view
+        home = self.homes.get(id(array))
+        if home is not None:
+            storage = home[1]
+            storage.places += [(first, last, view) for first, last, other in storage.places if other is array]
+            self.homes[id(view)] = (view, storage)
 
     def watch(self, array: np.ndarray, name: str) -> np.ndarray:
         """Take the elements of an array as not written."""
@@ -199,6 +231,7 @@ class Evaluator:
                 triples.append((value, param.ty, f"argument {position}"))
         try:
             values.check(triples, scope.symbols, scope.lookup)
+            _check_bounds(function, scope)
         except values.Mismatch as mismatch:
             place = mismatch.place  # type: ignore[attr-defined]
             param = function.params[int(place.rsplit(" ", 1)[1]) - 1]
@@ -408,6 +441,15 @@ def _with_symbols(failure: WeftError, function: Function, scope: Scope) -> WeftE
     if note and not any(old.startswith("in ") for old in failure.notes):
         failure.notes = (*failure.notes, f"in {function.name} with {note}")
     return failure
+
+
+def _check_bounds(function: Function, scope: Scope) -> None:
+    """ShapeError W229 for a symbol above the bound that the function states: what is planned relies on it."""
+    for name, bound in upper_bounds(function).items():
+        value = scope.symbols.values.get(name)
+        if value is not None and value > bound:
+            message = f"{name} is {value} in {function.name}, which states that it is at most {bound}"
+            raise ShapeError(message, code="W229", span=function.span)
 
 
 def _name(node: Expr) -> str:

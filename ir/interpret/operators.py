@@ -16,7 +16,7 @@ from weft.ir import dtype as dtypes
 from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.infer import quick_type
-from weft.ir.interpret.graph import Closure, Evaluator, Scope
+from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.op import OpDef, get_op
@@ -310,13 +310,6 @@ def _alloc_tensor(given: _Given) -> Any:
     return given.evaluator.session.allocate(given.value("shape"), _dtype_of(given))
 
 
-class Storage:
-    """Bytes that tensors are laid out in."""
-
-    def __init__(self, size: int) -> None:
-        self.raw = np.full(size, 0xA5, np.uint8)
-
-
 def _alloc_storage(given: _Given) -> Any:
     size = given.value("size")
     return Storage(int(np.prod(size)) if isinstance(size, (tuple, np.ndarray)) else int(size))
@@ -333,6 +326,7 @@ def _tensor_in_storage(given: _Given) -> Any:
             code="W903", span=given.node.span,
         )  # fmt: skip
     array = storage.raw[start : start + size].view(dtypes.storage(dtype)).reshape(shape)
+    given.evaluator.session.place(storage, start, array)
     return given.evaluator.session.watch(array, "tensor")
 
 
@@ -358,7 +352,9 @@ def _view(given: _Given) -> Any:
             code="W903",
             span=given.node.span,
         )
-    return flat[start : start + size].view(stored).reshape(shape)
+    view = flat[start : start + size].view(stored).reshape(shape)
+    given.evaluator.session.alias(data, view)
+    return view
 
 
 _SPECIAL: dict[str, Callable[[_Given], Any]] = {

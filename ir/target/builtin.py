@@ -108,5 +108,6 @@ C = target_kind(
     doc="C source without heap or runtime files",
     canonicalise=canonical_processor,
 )
+C.plans_memory = True
 COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
 CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

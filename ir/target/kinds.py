@@ -104,6 +104,8 @@ class TargetKind:
     hooks: dict[str, list[Hook]] = field(default_factory=dict)
     lowering_hook: Callable[..., Any] | None = None
     code_generator: Callable[..., Any] | None = None
+    plans_memory: bool = False
+    """Whether its code generator plans the memory of tensors itself (into pools that the target names, for one)."""
 
     def hook(
         self,
