@@ -68,7 +68,7 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     wanted = target if isinstance(target, Target) else Target(_spec(target))
     if not wanted.is_leaf or wanted.kind.name != "llvm":
         raise TargetError(
-            f"weft.compile makes native code, for targets of kind llvm; got {wanted}", code="W730", hint='say "llvm"'
+            f"machine code of this machine is for targets of kind llvm; got {wanted}", code="W730", hint='say "llvm"'
         )
     options = wanted.to_dict()
     for name in ("mfpu", "mfloat_abi"):

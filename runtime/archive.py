@@ -5,6 +5,7 @@ manifest.sha256    the hash of manifest.json
 code/<i>.o         object code
 data/<sha256>      one constant, its bytes in row order
 source/<kind>      the generated text
+artifacts.zip      what other code generators made, where there is any
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ArtifactError
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.linker import host
 
 __all__ = ["read", "write"]
 
 FORMAT, VERSION = "weft-executable", 1
+ARTIFACTS = "artifacts.zip"
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
 
 
@@ -39,6 +42,8 @@ def write(path: str | PathLike[str], program: Any) -> None:
         parts[name] = data
         constants.append({"dtype": dtype, "shape": list(array.shape), "file": name})
     parts.update({f"source/{i}.ll": text.encode() for i, text in enumerate(program.sources)})
+    if len(program.artifacts):
+        parts[ARTIFACTS] = program.artifacts.to_bytes()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -48,6 +53,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "objects": len(program.objects),
         "sources": len(program.sources),
         "target": list(program.target),
+        "driver": program.driver,
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     text = json.dumps(manifest, indent=1).encode()
@@ -84,6 +90,8 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
             functions=manifest["functions"], sites=manifest["sites"], constants=constants,
             objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
             sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
+            driver=manifest.get("driver"),
+            artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS]) if ARTIFACTS in parts else ArtifactSet(),
         )  # fmt: skip
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}", code="W800") from None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,11 @@ class CallState:
     """One running call: the sites of its program, a callback's error, what compiled code refers to by number."""
 
     def __init__(
-        self, sites: Sequence[dict[str, Any]], objects: list[Any], read_only: Sequence[tuple[int, int]] = ()
-    ) -> None:
+        self, sites: Sequence[dict[str, Any]], objects: list[Any], read_only: Sequence[tuple[int, int]] = (),
+        linked: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:  # fmt: skip
         self.sites = sites
+        self.linked = linked or {}
         self.objects = objects
         self.read_only = read_only
         self.keep: list[Any] = []
@@ -92,7 +94,7 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         values.append(_value(state, arg, words[start : start + size]))
         start += size
     try:
-        function = action(site) if action is not None else lookup(site["name"])
+        function = action(site) if action is not None else state.linked.get(site["name"]) or lookup(site["name"])
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
     result = function(*values)

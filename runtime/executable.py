@@ -19,6 +19,7 @@ import numpy as np
 
 from weft.errors import ArgumentError, ArtifactError
 from weft.runtime import archive
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
 from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, PLACE, SITE, VALUES
@@ -38,7 +39,8 @@ class Program:
 
     `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text
-    of each object.
+    of each object. `driver` is the program of an executor that is no machine code, `artifacts` what other code
+    generators made.
     """
 
     functions: list[dict[str, Any]]
@@ -47,6 +49,8 @@ class Program:
     objects: list[bytes]
     target: tuple[str, str, str]
     sources: list[str] = field(default_factory=list)
+    driver: dict[str, Any] | None = None
+    artifacts: ArtifactSet = field(default_factory=ArtifactSet)
 
 
 class _Loaded:
@@ -61,10 +65,20 @@ class _Loaded:
         self.release.library = self.library  # type: ignore[attr-defined]  # results outlive the executable
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
+        self.linked = _linked(program.artifacts)
         self.constants = [_aligned(array) for array, _ in program.constants]
         table = [array.__array_interface__["data"][0] for array in self.constants]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
         self.table_address = ctypes.addressof(self.table)
+
+
+def _linked(artifacts: ArtifactSet) -> Mapping[str, Any]:
+    """The functions that other code generators made, as far as they can be loaded here."""
+    if not len(artifacts):
+        return {}
+    from weft.runtime.loading import loadable  # an executable without such parts needs no loader
+
+    return loadable(artifacts)
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
@@ -125,7 +139,8 @@ class CompiledFunction:
         loaded = self._loaded
         frame = _Frame()
         objects = packer.objects if packer is not None else []
-        state = CallState(loaded.program.sites, objects, packer.read_only if packer is not None else ())
+        read_only = packer.read_only if packer is not None else ()
+        state = CallState(loaded.program.sites, objects, read_only, loaded.linked)
         handle = begin(state) if loaded.calls_out else 0
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
         words = self._word_array(*given)

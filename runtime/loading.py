@@ -32,8 +32,8 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.sealed import write_whole
 
 __all__ = [
-    "LoadedModule", "export", "in_memory", "jit", "load_artifact", "load_library", "load_set", "register_loader",
-    "unregister_loader",
+    "LoadedModule", "export", "in_memory", "jit", "load_artifact", "load_library", "load_set", "loadable",
+    "register_loader", "unregister_loader",
 ]  # fmt: skip
 
 COMPILED = ("c", "header", "object")
@@ -118,6 +118,15 @@ def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
         found.update(module)
         keep.append(module)
     return LoadedModule(found, keep)
+
+
+def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
+    """The functions of those artifacts that this process can load; what others provide is looked up when called."""
+    ready = [
+        artifact for artifact in artifacts.values()
+        if artifact.kind in _loaders or artifact.kind == "object" or isinstance(artifact.memory, LoadedModule)
+    ]  # fmt: skip
+    return load_set(ready) if ready else {}
 
 
 def _of_memory(artifact: Artifact) -> LoadedModule:

@@ -249,7 +249,10 @@ class GraphPrinter(BasePrinter):
     def _declared(definition: Any, call: Call) -> bool:
         """Whether the declaration covers everything the call holds."""
         names = {param.name for param in definition.params if param.kind in ("attr", "dtype")}
-        if any(key not in names and key != "absent" for key in call.attrs):
+        label = call.attrs.get("target", "")
+        if any(key not in names and key not in ("absent", "target") for key in call.attrs):
+            return False
+        if "target" not in names and not (isinstance(label, str) and (not label or label.isidentifier())):
             return False
         typed = any(param.kind == "types" for param in definition.params)
         return len(call.ty_args) <= (1 if typed else 0)
@@ -268,6 +271,8 @@ class GraphPrinter(BasePrinter):
                 continue
             text = self._argument(param, value)
             parts.append(text if in_order else f"{self.spelled(param.name)}={text}")
+        if "target" in call.attrs and all(param.name != "target" for param in definition.params):
+            parts.append(f"target={string_text(call.attrs['target'])}")  # the label of the call site
         return f"R.{name}({', '.join(parts)})"
 
     def _argument(self, param: Any, value: Any) -> str:

@@ -35,7 +35,7 @@ from weft.ir.graph import (
 )
 from weft.ir.infer import TypeContext, check_claim, infer_type, type_text
 from weft.ir.node import EMPTY, replace
-from weft.ir.op import OPS, get_op
+from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
@@ -244,11 +244,22 @@ class ValueReader(Reader):
         kwargs = {key: self.operand(value, tree) for key, value in kwargs.items()}
         try:
             op = get_op(name, span)
+            label = self._call_label(op, kwargs, tree)
             if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
                 del kwargs["ty_args"]  # said by printers of passes; the operator's own rule deduces it
-            return op.bind(args, kwargs, span)
+            call = op.bind(args, kwargs, span)
         except WeftError as error:
             raise error.at(span) from None
+        return call if label is None else replace(call, attrs=call.attrs.set("target", label))
+
+    def _call_label(self, op: OpDef, kwargs: dict[str, Any], tree: ast.AST) -> str | None:
+        """`target="npu"`: the label of the part that a call belongs to, which any operator takes."""
+        if "target" not in kwargs or any(param.name == "target" for param in op.params):
+            return None
+        label = kwargs.pop("target")
+        if not isinstance(label, str) or not label.isidentifier():
+            raise self.fail("W114", f"target takes the label of a part of the target, got {describe(label)}", tree)
+        return label
 
     def operand(self, value: Any, tree: ast.AST) -> Any:
         """An argument of an operator: calls are bound first, plain values stay (the declaration converts them)."""

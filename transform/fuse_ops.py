@@ -194,6 +194,7 @@ class FuseOps(Pass):
     """
 
     text_name: ClassVar[str] = "fuse-ops"
+    level: ClassVar[int] = 1
     max_ops: int = 16
     decide: Decide | None = field(default=None)
 

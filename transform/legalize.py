@@ -35,6 +35,7 @@ from weft.ir.op.common import kernel_call
 from weft.transform.base import Pass, map_functions
 from weft.transform.keys import data_key, expr_key, type_key
 from weft.transform.rewriting import FunctionRewriter, derived
+from weft.transform.target_parts import LABEL
 
 __all__ = ["LegalizeOps"]
 
@@ -85,6 +86,9 @@ class _Kernels:
             return self.known[key]
         name = definition.name.rpartition(".")[2]
         kernel = definition.lower(call, self.context, name)
+        label = call.attrs.get(LABEL)  # the kernel of a labelled call belongs to that part
+        if kernel is not None and label is not None:
+            kernel = kernel.with_attr(LABEL, label)
         found = None if kernel is None else (self.builder.add_func(replace(kernel, private=True), name), kernel)
         if key is not None:
             self.known[key] = found
@@ -144,11 +148,12 @@ class _Legalizer(FunctionRewriter):
         found = self.kernels.find(definition, call)
         if found is not None:
             callee, kernel = found
-            value = kernel_call(call, kernel, callee, self.kernels.context)
+            value = labelled(kernel_call(call, kernel, callee, self.kernels.context), call)
             return self.rebound(binding, lambda builder: value)
         decompose = definition.decompose
         if decompose is not None:
-            return self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
+            new = self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
+            return new if LABEL not in call.attrs else [replace(item, value=labelled(item.value, call)) for item in new]
         return None
 
     def customized(self, rule: Customize, binding: VarBinding, call: Call) -> Sequence[Binding] | None:
@@ -173,6 +178,13 @@ class _Legalizer(FunctionRewriter):
             value = builder.normalize(build(builder))
         new = [replace(item, span=span) for item in before]
         return [*new, replace(binding, value=_at(value, span), span=span)]
+
+
+def labelled(value: Any, call: Call) -> Any:
+    """What a call is replaced by, with the label of the call."""
+    if LABEL not in call.attrs or not isinstance(value, Call) or LABEL in value.attrs:
+        return value
+    return replace(value, attrs=value.attrs.set(LABEL, call.attrs[LABEL]))
 
 
 def _at(value: Expr, span: Any) -> Expr:

@@ -3,23 +3,31 @@
     import > partition > assign > legalize > optimize > fuse > schedule > lower > plan > codegen > link
 
 Each phase is data: a list of passes. A phase with an empty list has its place in the order and nothing built in yet.
-What depends on the target or is still to come:
+What depends on the target:
 
-    partition, assign   functions and calls to targets and external code generators
+    partition           functions handed to external code generators, by the hooks of their kinds
+    assign              for targets of several parts: every function and call gets the label of a part
     schedule            for targets with vector registers: sums of products in register tiles, other loops on vectors
     plan                memory of the explicit-memory form shared between tensors, for targets that do not plan it
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
+
+`run_phases` runs them from any phase to any other, so that a module may be kept as text in between.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from weft.errors import PassError
+from weft.ir.module import IRModule
+from weft.ir.structural import structural_hash
 from weft.ir.target import Target
 from weft.ir.target.kinds import know_phases
 from weft.transform.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.assign import assignment_passes
 from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.check_bounds import CheckBounds
@@ -37,11 +45,11 @@ from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import nearest
 from weft.transform.share_memory import ShareMemory
 from weft.transform.target_hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
-from weft.transform.target_parts import leaf_parts
+from weft.transform.target_parts import OnParts, leaf_parts
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.vectorize_nests import VectorizeNests
 
-__all__ = ["PHASES", "Phase", "default_pipeline", "phase", "phases"]
+__all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "run_phases"]
 
 
 @dataclass(frozen=True)
@@ -80,12 +88,17 @@ def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass
 
 
 def _schedule(target: Target) -> tuple[Pass, ...]:
-    """Loops in the form that the target's registers like best."""
-    features = target.features
-    if not target.is_leaf or not features.vector_bits:
-        return ()
-    size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
-    return (TileContractions(**size), VectorizeNests(**size))
+    """Loops in the form that the registers of each part like best."""
+    parts = leaf_parts(target)
+    labels = tuple(label for label, _ in parts)
+    made: list[Pass] = []
+    for label, part in parts:
+        features = part.features if part.kind.explicit_vectors else None
+        if features is not None and features.vector_bits:
+            size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
+            items = (TileContractions(**size), VectorizeNests(**size))
+            made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
+    return tuple(made)
 
 
 def _plan(target: Target) -> tuple[Pass, ...]:
@@ -98,7 +111,7 @@ def _plan(target: Target) -> tuple[Pass, ...]:
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
-    Phase("assign"),
+    Phase("assign", for_target=assignment_passes),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (FoldConstant(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
@@ -143,3 +156,70 @@ def default_pipeline(target: Target | None = None) -> Pipeline:
     """
     made = [Pipeline(item.passes_for(target), name=item.name) for item in PHASES]
     return Pipeline([item for item in made if len(item)], name="default")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass as it ran: its phase, its text, the part it ran for, hashes of the module before and after, the time."""
+
+    phase: str
+    item: str
+    label: str
+    before: str
+    after: str
+    milliseconds: float
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """Everything but the time: what is the same whenever the same module is compiled."""
+        return self.phase, self.item, self.label, self.before, self.after
+
+
+def run_phases(
+    module: IRModule,
+    target: Target | None = None,
+    *,
+    start: str | None = None,
+    stop: str | None = None,
+    trace: list[Step] | None = None,
+) -> IRModule:
+    """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
+
+    With a list as `trace`, every pass is recorded there. Passes above the level of the `PassContext` are left out.
+    Raises: PassError W507 for an unknown phase, and what the passes raise.
+
+    >>> steps = []
+    >>> run_phases(IRModule({}), stop="legalize", trace=steps).functions
+    FrozenMap({})
+    >>> steps[0].phase, steps[0].item
+    ('import', 'normalize')
+    """
+    names = phases()
+    for name in (start, stop):
+        if name is not None:
+            phase(name)  # refuses an unknown one
+    first = 0 if start is None else names.index(start)
+    last = len(names) if stop is None else names.index(stop) + 1
+    for item in PHASES[first:last]:
+        module = _run_phase(module, Pipeline(item.passes_for(target), name=item.name), trace)
+    return module
+
+
+def _run_phase(module: IRModule, passes: Pipeline, trace: list[Step] | None) -> IRModule:
+    if trace is None:
+        return passes(module) if len(passes) else module
+    before = _hash(module)
+    for item in passes:
+        started = time.perf_counter()
+        new = Pipeline([item], name=passes.name)(module)
+        spent = time.perf_counter() - started
+        after = before if new is module else _hash(new)
+        label = ", ".join(item.parts) if isinstance(item, OnParts) else ""
+        trace.append(Step(passes.name, str(item), label, before, after, spent * 1e3))
+        module, before = new, after
+    return module
+
+
+def _hash(module: IRModule) -> str:
+    value: Any = structural_hash(module)
+    return f"{value:x}" if isinstance(value, int) else str(value)

@@ -96,7 +96,7 @@ def _label(name: str, function: BaseFunc, labels: Collection[str]) -> str | None
 
 
 def part_view(module: IRModule, mine: Collection[str]) -> tuple[IRModule, set[str]]:
-    """The view of some functions of a module, and which of its names stand for signatures only."""
+    """The view of some functions of a module, and which of its names are there to be seen only."""
     shown: dict[str, BaseFunc] = {}
     signatures: set[str] = set()
     pending = list(mine)
@@ -108,6 +108,8 @@ def part_view(module: IRModule, mine: Collection[str]) -> tuple[IRModule, set[st
             shown[name] = ExternFunc(name, func_type(function))
             signatures.add(name)
             continue
+        if name not in mine and (LABEL in getattr(function, "attrs", {}) or not getattr(function, "private", False)):
+            signatures.add(name)  # a kernel of another part: to be seen, not to be changed
         shown[name] = function
         for callee in sorted(referenced_functions(function) - reached):
             if callee in module:
@@ -132,6 +134,7 @@ class OnParts(Pass):
     def __post_init__(self) -> None:
         if isinstance(self.item, str):
             object.__setattr__(self, "item", parse_pipeline(self.item))
+        object.__setattr__(self, "level", getattr(self.item, "level", 0))
 
     def __str__(self) -> str:
         given: Mapping[str, Any] = {"parts": self.parts, "labels": self.labels, "item": str(self.item)}

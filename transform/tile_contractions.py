@@ -46,6 +46,7 @@ class TileContractions(FunctionPass):
     blocks of `block_rows` rows and `block_sums` terms of each sum.
     """
 
+    level: ClassVar[int] = 1
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     vector_bits: int = 256
     registers: int = 16

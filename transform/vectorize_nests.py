@@ -39,6 +39,7 @@ class VectorizeNests(FunctionPass):
     along a row runs in, `columns` how many one down the columns does.
     """
 
+    level: ClassVar[int] = 1
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     vector_bits: int = 256
     registers: int = 16

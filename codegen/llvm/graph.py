@@ -209,12 +209,12 @@ class GraphEmitter:
         self.fail(kind, parts, values, span, code)
         self.w.open(good)
 
-    def pass_on(self, status: str, span: Span | None = None) -> None:
+    def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
         """Leave with a status that is not 0; a kernel's failure is also placed at its call."""
         bad, good = self.w.label("failed"), self.w.label("good")
         self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
         self.w.open(bad)
-        if span is not None:
+        if placed:
             self.w.do(f"store i64 {self.program.place(span) + 1}, ptr {frame_word(self.w, PLACE)}")
         self.leave(status)
         self.w.open(good)
@@ -697,7 +697,7 @@ class GraphEmitter:
         spelled = self.module.declare(
             self.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel)))
         )
-        self.pass_on(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span)
+        self.pass_on(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span, placed=True)
         if dtype:
             value = self.scalars._from_memory(dtype, self.scalars._read(dtype, slot))
             return Scalar(dtype, to_word(self.scalars, dtype, value))

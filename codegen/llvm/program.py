@@ -54,7 +54,6 @@ class Program:
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _constant_ids: dict[int, int] = field(default_factory=dict)
-    _places: dict[Span, int] = field(default_factory=dict)
     _written: dict[str, set[int]] = field(default_factory=dict)
     _kernel_types: dict[str, Any] = field(default_factory=dict)
 
@@ -93,12 +92,12 @@ class Program:
         self.sites.append(text)
         return len(self.sites) - 1
 
-    def place(self, span: Span) -> int:
-        """The number of a call's place in the user's text, for failures inside what it calls."""
-        found = self._places.get(span)
-        if found is None:
-            found = self._places[span] = self.site(kind="place", span=span)
-        return found
+    def place(self, span: Span | None) -> int:
+        """The number of a call's place in the user's text, for failures inside what it calls.
+
+        Every call has one, so that the code is the same whether its text is known or not.
+        """
+        return self.site(kind="place", span=span)
 
     def fail(
         self, w: FunctionWriter, kind: str, message: str | Sequence[str | int], values: Sequence[Size] = (), *,

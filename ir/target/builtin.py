@@ -109,5 +109,6 @@ C = target_kind(
     canonicalise=canonical_processor,
 )
 C.plans_memory = True
+LLVM.explicit_vectors = True
 COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
 CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

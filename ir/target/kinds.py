@@ -106,6 +106,8 @@ class TargetKind:
     code_generator: Callable[..., Any] | None = None
     plans_memory: bool = False
     """Whether its code generator plans the memory of tensors itself (into pools that the target names, for one)."""
+    explicit_vectors: bool = False
+    """Whether its code generator takes kernels that are written with vectors."""
 
     def hook(
         self,

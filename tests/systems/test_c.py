@@ -245,7 +245,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "bind-params": {"func_name": "main", "params": {}},
     "bind-symbolic-vars": {"binding_map": {"n": 3}},
     "on-parts": {"parts": ("a",), "labels": ("a", "b"), "item": "canonicalize"},
-    "run-lowering-hooks": {"target": "a: llvm; b: c"},
+    **{
+        name: {"target": "a: llvm; b: c"}
+        for name in ("assign", "run-lowering-hooks", "specialise-by-label", "verify-targets")
+    },
     "tile-contractions": {"vector_bits": 256, "registers": 16},
 }
 

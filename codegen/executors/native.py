@@ -1,0 +1,105 @@
+"""The native executor: every graph function becomes one machine-code entry, nothing of Python between kernels.
+
+Kernels that are structurally equal are generated once. Kernels are optimised; the graph functions, which only
+allocate, check and call, go through the quick code generator, so that the time to compile grows linearly with the
+length of a model. Functions of several parts of this machine are generated for the processor of their part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.codegen.llvm.graph import emit_function, emit_runtime
+from weft.codegen.llvm.kernel import emit_kernel, is_explicit
+from weft.codegen.llvm.machine import Machine, compile_module
+from weft.codegen.llvm.program import Program as Emission
+from weft.codegen.llvm.text import ModuleWriter
+from weft.codegen.llvm.wrapper import emit_wrapper
+from weft.codegen.signature import graph_signature, kernel_data
+from weft.codegen.target import HostTarget
+from weft.ir.graph import Function
+from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.tensor import PrimFunc
+from weft.runtime.executable import Program
+from weft.transform.lower_blocks import lower_blocks
+from weft.transform.lower_vector_loops import lower_vector_loops
+
+__all__ = ["generate", "is_noalias"]
+
+
+def generate(
+    module: IRModule, machines: Mapping[str, HostTarget], owner: Mapping[str, str], driver: str, *, kernels_only: bool =
+    False,
+) -> Program:  # fmt: skip
+    """The program of a lowered module: object code, signatures, sites, constants.
+
+    `owner` names the part of each function, `machines` the processor of each part, `driver` the part whose processor
+    runs what belongs to none. With `kernels_only`, graph functions are left out and every kernel can be called.
+    """
+    functions, aliases = _deduplicated(module, owner)
+    emission = Emission(functions, machines[driver].opt, aliases=aliases)
+    kernels = {label: (ModuleWriter(), ModuleWriter()) for label in machines}
+    graphs = ModuleWriter()
+    signatures = []
+    for name, function in functions.items():
+        label = owner[name] if owner[name] in machines else driver
+        if isinstance(function, PrimFunc) and name not in aliases:
+            emission.fast_math = machines[label].fast_math
+            lowered = lower_vector_loops(lower_blocks(function))
+            writer = kernels[label][is_explicit(lowered)]
+            emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
+        if isinstance(function, PrimFunc) and (kernels_only or not function.private):
+            emit_wrapper(graphs, emission, name, function)
+            signatures.append(kernel_data(name, function))
+        if isinstance(function, Function) and not kernels_only:
+            written = emit_function(graphs, emission, name, function)
+            signatures.append(graph_signature(name, function, written))
+    emit_runtime(graphs)
+    objects, texts = [], []
+    for label, target in machines.items():
+        machine = Machine(target.cpu, target.features, target.opt)
+        for writer in (*kernels[label], *((graphs,) if label == driver else ())):
+            if writer.has_functions:
+                explicit = writer is kernels[label][True]
+                code, text = compile_module(machine, str(writer), quick=writer is graphs, explicit=explicit)
+                objects.append(code)
+                texts.append(text)
+    machine = Machine(machines[driver].cpu, machines[driver].features)
+    return Program(
+        functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
+        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts,
+    )  # fmt: skip
+
+
+def _needs(machines: Mapping[str, HostTarget]) -> str:
+    """The features that all parts together need, as `+a,+b`."""
+    return ",".join(dict.fromkeys(item for machine in machines.values() for item in machine.needs.split(",") if item))
+
+
+def is_noalias(function: PrimFunc) -> bool:
+    """Whether the code may assume that a buffer it writes overlaps no other one (callers see to it unless told not to).
+
+    Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
+    """
+    for key in ("tir.noalias", "tirx.noalias", "noalias"):
+        if key in function.attrs:
+            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
+    return True
+
+
+def _deduplicated(module: IRModule, owner: Mapping[str, str]) -> tuple[dict[str, BaseFunc], dict[str, str]]:
+    """The functions, and for each kernel that equals an earlier one of its part the name of that one."""
+    seen: dict[Any, list[str]] = {}
+    aliases: dict[str, str] = {}
+    for name, function in module.items():
+        if not isinstance(function, PrimFunc):
+            continue
+        same = seen.setdefault((owner[name], structural_hash(function)), [])
+        twin = next((other for other in same if structural_equal(module[other], function)), None)
+        if twin is None:
+            same.append(name)
+        else:
+            aliases[name] = twin
+    return dict(module.items()), aliases

@@ -1,0 +1,181 @@
+"""What a call of `weft.compile` asks for, put together from its arguments and from what the module carries.
+
+    target    ::= the argument | the attribute `target` of the module | that of `with target:` | llvm, this machine
+    executor  ::= the argument | the executor of a configuration | native
+    part      ::= label -> leaf target; the part `host`, else the first one, drives the others
+
+Everything that is asked for is honoured by some code generator or refused here, with the label and the kind named.
+
+Errors: TargetError W734 a module that carries another target than the argument says, W735 executors that contradict,
+W736 a part that nothing can make code for, W738 a field of a configuration that this build cannot honour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.codegen.llvm.machine import host
+from weft.codegen.target import HostTarget, host_target
+from weft.errors import TargetError
+from weft.ir.module import IRModule
+from weft.ir.target import Target
+from weft.ir.target.builtin import EXECUTORS, LLVM, C
+from weft.ir.target.triple import Triple
+from weft.transform.target_parts import leaf_parts
+
+__all__ = ["CARRIED", "Plan", "make_plan"]
+
+CARRIED = "target"
+"""The attribute of a module that holds its target."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build: the whole target, its leaf parts, the part that drives, the machines of parts that run here.
+
+    `passes` is the target that the phases see: parts for this machine name the level of its processor.
+    """
+
+    target: Target
+    parts: Mapping[str, Target]
+    driver: str
+    machines: Mapping[str, HostTarget]
+    passes: Target
+    executor: str
+    opt: int
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the driving part is machine code of this machine."""
+        return self.driver in self.machines
+
+    def where(self, label: str) -> str:
+        """A part, in words."""
+        return f"part {label!r} ({self.parts[label]})" if label else f"the target {self.parts[label]}"
+
+
+def make_plan(module: IRModule, target: object = None, executor: str | None = None, opt: int = 2) -> Plan:
+    """What the arguments and the module ask for; TargetError where they contradict or cannot be honoured."""
+    wanted = _wanted(module, target)
+    if isinstance(wanted, HostTarget):
+        return _for_host(wanted, executor, opt)
+    parts = dict(leaf_parts(wanted))
+    machines = {label: found for label, part in parts.items() if (found := _machine(part, opt)) is not None}
+    driver = "host" if "host" in parts else next(iter(parts))
+    described = {label: machine.described() for label, machine in machines.items()}
+    plan = Plan(wanted, parts, driver, machines, _described(wanted, described), _executor(wanted, executor), opt)
+    _check_fields(plan)
+    return plan
+
+
+def _wanted(module: IRModule, target: object) -> Target | HostTarget:
+    carried = _carried(module)
+    if target is None and carried is None:
+        return Target.current() or HostTarget()
+    if target is None:
+        assert carried is not None
+        return carried
+    if isinstance(target, HostTarget):
+        return target
+    wanted = _read(target)
+    if carried is not None and carried != wanted:
+        raise TargetError(
+            f"the module carries the target {str(carried)!r}, the argument says {str(wanted)!r}",
+            code="W734",
+            span=module.span,
+            hint="leave the argument out, or change the module: module.without_attr('target')",
+        )
+    return wanted
+
+
+def _read(target: object) -> Target:
+    if isinstance(target, (str, Mapping, Target)):
+        return Target(target)
+    raise TargetError(f"a target is text, a dict or a weft.Target, got {type(target).__name__}", code="W730")
+
+
+def _carried(module: IRModule) -> Target | None:
+    found = module.attrs.get(CARRIED)
+    return None if found is None else Target(found)
+
+
+def _for_host(machine: HostTarget, executor: str | None, opt: int) -> Plan:
+    host_target(None, opt)  # the level
+    if not machine.cpu:
+        machine = HostTarget(machine.cpu, machine.features, opt, machine.fast_math)
+    target = Target("llvm")
+    return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
+
+
+def _machine(part: Target, opt: int) -> HostTarget | None:
+    """The processor of a part whose code runs in this process; None for other kinds and other machines."""
+    if part.kind is not LLVM:
+        return None
+    try:
+        return host_target(part, opt)
+    except TargetError as error:
+        if error.code not in ("W731", "W732"):
+            raise
+        # Without a triple, a processor of this family that this machine lacks is a mistake; with one it is meant.
+        triple = part.triple
+        if triple is None or ("mtriple" not in part.options and triple.arch == Triple.parse(host()[0]).arch):
+            raise
+        return None
+
+
+def _described(target: Target, machines: Mapping[str, Target]) -> Target:
+    """The target with the parts for this machine at the level of its processor."""
+    if target.is_leaf:
+        return machines.get("", target)
+    data = target.to_dict()
+
+    def fill(whole: Target, inside: dict[str, Any]) -> None:
+        for label, part in whole.parts.items():
+            if part.parts:
+                fill(part, inside["parts"][label])
+            elif label in machines:
+                inside["parts"][label] = machines[label].to_dict()
+
+    fill(target, data)
+    return Target(data)
+
+
+def _executor(target: Target, argument: str | None) -> str:
+    stated = dict(target.options.get("executor", {})).get("kind") if target.kind.name == "config" else None
+    if stated is not None and argument is not None and stated != argument:
+        raise TargetError(
+            f"the configuration says executor {stated!r}, the argument says {argument!r}",
+            code="W735",
+            hint="leave one of them out",
+        )
+    return _chosen(argument if stated is None else str(stated))
+
+
+def _chosen(executor: str | None) -> str:
+    if executor is None:
+        return "native"
+    if executor not in EXECUTORS:
+        raise TargetError(f"there is no executor {executor!r}", code="W735", hint=f"one of {', '.join(EXECUTORS)}")
+    return executor
+
+
+def _check_fields(plan: Plan) -> None:
+    """Refuse what a configuration says that the driving part cannot do."""
+    if plan.target.kind.name != "config":
+        return
+    options = plan.target.options
+    runtime = dict(options.get("runtime", {})).get("kind", "host")
+    if plan.runs_here and runtime != "host":
+        raise TargetError(
+            f"runtime {runtime!r} cannot be had with {plan.where(plan.driver)}, which runs in this process",
+            code="W738",
+            hint="give the driving part a processor: c -mcpu=...",
+        )
+    if "memory" in options and plan.parts[plan.driver].kind is not C:
+        raise TargetError(
+            f"memory pools are laid out for C only, and {plan.where(plan.driver)} drives",
+            code="W738",
+            hint="leave `memory` out, or let a part of kind c drive",
+        )
