@@ -135,7 +135,8 @@ class Buffer(Node):
     """A multi-dimensional view of memory; identity is the object.
 
     `data` None means that the buffer owns its memory (a parameter or an allocation). `strides` None means compact
-    row-major. `elem_offset` None means zero.
+    row-major. `elem_offset` None means zero. `size_dtypes` keeps the dtypes of sizes that were given as typed
+    constants (`T.int64(4)`), which mean the same number here and not in every reader of the text.
     """
 
     name: str = ignored(default="")
@@ -149,8 +150,12 @@ class Buffer(Node):
     offset_factor: int = 0
     axis_separators: tuple[int, ...] = ()
     span: Span | None = ignored(default=None)
+    size_dtypes: tuple[str, ...] = ignored(default=())
 
     def __post_init__(self) -> None:
+        if any(isinstance(extent, IntImm) for extent in self.shape):
+            dtypes = (extent.dtype if isinstance(extent, PrimExpr) else "int32" for extent in self.shape)
+            object.__setattr__(self, "size_dtypes", tuple(dtypes))
         object.__setattr__(self, "shape", tuple(_plain(extent) for extent in self.shape))
         if self.strides is not None:
             object.__setattr__(self, "strides", tuple(_plain(extent) for extent in self.strides))
@@ -522,7 +527,11 @@ class Return(Stmt):
 
 @node
 class PrimFunc(Expr):
-    """A tensor-level function; buffers are parameters, outputs among them are written in place."""
+    """A tensor-level function; buffers are parameters, outputs among them are written in place.
+
+    `s_tir` keeps what TVM's scripts say of a function: that it is of the dialect that has blocks, whether or not it
+    holds one. It means nothing to weft.
+    """
 
     params: tuple[Buffer | PrimVar, ...] = binder()
     body: Stmt
@@ -531,6 +540,7 @@ class PrimFunc(Expr):
     attrs: FrozenMap = EMPTY
     name: str = ignored(default="main")
     span: Span | None = ignored(default=None)
+    s_tir: bool = ignored(default=False)
 
     def with_attr(self, key: str, value: object) -> PrimFunc:
         """A copy with one attribute set."""

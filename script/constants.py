@@ -28,7 +28,7 @@ from weft.ir.graph import Constant
 from weft.ir.interpret.small_floats import decode, encode
 from weft.script.diagnostics import fail
 
-__all__ = ["LARGE", "constant_parts", "constant_value", "float_text"]
+__all__ = ["LARGE", "constant_lists", "constant_parts", "constant_value", "float_text"]
 
 LARGE = 256  # more elements than this are written as base64
 _QUIET_NAN = 0x7FF8000000000000
@@ -62,6 +62,23 @@ def constant_parts(constant: Constant, blobs: dict[str, bytes] | None = None) ->
         bits = data.view(f"uint{data.dtype.itemsize * 8}")
         return {"data": _nested(bits.tolist(), data), "bits": True, **_shape_of(data)}
     return {"data": _nested(values, data), **_shape_of(data)}
+
+
+def constant_lists(constant: Constant) -> str | None:
+    """The elements as nested lists of numbers, or None where these do not say the bytes and the shape."""
+    data = constant.data
+    if data.size == 0 and np.array(data.tolist()).shape != data.shape:
+        return None
+    values = _short(data) if constant.is_numpy else _small_values(constant)
+    if values is None or _has_odd_nan(data):
+        return None
+    return _lists(values)
+
+
+def _lists(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_lists, value))}]"
+    return float_text(value) if isinstance(value, float) else repr(value)
 
 
 def _small_values(constant: Constant) -> Any:

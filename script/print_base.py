@@ -307,10 +307,14 @@ class BasePrinter:
         """A dimension: bare where its symbols are names already, else a string."""
         if isinstance(value, int):
             return str(value)
-        text = format_dim(value)
+        text = self.dim_text(value)
         if self.quoted or any(name in RESERVED or name not in self.symbols for name in free_symbols(value)):
             return string_text(text)
         return text
+
+    def dim_text(self, value: DimExpr) -> str:
+        """The text of an expression over sizes."""
+        return format_dim(value)
 
     def show_dims(self, values: Sequence[Any]) -> str:
         """Dimensions in brackets."""

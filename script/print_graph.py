@@ -108,10 +108,8 @@ class GraphPrinter(BasePrinter):
         var, value = binding.var, binding.value
         if isinstance(binding, MatchCast):
             source = self.leaf(value)
-            if self.foreign:  # other readers want symbols declared
-                for name in sorted(type_symbols(binding.ty) - self.symbols):
-                    self.line(f"{name} = T.int64()")
-                    self.symbols = self.symbols | {name}
+            if self.foreign:
+                self.declare_symbols(binding.ty)
             ty = self.show_type(binding.ty)
             same = var.ty is binding.ty or var.ty is None or structural_equal(var.ty, binding.ty)
             self.symbols |= type_symbols(binding.ty)
@@ -130,6 +128,12 @@ class GraphPrinter(BasePrinter):
             self.line(text)
             return
         self.line(f"{self._target(var)} = {text}")
+
+    def declare_symbols(self, ty: Type) -> None:
+        """Declare the new symbols of a type, which other readers want before they are used."""
+        for name in sorted(type_symbols(ty) - self.symbols):
+            self.line(f"{name} = T.int64()")
+            self.symbols = self.symbols | {name}
 
     def _target(self, var: Var) -> str:
         """The variable with its annotation."""

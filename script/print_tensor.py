@@ -28,6 +28,7 @@ from weft.ir.tensor import (
     IfThenElse,
     IntImm,
     IterVar,
+    Let,
     MatchBufferRegion,
     PrimExpr,
     PrimFunc,
@@ -39,7 +40,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, Type
-from weft.ir.visit import walk
+from weft.ir.visit import children, walk
 from weft.script.defaults import axis_dtype, loop_dtype
 from weft.script.kinds import string_text
 from weft.script.print_base import Always, Piece, Ready
@@ -52,7 +53,7 @@ from weft.script.syntax import (
     SCOPES,
 )
 
-__all__ = ["TensorPrinter"]
+__all__ = ["TensorPrinter", "has_blocks"]
 
 _LOOP_NAMES = {
     "serial": "T.serial",
@@ -68,21 +69,18 @@ _AXIS_LETTERS = {"spatial": "S", "reduce": "R", "scan": "C", "opaque": "O"}
 class TensorPrinter(ScalarPrinter):
     """Prints tensor-level functions and statements."""
 
+    block_buffer = BUFFERS["T.alloc_buffer"]  # what makes a buffer of a block
+
     def prim_function(self, written: str, name: str, function: PrimFunc) -> None:
         """`@T.prim_func def ...`."""
-        blocks = self.spelling == "tvm-0.27" and any(isinstance(item, Block) for item in walk(function))
         self.decorator("T.prim_func", {
             "private": (function.private, False), "name": (name, name if self.foreign else written),
-            "s_tir": (blocks, False),
+            "s_tir": (self.says_s_tir(function), False),
         })  # fmt: skip
         for param in function.params:
             if isinstance(param, PrimVar):
                 self.name(param)
-        before, self.quoted = self.quoted, True
-        known = set(self.names)
-        params = ", ".join(self._parameter(param) for param in function.params)
-        declared = [v for v in self.names if isinstance(v, PrimVar) and v not in known and v.dtype != "int64"]
-        self.quoted = before
+        params, declared = self.signature(function)
         result = f" -> {self._scalar_type(function.ret_type)}" if function.ret_type is not None else ""
         self.line(f"def {written}({params}){result}:")
         outer = self.indent
@@ -90,10 +88,31 @@ class TensorPrinter(ScalarPrinter):
         if function.attrs:
             self.line(self.form_text(ALL_FORMS["T.func_attr"], {"attrs": function.attrs}))
         self.module_alias(function)
-        for variable in declared:
-            self.line(f"{self.name(variable)} = T.{variable.dtype}()")
-        self.statements(function.body)
+        for text in declared:
+            self.line(text)
+        free = [variable for variable in _free_variables(function.body) if variable not in self.names]
+        self.threads = _threads(function.body, free) if free else {}
+        for variable in free:
+            self.line(f"{self.name(variable)} = {self._declaration(variable)}")
+        self.function_body(function)
         self.indent = outer
+
+    def says_s_tir(self, function: PrimFunc) -> bool:
+        """Whether the text says so: blocks say it anyway."""
+        return function.s_tir and not has_blocks(function)
+
+    def signature(self, function: PrimFunc) -> tuple[str, list[str]]:
+        """The parameters as text, and the lines that declare what they mention."""
+        before, self.quoted = self.quoted, True
+        known = set(self.names)
+        params = ", ".join(self._parameter(param) for param in function.params)
+        declared = [v for v in self.names if isinstance(v, PrimVar) and v not in known and v.dtype != "int64"]
+        self.quoted = before
+        return params, [f"{self.name(variable)} = T.{variable.dtype}()" for variable in declared]
+
+    def function_body(self, function: PrimFunc) -> None:
+        """The statements of a function."""
+        self.statements(function.body)
 
     def _scalar_type(self, ty: Type) -> str:
         return f"T.{ty.dtype}" if isinstance(ty, PrimType) else self.show_type(ty)
@@ -112,8 +131,15 @@ class TensorPrinter(ScalarPrinter):
         scope = "" if variable.scope == "global" else f", {string_text(variable.scope)}"
         return f"T.handle({string_text(variable.pointee or 'void')}{scope})"
 
-    @staticmethod
-    def _buffer_values(buffer: Buffer) -> dict[str, Any]:
+    def _declaration(self, variable: PrimVar) -> str:
+        """What declares a variable that occurs where nothing binds it."""
+        if variable in self.threads:
+            dtype = "" if variable.dtype == "int32" else f', "{variable.dtype}"'
+            return f"T.env_thread({string_text(self.threads[variable])}{dtype})"
+        text = self._variable_type(variable)
+        return text if text.endswith(")") else f"{text}()"
+
+    def _buffer_values(self, buffer: Buffer) -> dict[str, Any]:
         fields = ("shape", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "axis_separators")
         # The dtype is always written: a reader should not have to know the default.
         return {**{field: getattr(buffer, field) for field in fields}, "dtype": Always(buffer.dtype)}
@@ -152,6 +178,10 @@ class TensorPrinter(ScalarPrinter):
         self.line(self.join(pieces))
 
     def _for(self, stmt: For) -> None:
+        if stmt.loop_var in self.threads:  # declared before, because something outside of the loop names it
+            head = self.form_text(LOOPS["T.launch_thread"], {"thread": stmt.loop_var, "extent": stmt.extent})
+            self._loop([stmt], f"with {head}:")
+            return
         group = self._grid_of(stmt)
         if len(group) > 1:
             extents = [
@@ -204,6 +234,10 @@ class TensorPrinter(ScalarPrinter):
                 values.update(start=start, extent=extent)
             if natural != dtype:
                 values["dtype"] = dtype
+        return self._loop_text(stmt, values)
+
+    def _loop_text(self, stmt: For, values: dict[str, Any]) -> str:
+        """What stands after `in`: `range` where it says everything."""
         if stmt.kind == "serial" and not stmt.annotations and "extent" not in values and "dtype" not in values:
             if stmt.step is not None and "stop" not in values:
                 values = {**values, "start": 0, "stop": values["start"]}
@@ -244,10 +278,7 @@ class TensorPrinter(ScalarPrinter):
             self.line(self.form_text(CLAUSES["T.where"], {"predicate": stmt.predicate}))
         for buffer in stmt.alloc_buffers:
             values = {**self._buffer_values(buffer), "block": True, "annotations": {}}
-            text = self.form_text(BUFFERS["T.alloc_buffer"], values)
-            if self.spelling == "tvm-0.27":
-                text = text.replace("T.alloc_buffer", "T.sblock_alloc_buffer", 1)
-            self.line(f"{self.name(buffer)} = {text}")
+            self.line(f"{self.name(buffer)} = {self.form_text(self.block_buffer, values)}")
         for match in stmt.match_buffers:
             self._match(match)
         for name, regions in (("T.reads", stmt.reads), ("T.writes", stmt.writes)):
@@ -313,7 +344,8 @@ class TensorPrinter(ScalarPrinter):
         self.line(f"{self.name(stmt.buffer)} = {self.form_text(BUFFERS['T.alloc_buffer'], values)}")
 
     def _decl(self, stmt: DeclBuffer) -> None:
-        text = self.form_text(BUFFERS["T.decl_buffer"], self._buffer_values(stmt.buffer))
+        form = "T.decl_buffer" if stmt.buffer.data is not None else "T.Buffer"  # the former would allocate memory
+        text = self.form_text(BUFFERS[form], self._buffer_values(stmt.buffer))
         self.line(f"{self.name(stmt.buffer)} = {text}")
 
     def _assert(self, stmt: AssertStmt) -> None:
@@ -355,6 +387,53 @@ class TensorPrinter(ScalarPrinter):
         Break: lambda self, stmt: self.line("break"),
         Continue: lambda self, stmt: self.line("continue"),
     }
+
+
+def _free_variables(body: Stmt) -> list[PrimVar]:
+    """The variables that occur where nothing of the body binds them, in the order of their occurrence."""
+    free: dict[PrimVar, None] = {}
+    bound: set[Any] = set()
+    stack: list[tuple[Any, Any]] = [(body, None)]
+    while stack:
+        current, leaving = stack.pop()
+        if leaving is not None:
+            bound.difference_update(leaving)
+            continue
+        if isinstance(current, PrimVar):
+            if current not in bound:
+                free[current] = None
+            continue
+        if isinstance(current, Buffer) and current in bound:
+            continue
+        own = [variable for variable in _binds(current) if variable not in bound]
+        bound.update(own)
+        if own and not isinstance(current, (Bind, Buffer)):
+            stack.append((None, own))  # what a sequence introduces stays for its rest, all else for its inside
+        stack.extend((child, None) for child in reversed(list(children(current, types=False))))
+    return list(free)
+
+
+def _threads(body: Stmt, variables: Sequence[PrimVar]) -> dict[PrimVar, str]:
+    """Those of the variables that a thread axis binds somewhere, and its name."""
+    found: dict[PrimVar, str] = {}
+    for node in walk(body):
+        if isinstance(node, For) and node.thread and node.loop_var in variables and node.step is None:
+            if node.kind == "thread_binding" and node.start == 0 and not node.annotations:
+                found[node.loop_var] = node.thread
+    return found
+
+
+def _binds(node: Any) -> list[Any]:
+    if isinstance(node, (For, Block)):
+        return [node.loop_var] if isinstance(node, For) else [item.var for item in node.iter_vars]
+    if isinstance(node, (Bind, Let, IterVar)):
+        return [node.var]
+    return [node] if isinstance(node, Buffer) else []
+
+
+def has_blocks(function: PrimFunc) -> bool:
+    """Whether a function holds a block."""
+    return any(isinstance(item, Block) for item in walk(function))
 
 
 def _same_extent(a: Any, b: Any) -> bool:

@@ -33,6 +33,7 @@ from weft.ir.tensor import (
 from weft.ir.types import Type
 from weft.script.print_base import RESERVED, SPELLINGS, identifier
 from weft.script.print_graph import GraphPrinter, body_symbols, signature_symbols, type_symbols
+from weft.script.print_peer import PeerPrinter
 from weft.script.print_tensor import TensorPrinter
 from weft.script.source import deep_stack
 from weft.script.syntax import (
@@ -72,7 +73,7 @@ def script_of(
     if types not in ("all", "hidden"):
         raise ScriptError(f"unknown option types={types!r}", code="W113", hint='"all" or "hidden"')
     with deep_stack():
-        printer = _Printer(spelling, types == "all")
+        printer = (_Printer if spelling == "weft" else _PeerPrinter)(spelling, types == "all")
         printer.blobs = blobs
         text = printer.text(node)
     if line_numbers:
@@ -173,6 +174,10 @@ class _Printer(GraphPrinter, TensorPrinter):
         else:
             return repr(node)
         return "\n".join(self.lines[start:])
+
+
+class _PeerPrinter(PeerPrinter, _Printer):
+    """Prints one node in the spelling of another reader."""
 
 
 def _all_symbols(node: Any) -> set[str]:

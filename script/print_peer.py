@@ -1,0 +1,312 @@
+"""Showing modules as TVM's readers of this language want them: versions 0.27 and 0.20.
+
+`script(spelling="tvm-0.27")` gives the text that this version reads as the same module: renamed forms, arguments that
+its operators ask for, constants as nested lists, symbols that are declared. What it has no form for is refused by name
+(ScriptError W116) and never printed as something else.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.errors import ScriptError
+from weft.ir.dim import DimExpr, free_symbols
+from weft.ir.graph import (
+    Call,
+    Constant,
+    DataflowBlock,
+    Function,
+    GlobalVar,
+    MatchCast,
+    Op,
+    PrimValue,
+    ShapeExpr,
+    Var,
+    VarBinding,
+)
+from weft.ir.module import IRModule
+from weft.ir.node import FrozenMap, Node
+from weft.ir.op import OPS
+from weft.ir.target import Target
+from weft.ir.tensor import Buffer, PrimVar
+from weft.ir.types import FuncType, StringType, TupleType, Type
+from weft.ir.visit import walk
+from weft.script.constants import constant_lists
+from weft.script.kinds import string_text
+from weft.script.print_base import identifier
+from weft.script.print_dim import peer_dim
+from weft.script.print_graph import GraphPrinter, body_symbols, signature_symbols, type_symbols
+from weft.script.print_peer_tensor import PeerTensorPrinter
+from weft.script.syntax import BUFFERS
+
+__all__ = ["PeerPrinter"]
+
+# Names that a function of a module would hide from the functions after it.
+_NAMESPACES = frozenset({"I", "R", "T", "tvm"})
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a call of an operator differs from ours.
+
+    `required` arguments cannot be left out, `names` are other names of arguments, `single` ones take no list.
+    """
+
+
+    required: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    single: tuple[str, ...] = ()
+
+
+_CALLS: dict[str, _Form] = {
+    "flip": _Form(single=("axis",)),
+    "zeros": _Form(("dtype",)),
+    "ones": _Form(("dtype",)),
+    "call_pure_packed": _Form(("ty_args",)),
+    "call_inplace_packed": _Form(("ty_args",)),
+    "call_py_func": _Form(names={"func_name": "py_func_name"}),
+    "invoke_closure": _Form(("ty_args",)),
+    "invoke_pure_closure": _Form(("ty_args",)),
+    "builtin.alloc_tensor": _Form(("runtime_device_index",)),
+    "memory.alloc_storage": _Form(("virtual_device_index", "storage_scope", "dtype")),
+    "vm.alloc_storage": _Form(("runtime_device_index", "dtype"), {"size": "shape"}),
+    "vm.alloc_tensor": _Form(names={"runtime_device_index": "runtime_device_ind"}),
+}
+_OWN = ("dynamic.", "inspect.")  # operators that only weft has a spelling for
+
+
+class PeerPrinter(GraphPrinter, PeerTensorPrinter):
+    """What both versions want; the class of a version says what differs."""
+
+    place: str = ""  # the function and binding being printed
+
+    def __init__(self, spelling: str, annotate: bool) -> None:
+        super().__init__(spelling, annotate)
+        if spelling == "tvm-0.27":
+            self.block_buffer = replace(BUFFERS["T.alloc_buffer"], name="T.sblock_alloc_buffer")
+        else:
+            self.operators = "tir"
+
+    def refuse(self, what: str, node: Any = None, hint: str | None = None) -> ScriptError:
+        """The error that a construct has no form in the spelling."""
+        where = f" (in {self.place})" if self.place else ""
+        span = getattr(node, "span", None)
+        message = f'{what} has no form with spelling="{self.spelling}"{where}'
+        return ScriptError(message, code="W116", span=span, hint=hint)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Modules and functions
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def class_name(self, module: IRModule) -> str:
+        """A name of the class that nothing inside of it has: the functions speak of it."""
+        wanted = identifier(module.name or "Module")
+        taken = set(module.functions) | set(_names_in(module)) | _NAMESPACES
+        while wanted in taken or keyword.iskeyword(wanted):
+            wanted += "_"
+        return wanted
+
+    def function_name(self, name: str, taken: set[str]) -> str:
+        """The name of a function, which is the name of its definition."""
+        self.place = f"the function '{name}'"
+        if not name.isidentifier() or keyword.iskeyword(name) or name in _NAMESPACES:
+            why = "it is no name" if not name.isidentifier() or keyword.iskeyword(name) else "it hides the namespace"
+            self.place = ""
+            raise self.refuse(f"a function called {string_text(name)}", hint=f"{why}: rename the function")
+        return name
+
+    def graph_function(self, written: str, name: str, function: Function) -> None:
+        """`@R.function def ...`."""
+        before, self.place = self.place, f"the function '{name}'"
+        super().graph_function(written, name, function)
+        self.place = before
+
+    def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
+        """One binding as one statement (an if as several)."""
+        before, self.place = self.place, f"the binding of '{binding.var.name}'"
+        super().binding(binding, dataflow)
+        self.place = before
+
+    def _dataflow(self, block: DataflowBlock) -> None:
+        # Names of a `with` end with it, but symbols hold for the rest of the function: they are declared before.
+        for binding in block.bindings:
+            if isinstance(binding, MatchCast):
+                self.declare_symbols(binding.ty)
+        super()._dataflow(block)
+
+    def _target(self, var: Var) -> str:
+        """The variable with its annotation, where that has a form."""
+        if _mentions_strings(var.ty) and self.spelling == "tvm-0.27":
+            return self.name(var)
+        unknown = type_symbols(var.ty) - self.symbols
+        if unknown:
+            raise self.refuse(
+                f"the size '{min(unknown)}', which comes from the data", var,
+                hint="name it with R.match_cast before",
+            )  # fmt: skip
+        return super()._target(var)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Types and sizes
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def show_type(self, ty: Type) -> str:
+        """A type."""
+        if isinstance(ty, StringType) and self.spelling == "tvm-0.27":
+            raise self.refuse("the type of a string")
+        return super().show_type(ty)
+
+    def _func_type(self, ty: FuncType) -> str:
+        if ty.derive is None and ty.params is not None:
+            return super()._func_type(ty)
+        if ty.params is not None:
+            raise self.refuse("a function type with parameters and a derivation")
+        parts = [f"ret={self.show_type(ty.ret)}", f"purity={ty.pure}"]
+        if ty.derive:
+            parts.append(f"derive_func={string_text(ty.derive)}")
+        return f"R.Callable({', '.join(parts)})"
+
+    def dim_text(self, value: DimExpr) -> str:
+        """A dimension."""
+        return peer_dim(value)
+
+    def _known_shape(self, value: ShapeExpr) -> str:
+        return self.leaf(value)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Values
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _constant(self, value: Constant) -> str:
+        text = constant_lists(value)
+        if text is None or value.dtype in ("int4", "uint4"):
+            what = "shape" if value.data.size == 0 else "elements"
+            raise self.refuse(f"a constant of {value.dtype} with these {what}", value)
+        return f'R.const({text}, "{value.dtype}")'
+
+    def _prim_value(self, value: PrimValue) -> str:
+        return f"R.prim_value({self._typed_number(value)})"
+
+    def _scalar(self, value: PrimValue) -> str:
+        return self._typed_number(value)
+
+    def _typed_number(self, value: PrimValue) -> str:
+        """A number whose text says its dtype: bare ones are int64 and bool."""
+        number = value.value
+        if isinstance(number, DimExpr):
+            if value.dtype != "int64":
+                return f'T.Cast("{value.dtype}", {self.show_dim(number)})'
+            return self.show_dim(number)
+        if value.dtype == "int64" or value.dtype == "bool":
+            return self.show_literal(number)
+        if isinstance(number, float) and not np.isfinite(number):
+            return f'T.{value.dtype}("{number}")'
+        return f"T.{value.dtype}({self.show_literal(number)})"
+
+    def global_name(self, value: GlobalVar) -> str:
+        """A function of the module."""
+        return f"cls.{value.name}"
+
+    def literal_node(self, value: Any) -> str:
+        """A node in attribute data."""
+        if isinstance(value, Target):
+            return f"T.target({self.show_literal(FrozenMap(value.to_dict()))})"
+        return super().literal_node(value)
+
+    def show_literal(self, value: Any) -> str:
+        """Attribute data; the description of a target is one."""
+        if isinstance(value, (FrozenMap, dict)):
+            items = (f"{string_text(key)}: {self._attribute(key, item)}" for key, item in value.items())
+            return f"{{{', '.join(items)}}}"
+        if isinstance(value, DimExpr):
+            if not set(free_symbols(value)) <= self.symbols:
+                raise self.refuse(f"attribute data with the size '{value}'")
+            return peer_dim(value)
+        return super().show_literal(value)
+
+    def _attribute(self, key: str, value: Any) -> str:
+        text = self.show_literal(value)
+        return f"T.target({text})" if key == "target" and isinstance(value, FrozenMap) and "kind" in value else text
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Calls
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def call(self, call: Call) -> str:
+        """A call."""
+        if isinstance(call.op, Op):
+            definition = OPS.get(call.op.name)
+            if definition is None or call.op.name.startswith(_OWN) or not self._declared(definition, call):
+                raise self.refuse(f"R.{call.op.name}", call)
+        return super().call(call)
+
+    def _operator(self, name: str, definition: Any, call: Call) -> str:
+        """A call as the operator's declaration says it is called there."""
+        form = _CALLS.get(name)
+        if form is None:
+            return super()._operator(name, definition, call)
+        values = definition.values(call)
+        given = {param.name for param, _ in definition.unbind(call)}
+        parts: list[str] = []
+        in_order = True
+        for param in definition.params:
+            value = values[param.name]
+            if param.kind == "variadic":
+                parts.extend(map(self.leaf, value))
+                in_order = False
+                continue
+            if param.name not in given and param.name not in form.required:
+                in_order = False
+                continue
+            in_order = in_order and param.kind not in ("attr", "dtype", "types")
+            if param.name in form.single and isinstance(value, tuple):
+                if len(value) != 1:
+                    raise self.refuse(f"R.{name} with {len(value)} values of '{param.name}'", call)
+                value = value[0]
+            text = self._required_argument(param, value)
+            parts.append(text if in_order else f"{form.names.get(param.name, self.spelled(param.name))}={text}")
+        return f"R.{name}({', '.join(parts)})"
+
+    def _required_argument(self, param: Any, value: Any) -> str:
+        if value is None and param.kind == "types":
+            raise self.refuse(f"a call without {self.spelled(param.name)}")
+        if value is None:
+            return self.show_literal(param.default)
+        return self._argument(param, value)
+
+    def _argument(self, param: Any, value: Any) -> str:
+        """An argument of an operator by the kind of its parameter."""
+        if param.kind == "prim" and isinstance(value, (PrimValue, Var)):
+            return self._scalar(value) if isinstance(value, PrimValue) else self.leaf(value)
+        if param.kind == "prim" and isinstance(value, Constant):
+            raise self.refuse(f"a constant tensor as the argument '{param.name}'", value, hint="use R.prim_value")
+        return super()._argument(param, value)
+
+    _LEAVES: ClassVar[dict[type, Any]] = {
+        **GraphPrinter._LEAVES,
+        Constant: lambda self, value: self._constant(value),
+        PrimValue: lambda self, value: self._prim_value(value),
+        GlobalVar: lambda self, value: self.global_name(value),
+    }
+
+
+def _mentions_strings(ty: Type | None) -> bool:
+    """Whether a type is or holds that of strings."""
+    if isinstance(ty, TupleType):
+        return any(map(_mentions_strings, ty.fields))
+    return isinstance(ty, StringType)
+
+
+def _names_in(module: IRModule) -> Iterator[str]:
+    """The names of variables, buffers and symbols of a module."""
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            yield from signature_symbols(function) | body_symbols(function)
+        for node in walk(function) if isinstance(function, Node) else ():
+            if isinstance(node, (Var, PrimVar, Buffer)):
+                yield node.name

@@ -1,0 +1,338 @@
+"""Showing tensor-level functions as TVM's readers of this language want them.
+
+The same module, with what those readers need said: symbols are declared before they are used and buffers with
+symbolic sizes are matched with a handle, sizes are typed constants (see `print_widths`), the variable of a `T.Let`
+exists before it, block variables that do not start at zero have a range, and device intrinsics go by the name of their
+operator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from weft.errors import ScriptError
+from weft.ir import dtype as dtypes
+from weft.ir.tensor import (
+    AllocBuffer,
+    AttrStmt,
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    FloatImm,
+    For,
+    IfThenElse,
+    IntImm,
+    IterVar,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Range,
+    SeqStmt,
+)
+from weft.ir.visit import walk
+from weft.script.defaults import is_device_name
+from weft.script.kinds import string_text
+from weft.script.print_base import Piece, Ready, separated
+from weft.script.print_tensor import TensorPrinter, has_blocks
+from weft.script.syntax import ATOM, BINARY, BUFFERS, CLAUSES, LOOPS, SCALARS
+
+__all__ = ["PeerTensorPrinter"]
+
+USUAL_WIDTH = "int32"  # of a number without a dtype
+
+# What makes the nodes of Python's operators.
+_CONSTRUCTORS = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "floordiv": "FloorDiv", "floormod": "FloorMod",
+    "min": "Min", "max": "Max", "eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "and": "And",
+    "or": "Or", "truncmod": "Mod",
+}  # fmt: skip
+_FOLDED = frozenset({"add", "sub", "mul", "div", "floordiv", "floormod", "truncmod", "and", "or"})
+
+
+class PeerTensorPrinter(TensorPrinter):
+    """Prints tensor-level nodes for other readers."""
+
+    if TYPE_CHECKING:
+
+        def refuse(self, what: str, node: Any = None, hint: str | None = None) -> ScriptError:
+            """The error that a construct has no form in the spelling (module level)."""
+            ...
+
+    operators = "tirx"  # the namespace of the operators that intrinsics are
+    pending: list[PrimVar]  # variables of T.Let that the next line uses
+
+    def reset(self) -> None:
+        """Forget the names of the last function."""
+        super().reset()
+        self.pending = []
+        self.blocks_inside = False
+
+    def line(self, text: str) -> None:
+        """Add a line at the current depth, after the declarations that it needs."""
+        pending, self.pending = self.pending, []
+        for variable in pending:
+            super().line(f"{self.name(variable)} = {self._declaration(variable)}")
+        super().line(text)
+
+    def prim_function(self, written: str, name: str, function: PrimFunc) -> None:
+        """`@T.prim_func def ...`."""
+        self.blocks_inside = has_blocks(function)
+        super().prim_function(written, name, function)
+
+    def says_s_tir(self, function: PrimFunc) -> bool:
+        """Whether the function is of the dialect that has blocks, which the newer reader is told."""
+        return self.spelling == "tvm-0.27" and (function.s_tir or self.blocks_inside)
+
+    def signature(self, function: PrimFunc) -> tuple[str, list[str]]:
+        """The parameters as text, and the lines that declare symbols and match buffers of symbolic sizes."""
+        texts: list[str] = []
+        matched: list[tuple[Buffer, PrimVar]] = []
+        for param in function.params:
+            if isinstance(param, Buffer) and _is_symbolic(param):
+                handle = PrimVar(f"var_{param.name}", "handle")
+                matched.append((param, handle))
+                texts.append(f"{self.name(handle)}: T.handle")
+            else:
+                texts.append(self._parameter(param))
+        known = set(self.names)
+        lines = []
+        for buffer, handle in matched:
+            text = self.form_text(BUFFERS["T.match_buffer"], {**self._buffer_values(buffer), "source": handle})
+            lines.append(f"{self.name(buffer)} = {text}")
+        symbols = [item for item in self.names if isinstance(item, PrimVar) and item not in known]
+        return ", ".join(texts), [*(f"{self.name(item)} = {self._declaration(item)}" for item in symbols), *lines]
+
+    def function_body(self, function: PrimFunc) -> None:
+        """The statements; buffers that come first belong to the block around a function that has blocks."""
+        body = function.body
+        items = list(body.stmts) if isinstance(body, SeqStmt) else [body]
+        first = 0
+        while self.blocks_inside and first < len(items) and isinstance(items[first], AllocBuffer):
+            stmt: Any = items[first]
+            values = {**self._buffer_values(stmt.buffer), "annotations": dict(stmt.annotations)}
+            self.line(f"{self.name(stmt.buffer)} = {self.form_text(self.block_buffer, values)}")
+            first += 1
+        for item in items[first:]:
+            self.statement(item)
+        if not items:
+            self.line("pass")
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Sizes
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _width(self, buffer: Buffer, axis: int) -> str:
+        dtypes_of = buffer.size_dtypes
+        return dtypes_of[axis] if len(dtypes_of) == buffer.ndim and axis < buffer.ndim else USUAL_WIDTH
+
+    def _sized(self, value: Any, dtype: str) -> Any:
+        """A size as a constant of a dtype."""
+        return IntImm(value, dtype) if isinstance(value, int) and dtype != USUAL_WIDTH else value
+
+    def _buffer_values(self, buffer: Buffer) -> dict[str, Any]:
+        values = super()._buffer_values(buffer)
+        for field in ("shape", "strides"):
+            if values[field] is not None:
+                values[field] = tuple(
+                    self._sized(size, self._width(buffer, axis)) for axis, size in enumerate(values[field])
+                )
+        return values
+
+    def region(self, region: BufferRegion) -> list[Piece]:
+        """A box: single elements and `start:stop` slices."""
+        if not region.region:
+            return [f"{self.name(region.buffer)}[()]"]
+        parts = (self._side_of(item, self._width(region.buffer, axis)) for axis, item in enumerate(region.region))
+        return [f"{self.name(region.buffer)}[", *separated(parts), "]"]
+
+    def _side_of(self, item: Range, width: str) -> list[Piece]:
+        start, extent = item.start, item.extent
+        if width == USUAL_WIDTH or not isinstance(start, int):
+            return self._range(item)
+        first = self.immediate(IntImm(start, width))
+        if isinstance(extent, int):
+            return [first] if extent == 1 else [first, ":", self.immediate(IntImm(start + extent, width))]
+        offset: list[Piece] = [] if start == 0 else [first, " + "]
+        return [first, ":", *offset, (extent, BINARY["add"].precedence + 1 if offset else 0)]
+
+    def _decl(self, stmt: DeclBuffer) -> None:
+        # Offsets have the dtype of the first size; a view keeps that of the buffer it looks at.
+        buffer, source = stmt.buffer, _source_of(stmt.buffer)
+        differs = source is not None and self._offset_dtype(buffer) != self._offset_dtype(source)
+        if source is not None and differs and self.spelling == "tvm-0.27":
+            sizes = separated(self.show_extent(size) for size in self._buffer_values(buffer)["shape"])
+            self.line(self.join([f"{self.name(buffer)} = {self.name(source)}.view(", *sizes, ")"]))
+            return
+        super()._decl(stmt)
+
+    def _offset_dtype(self, buffer: Buffer) -> str:
+        first = buffer.shape[0] if buffer.shape else 0
+        return first.dtype if isinstance(first, PrimExpr) else self._width(buffer, 0)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Loops and block variables
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _for(self, stmt: For) -> None:
+        # A function without blocks is lowered: its threads are launched around what they run.
+        plain = isinstance(stmt.start, int) and stmt.start == 0 and stmt.step is None and not stmt.annotations
+        launched = stmt.kind == "thread_binding" and stmt.thread and stmt.loop_var not in self.threads
+        if launched and plain and not self.blocks_inside:
+            extent = self._sized(stmt.extent, stmt.loop_var.dtype)
+            text = self.form_text(LOOPS["T.launch_thread"], {"thread": stmt.thread, "extent": extent})
+            self._loop([stmt], f"with {text} as {self.name(stmt.loop_var)}:")
+            return
+        super()._for(stmt)
+
+    def _loop_head(self, stmt: For) -> str:
+        dtype = stmt.loop_var.dtype
+        start, extent = (self._sized(side, dtype) for side in (stmt.start, stmt.extent))
+        values: dict[str, Any] = {"step": stmt.step, "annotations": dict(stmt.annotations), "thread": stmt.thread or ""}
+        for side in (start, extent):
+            if isinstance(side, PrimExpr) and side.dtype != dtype:
+                raise self.refuse(f"the loop over '{stmt.loop_var.name}' counts in {dtype} up to a {side.dtype}", stmt)
+        if isinstance(stmt.start, int) and stmt.start == 0:
+            values["start"] = extent
+        else:
+            values.update(start=start, stop=self._sum(start, extent, dtype))
+        return self._loop_text(stmt, values)
+
+    @staticmethod
+    def _sum(start: Any, extent: Any, dtype: str) -> Any:
+        """The end of a loop, a constant where both are."""
+        plain = [side.value if isinstance(side, IntImm) else side for side in (start, extent)]
+        if isinstance(plain[0], int) and isinstance(plain[1], int):
+            total = plain[0] + plain[1]
+            return total if dtype == USUAL_WIDTH else IntImm(total, dtype)
+        left, right = (IntImm(side, dtype) if isinstance(side, int) else side for side in plain)
+        return Binary("add", left, right)
+
+    def _axis(self, item: IterVar) -> None:
+        dtype = item.var.dtype
+        start, extent = (self._sized(side, dtype) for side in (item.start, item.extent))
+        if isinstance(extent, PrimExpr) and extent.dtype != dtype:
+            raise self.refuse(f"the block variable '{item.var.name}' is {dtype}, its extent {extent.dtype}", item)
+        text = self.join(self.show_extent(extent))
+        if not (isinstance(item.start, int) and item.start == 0):
+            stop = self._sum(start, extent, dtype)
+            text = f"({self.join(self.show_extent(start))}, {self.join(self.show_extent(stop))})"
+        values = {"extent": Ready(text), "value": item.value}
+        self.line(f"{self.name(item.var)} = {self.form_text(CLAUSES[f'T.axis.{item.kind}'], values)}")
+
+    def _if_statement(self, stmt: IfThenElse) -> None:
+        """Branches; a condition with a `T.Let` stands in an `if` of its own, after the declaration of its variable."""
+        inner = stmt.else_body
+        if isinstance(inner, IfThenElse) and any(isinstance(item, Let) for item in walk(inner.condition)):
+            self._inner(f"if {self.join(self._condition(stmt.condition))}:", stmt.then_body)
+            self._inner("else:", inner)
+            return
+        super()._if_statement(stmt)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Expressions
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _let(self, expr: Let) -> tuple[list[Piece], int]:
+        if expr.var not in self.names:
+            self.pending.append(expr.var)
+        return super()._let(expr)
+
+    def immediate(self, value: IntImm | FloatImm) -> str:
+        """A typed constant."""
+        if isinstance(value, IntImm) and value.value >= 2**63:
+            raise self.refuse(f"the {value.dtype} constant {value.value}", value)
+        return super().immediate(value)
+
+    def _binary(self, expr: Binary) -> tuple[list[Piece], int]:
+        constants = [side for side in (expr.a, expr.b) if isinstance(side, (IntImm, FloatImm))]
+        computed = len(constants) == 2 or any(side.value in (0, 1) for side in constants)
+        integral = expr.kind == "div" and not dtypes.is_float(dtypes.element(expr.a.dtype))
+        name = _CONSTRUCTORS.get(expr.kind)
+        if name is None or not (integral or (computed and (len(constants) == 2 or expr.kind in _FOLDED))):
+            return super()._binary(expr)
+        # Readers compute what they can (`x + 0`); what makes the node computes nothing, and converts no numbers.
+        sides = [
+            [self.immediate(side)] if isinstance(side, (IntImm, FloatImm)) else [(side, 0)] for side in (expr.a, expr.b)
+        ]
+        return [f"T.{name}(", *separated(sides), ")"], ATOM
+
+    def _side(self, value: Any, other: PrimExpr) -> list[Piece]:
+        return [self._int(value)[0][0]] if isinstance(value, IntImm) else [self.immediate(value)]
+
+    def _load(self, expr: BufferLoad) -> tuple[list[Piece], int]:
+        if expr.predicate is not None:
+            raise self.refuse(f"a load from '{expr.buffer.name}' with a predicate", expr)
+        return super()._load(expr)
+
+    def _store(self, stmt: BufferStore) -> None:
+        if stmt.predicate is not None:
+            raise self.refuse(f"a store to '{stmt.buffer.name}' with a predicate", stmt)
+        super()._store(stmt)
+
+    def _prim_call(self, expr: PrimCall) -> tuple[list[Piece], int]:
+        if expr.op == "address_of" and len(expr.args) == 1 and _is_first_element(expr.args[0]):
+            return [f"{self.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
+        return super()._prim_call(expr)
+
+    def _call_intrin(self, name: str, expr: PrimCall) -> tuple[list[Piece], int]:
+        if expr.attrs:
+            raise self.refuse(f"attributes of a call of '{name}'", expr)
+        if expr.dtype == "void" and is_device_name(name):
+            return [f"T.{name}(", *separated([self._call_argument(argument)] for argument in expr.args), ")"], ATOM
+        values = {"dtype": expr.dtype, "op": f"{self.operators}.{name}", "args": expr.args, "attrs": {}}
+        return self.fill(SCALARS["T.call_intrin"], values), ATOM
+
+    def _attr(self, stmt: AttrStmt) -> None:
+        if stmt.node is not None:
+            super()._attr(stmt)
+            return
+        value = self.immediate(stmt.value) if isinstance(stmt.value, (IntImm, FloatImm)) else None
+        text = value or self.join(_as_pieces(self.show_anything(stmt.value)))
+        self._inner(f"with T.attr({{{string_text(stmt.key)}: {text}}}):", stmt.body)
+
+    def _seq(self, stmt: SeqStmt) -> None:
+        for item in stmt.stmts:
+            self.statement(item)
+        if not stmt.stmts:
+            self.line("pass")
+
+    _PRIMS: ClassVar[dict[type, Any]] = {
+        **TensorPrinter._PRIMS, Binary: _binary, Let: _let, BufferLoad: _load, PrimCall: _prim_call,
+    }  # fmt: skip
+    _STATEMENTS: ClassVar[dict[type, Any]] = {
+        **TensorPrinter._STATEMENTS, For: _for, IfThenElse: _if_statement, BufferStore: _store, AttrStmt: _attr,
+        SeqStmt: _seq, DeclBuffer: _decl,
+    }  # fmt: skip
+
+
+def _is_symbolic(buffer: Buffer) -> bool:
+    """Whether a size, stride or offset of a buffer is more than a number."""
+    parts = (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset)
+    return any(isinstance(part, PrimExpr) for part in parts)
+
+
+def _is_first_element(value: Any) -> bool:
+    """Whether an expression is the first element of a buffer, whose address is that of its data."""
+    if not isinstance(value, BufferLoad) or value.predicate is not None:
+        return False
+    return all(isinstance(index, IntImm) and index.value == 0 for index in value.indices)
+
+
+def _as_pieces(shown: Any) -> list[Piece]:
+    return shown if isinstance(shown, list) else [shown]
+
+
+def _source_of(buffer: Buffer) -> Buffer | None:
+    """The buffer that another one sees whole, in the same dtype."""
+    data = buffer.data
+    if not isinstance(data, PrimCall) or data.op != "address_of" or not _is_first_element(data.args[0]):
+        return None
+    source: Buffer = data.args[0].buffer  # type: ignore[union-attr]
+    plain = (buffer.strides, buffer.elem_offset, source.elem_offset, buffer.axis_separators) == (None, None, None, ())
+    same = all(getattr(buffer, name) == getattr(source, name) for name in ("dtype", "scope", "align", "offset_factor"))
+    return source if plain and same else None

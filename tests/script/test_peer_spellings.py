@@ -1,0 +1,233 @@
+# ruff: noqa: E501  (scripts inside strings)
+"""What `script(spelling=...)` writes for TVM's readers, construct by construct; it reads back as the same module.
+
+With that version of TVM importable, the texts are also read by it (skipped otherwise: it is no dependency).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+import weft
+from weft.ir.dim import symbol
+from weft.ir.graph import BindingBlock, Call, Function, Op, SeqExpr, Var, VarBinding
+from weft.ir.types import TensorType
+from weft.script import parse
+
+SPELLINGS = ("tvm-0.27", "tvm-0.20")
+PRIM = "@T.prim_func\ndef f(A: T.Buffer((16,), 'float32'), B: T.Buffer((16,), 'float32')):\n"
+GRAPH = "@R.function\ndef main(x: R.Tensor(('n', 4), 'float32')):\n"
+
+
+def _block(text: str, head: str) -> str:
+    return head + "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def prim(text: str) -> str:
+    """A tensor-level function around statements."""
+    return _block(text, PRIM)
+
+
+def graph(text: str) -> str:
+    """A graph function around statements."""
+    return _block(text, GRAPH)
+
+
+# name: (script, lines of the newer text, lines of the older text; None for the same)
+CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
+    "symbolic sizes": (
+        "@T.prim_func\ndef f(A: T.Buffer(('n', 4), 'float32'), B: T.Buffer((4,), 'float32')):\n    B[0] = A[0, 0]\n",
+        ['def f(var_A: T.handle, B: T.Buffer((4,), "float32")):', "n = T.int64()", 'A = T.match_buffer(var_A, (n, 4), "float32")'],
+        None,
+    ),
+    "symbols of 32 bits": (
+        "@T.prim_func\ndef f(A: T.Buffer(('n',), 'float32')):\n    n = T.int32()\n    A[0] = 0.0\n",
+        ["n = T.int32()", 'A = T.match_buffer(var_A, (n,), "float32")'], None,
+    ),
+    "typed sizes": (
+        "@T.prim_func\ndef f(A: T.Buffer((T.int64(4), 8), 'float32')):\n    for i in range(T.int64(4)):\n        A[i, 0] = 0.0\n",
+        ['def f(A: T.Buffer((T.int64(4), 8), "float32")):', "for i in range(T.int64(4)):", "A[i, 0] = T.float32(0.0)"], None,
+    ),
+    "typed regions": (
+        "@T.prim_func\ndef f(A: T.Buffer((T.int64(4),), 'float32')):\n    with T.block('b'):\n        T.reads()\n        T.writes(A[0:4])\n        A[0] = 0.0\n",
+        ["T.writes(A[T.int64(0):T.int64(4)])"], None,
+    ),
+    "blocks": (
+        prim("for i in range(16):\n    with T.block('b'):\n        v = T.axis.spatial(16, i)\n        T.block_attr({'k': 1})\n        B[v] = A[v]"),
+        ["@T.prim_func(s_tir=True)", 'with T.sblock("b"):', 'T.sblock_attr({"k": 1})'],
+        ["@T.prim_func", 'with T.block("b"):', 'T.block_attr({"k": 1})'],
+    ),
+    "the dialect of a function without blocks": (
+        "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((16,), 'float32')):\n    A[0] = 0.0\n", ["@T.prim_func(s_tir=True)"], ["@T.prim_func"],
+    ),
+    "buffers of the outermost block": (
+        prim("C = T.alloc_buffer((16,), 'float32')\nfor i in range(16):\n    with T.block('b'):\n        v = T.axis.spatial(16, i)\n        C[v] = A[v]"),
+        ['C = T.sblock_alloc_buffer((16,), "float32")'], ['C = T.alloc_buffer((16,), "float32")'],
+    ),
+    "buffers of a function without blocks": (
+        prim("C = T.alloc_buffer((16,), 'float32', scope='local')\nC[0] = A[0]"), ['C = T.alloc_buffer((16,), "float32", scope="local")'], None,
+    ),
+    "block variables that start elsewhere": (
+        prim("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i + 2, start=2)\n        B[v] = A[v]"),
+        ["v = T.axis.spatial((2, 10), i + 2)"], None,
+    ),
+    "loops that start elsewhere": (
+        "@T.prim_func\ndef f(A: T.Buffer((16,), 'float32'), m: T.int64):\n    for i in T.serial(2, extent=m):\n        A[i] = 0.0\n",
+        ["for i in range(T.int64(2), T.int64(2) + m):"], None,
+    ),
+    "bound variables of expressions": (
+        prim("B[0] = T.Let(x * x, where={x: A[0]})"), ["x = T.float32()", "B[0] = T.Let(x * x, where={x: A[0]})"], None,
+    ),
+    "bound variables of a second condition": (
+        prim("if A[0] > 0.0:\n    B[0] = 1.0\nelif T.Let(x > 1.0, where={x: A[1]}):\n    B[0] = 2.0"),
+        ["else:", "x = T.float32()", "if T.Let(x > T.float32(1.0), where={x: A[1]}):"], None,
+    ),
+    "what readers would compute": (
+        prim("B[T.Add(T.int32(1), T.int32(2))] = A[0]\nfor i in range(4):\n    B[T.Add(i, 0)] = T.Mul(A[i], T.float32(1))"),
+        ["B[T.Add(T.int32(1), T.int32(2))] = A[0]", "B[T.Add(i, T.int32(0))] = T.Mul(A[i], T.float32(1.0))"], None,
+    ),
+    "division of integers": (
+        "@T.prim_func\ndef f(A: T.Buffer((16,), 'int64')):\n    A[0] = T.Div(A[1], T.int64(2))\n", ["A[0] = T.Div(A[1], T.int64(2))"], None,
+    ),
+    "constants of small integers": (
+        "@T.prim_func\ndef f(A: T.Buffer((16,), 'int8')):\n    A[0] = A[1] + T.int8(3)\n", ["A[0] = A[1] + T.int8(3)"], None,
+    ),
+    "device intrinsics": (prim('T.tvm_storage_sync("shared")\nB[0] = A[0]'), ['T.evaluate(T.tvm_storage_sync("shared"))'], None),
+    "operators by name": (
+        prim('T.evaluate(T.call_intrin("int32", "ptx.something", 1))'), ['T.evaluate(T.call_intrin("int32", "tirx.ptx.something", 1))'],
+        ['T.evaluate(T.call_intrin("int32", "tir.ptx.something", 1))'],
+    ),
+    "the data of a buffer": (
+        prim('C = T.decl_buffer((4, 4), "float32", data=A.data)\nB[0] = C[0, 0]'), ['C = T.decl_buffer((4, 4), "float32", data=A.data)'], None,
+    ),
+    "attributes of nothing": (prim('T.attr({"pragma_scope": "seq"})\nB[0] = A[0]'), ['with T.attr({"pragma_scope": "seq"}):'], None),
+    "launched threads": (
+        prim('for t in T.thread_binding(16, thread="threadIdx.x"):\n    B[t] = A[t]'), ['with T.launch_thread("threadIdx.x", 16) as t:'], None,
+    ),
+    "threads of blocks": (
+        prim("for t in T.thread_binding(16, thread='threadIdx.x'):\n    with T.block('b'):\n        v = T.axis.spatial(16, t)\n        B[v] = A[v]"),
+        ['for t in T.thread_binding(16, thread="threadIdx.x"):'], None,
+    ),
+    "targets": (
+        prim('T.func_attr({"target": T.target({"kind": "cuda", "arch": "sm_80"})})\nB[0] = A[0]'),
+        ['T.func_attr({"target": T.target({"kind": "cuda", "arch": "sm_80"})})'], None,
+    ),
+    "arrays": (
+        graph("y = R.const([[1.5, -0.0], [float('inf'), 2]], 'float32')\nreturn y"),
+        ['y: R.Tensor((2, 2), "float32") = R.const([[1.5, -0.0], [float("inf"), 2.0]], "float32")'], None,
+    ),
+    "empty arrays": (graph("y = R.const([], 'int32', shape=(2, 0))\nreturn y"), ['y: R.Tensor((2, 0), "int32") = R.const([[], []], "int32")'], None),
+    "large arrays": (
+        graph(f"y = R.const({[0] * 300}, 'int8')\nreturn y"), [f'y: R.Tensor((300,), "int8") = R.const({[0] * 300}, "int8")'], None,
+    ),
+    "small floats": (
+        graph("y = R.const([1.0, -2.5], 'bfloat16')\nreturn y"), ['y: R.Tensor((2,), "bfloat16") = R.const([1.0, -2.5], "bfloat16")'], None,
+    ),
+    "numbers": (
+        graph("a = R.prim_value(1.5)\nb = R.prim_value(3)\nc = R.prim_value(n)\nreturn x"),
+        ['a: R.Prim("float32") = R.prim_value(T.float32(1.5))', 'b: R.Prim("int64") = R.prim_value(3)', 'c: R.Prim("int64") = R.prim_value(n)'], None,
+    ),
+    "sizes": (
+        graph("y = R.reshape(x, (n * 4,))\nz = R.zeros((min(n, 4), n // 2 + 1), 'float32')\nreturn y"),
+        ['y: R.Tensor((n * 4,), "float32") = R.reshape(x, R.shape([n * 4]))',
+         'z: R.Tensor((T.min(n, 4), n // 2 + 1), "float32") = R.zeros(R.shape([T.min(n, 4), n // 2 + 1]), dtype="float32")'], None,
+    ),
+    "symbols of a match": (
+        graph("with R.dataflow():\n    y = R.match_cast(x, R.Tensor(('m', 4), 'float32'))\n    R.output(y)\nz = R.reshape(y, (m * 4,))\nreturn z"),
+        ["m = T.int64()", 'z: R.Tensor((m * 4,), "float32") = R.reshape(y, R.shape([m * 4]))'], None,
+    ),
+    "an axis": (graph("y = R.flip(x, axis=1)\nreturn y"), ['y: R.Tensor((n, 4), "float32") = R.flip(x, axis=1)'], None),
+    "memory": (
+        graph("s = R.vm.alloc_storage(R.shape([128]))\nreturn x"),
+        ["s: R.Any = R.vm.alloc_storage(R.shape([128]), runtime_device_index=0, dtype=\"uint8\")"],
+        ["s: R.Object = R.vm.alloc_storage(R.shape([128]), runtime_device_index=0, dtype=\"uint8\")"],
+    ),
+    "types of functions": (
+        "@R.function\ndef main(g: R.Callable(ret=R.Any, pure=False)):\n    return g\n",
+        ["def main(g: R.Callable(ret=R.Any, purity=False)) -> R.Callable(ret=R.Any, purity=False):"],
+        ["def main(g: R.Callable(ret=R.Object, purity=False)) -> R.Callable(ret=R.Object, purity=False):"],
+    ),
+    "functions named like builtins": (
+        "@I.ir_module\nclass M:\n    @T.prim_func\n    def max(A: T.Buffer((4,), 'float32')):\n        A[0] = 0.0\n"
+        "    @R.function\n    def main():\n        y = R.call_tir(cls.max, (), out_ty=R.Tensor((4,), 'float32'))\n        return y\n",
+        ['def max(A: T.Buffer((4,), "float32")):', "cls = M", 'y: R.Tensor((4,), "float32") = R.call_tir(cls.max, R.tuple(), out_ty=R.Tensor((4,), "float32"))'],
+        ['def max(A: T.Buffer((4,), "float32")):', "cls = M", 'y: R.Tensor((4,), "float32") = R.call_tir(cls.max, R.tuple(), out_sinfo=R.Tensor((4,), "float32"))'],
+    ),
+    "a class named like a symbol": (
+        "@I.ir_module\nclass n:\n    @R.function\n    def main(x: R.Tensor(('n',), 'float32')):\n        return x\n", ["class n_:"], None,
+    ),
+}  # fmt: skip
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_construct_is_written_as_the_newer_version_reads_it(name: str) -> None:
+    script, wanted, _ = CASES[name]
+    lines = _lines(parse(script).script(spelling="tvm-0.27"))
+    assert [line for line in wanted if line not in lines] == [], "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_construct_is_written_as_the_older_version_reads_it(name: str) -> None:
+    script, newer, older = CASES[name]
+    lines = _lines(parse(script).script(spelling="tvm-0.20"))
+    assert [line for line in (newer if older is None else older) if line not in lines] == [], "\n".join(lines)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", CASES)
+def test_the_other_spelling_reads_back_as_the_same_module(name: str, spelling: str) -> None:
+    module = parse(CASES[name][0])
+    text = module.script(spelling=spelling)
+    again = parse(text)
+    weft.assert_structural_equal(module, again)
+    assert again.script(spelling=spelling) == text
+
+
+REFUSED = {
+    "a name that hides the namespace": (
+        "@I.ir_module\nclass M:\n    @T.prim_func(name='T')\n    def t(A: T.Buffer((4,), 'float32')):\n        A[0] = 0.0\n",
+        'a function called "T"',
+    ),
+    "bits of a nan": (graph("y = R.const([2143289345], 'float32', bits=True)\nreturn y"), "a constant of float32"),
+    "a predicate": (prim("B[0] = A.vload([0], predicate=True)"), "a load from 'A' with a predicate"),
+    "a large unsigned number": (
+        "@T.prim_func\ndef f(A: T.Buffer((4,), 'uint64')):\n    A[0] = T.uint64(18446744073709551615)\n", "the uint64 constant",
+    ),
+    "the type of a string": ("@R.function\ndef main(s: R.Str):\n    return s\n", "the type of a string"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_form_is_refused_by_name(name: str) -> None:
+    script, message = REFUSED[name]
+    with pytest.raises(weft.WeftError, match=re.escape(message)) as caught:
+        parse(script).script(spelling="tvm-0.27")
+    assert caught.value.code == "W116"
+    assert "tvm-0.27" in str(caught.value)
+
+
+def test_a_size_that_nothing_declares_is_refused_with_its_binding() -> None:
+    x = Var("x", TensorType((4,), "float32"))
+    y = Var("y", TensorType((symbol("m"),), "float32"))
+    block = BindingBlock((VarBinding(y, Call(Op("exp"), (x,))),))
+    function = Function((x,), SeqExpr((block,), y), TensorType((4,), "float32"))
+    with pytest.raises(weft.WeftError, match=r"the size 'm', .* \(in the binding of 'y'\)") as caught:
+        function.script(spelling="tvm-0.27")
+    assert caught.value.code == "W116"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tvm") is None, reason="TVM is not installed: it is no dependency")
+@pytest.mark.parametrize("name", CASES)
+def test_that_version_reads_the_text(name: str) -> None:
+    from tvm.script import from_source  # type: ignore[import-not-found]
+
+    text = parse(CASES[name][0]).script(spelling="tvm-0.27")
+    again = from_source(text).script()
+    assert again
