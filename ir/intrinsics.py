@@ -182,6 +182,11 @@ def _fill() -> None:
     add("address_of access_ptr handle_add_byte_offset", -1, "given")
     add("vectorlow vectorhigh vectorcombine vscale get_active_lane_mask masked_load masked_store", -1, "given")
     add("assume", 1, "given", pure=False)
+    add("isnullptr", 1, "given", doc="whether a pointer points to nothing")
+    add("call_cpacked_lowered call_packed_lowered call_kernel", -1, "given", pure=False)
+    add("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, "given", pure=False)
+    add("dp4a q_multiply_shift_per_axis llvm_lookup_intrinsic_id lookup_param ignore_loop_partition", -1, "given")
+    add("ptr_byte_offset", -1, "given")
 
 
 _fill()

@@ -1,7 +1,8 @@
 """Structural equality, hash and the first difference, read off the field roles.
 
 Two nodes are equal when they have the same shape up to the names of bound variables, buffers and symbols. Free
-variables are equal only to themselves. Floats compare by their bits (nan equals the same nan, 0.0 differs from
+variables are equal only to themselves, except in a tensor-level function: what it declares and nothing binds is its
+own, and matched where it occurs first. Floats compare by their bits (nan equals the same nan, 0.0 differs from
 -0.0), arrays by dtype, shape and bytes, modules as mappings. Nothing here recurses on depth.
 """
 
@@ -72,12 +73,14 @@ class _Comparison:
         self.symbols: dict[str, str] = {}
         self.symbols_back: dict[str, str] = {}
         self.later: list[tuple[DimExpr, DimExpr, str]] = []
+        self.in_kernel = False
 
     def run(self, a: Any, b: Any) -> str | None:
         stack: list[tuple[Any, Any, str, bool]] = [(a, b, "root", False)]
         while stack:
             x, y, path, defines = stack.pop()
             if path == "":  # the end of a top-level function: its symbols go out of scope
+                self.in_kernel = False
                 message = self._finish_scope()
             else:
                 message = self._step(x, y, path, defines, stack)
@@ -93,6 +96,8 @@ class _Comparison:
                 return self._identity(x, y, path, defines, stack)
             if isinstance(x, IRModule) and isinstance(y, IRModule):
                 return self._module(x, y, path, stack)
+            if isinstance(x, PrimFunc):
+                self.in_kernel = True
             for info in reversed(_fields(x)):
                 if info.role != "ignored":
                     stack.append(
@@ -126,7 +131,7 @@ class _Comparison:
         known, known_back = self.left.get(id(x)), self.right.get(id(y))
         if known is not None or known_back is not None:
             return None if known is y and known_back is x else f"{path}: {_show(x)} against {_show(y)}"
-        if not defines:
+        if not defines and not (self.in_kernel and isinstance(x, (PrimVar, Buffer))):
             return None if x is y else f"{path}: free {_show(x)} against {_show(y)}"
         self.left[id(x)], self.right[id(y)] = y, x
         if isinstance(x, Var):

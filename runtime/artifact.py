@@ -247,15 +247,17 @@ class ArtifactSet(Mapping[str, Artifact]):
         return ArtifactSet([*self.values(), *others])
 
     def providers(self) -> dict[str, str]:
-        """Each provided symbol with the name of its artifact; ArtifactError W814 when two provide one."""
-        found: dict[str, str] = {}
+        """Each provided symbol with the name of its artifact.
+
+        A symbol may be there in forms for several loaders; ArtifactError W814 when two for one loader have it.
+        """
+        found: dict[tuple[str, str], str] = {}
         for artifact in self.values():
             for symbol in artifact.provides:
-                if found.setdefault(symbol.name, artifact.name) != artifact.name:
-                    raise ArtifactError(
-                        f"{found[symbol.name]!r} and {artifact.name!r} both provide {symbol.name!r}", code="W814"
-                    )
-        return found
+                first = found.setdefault((symbol.name, artifact.loader), artifact.name)
+                if first != artifact.name:
+                    raise ArtifactError(f"{first!r} and {artifact.name!r} both provide {symbol.name!r}", code="W814")
+        return {name: found[name, loader] for name, loader in reversed(found)}
 
     def link_check(self, host: Iterable[str] = ()) -> None:
         """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""

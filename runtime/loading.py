@@ -96,10 +96,18 @@ def load_artifact(artifact: Artifact) -> LoadedModule:
 
 
 def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
-    """Load artifacts together, so that one may need what another provides; ArtifactError W819 as `load_artifact`."""
+    """Load artifacts together, so that one may need what another provides.
+
+    A source whose symbols all are there in a form that can be loaded is passed over. ArtifactError W819 as
+    `load_artifact`.
+    """
     found: dict[str, Callable[..., Any]] = {}
     keep, code = [], []
-    for artifact in ArtifactSet(artifacts).values():
+    chosen = list(ArtifactSet(artifacts).values())
+    given = {symbol.name for item in chosen if _loads(item) for symbol in item.provides}
+    for artifact in chosen:
+        if artifact.kind == "c" and artifact.provides and {symbol.name for symbol in artifact.provides} <= given:
+            continue
         if not artifact.serialisable:
             module = _of_memory(artifact)
         elif artifact.kind in _loaders:
@@ -127,6 +135,10 @@ def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
         if artifact.kind in _loaders or artifact.kind == "object" or isinstance(artifact.memory, LoadedModule)
     ]  # fmt: skip
     return load_set(ready) if ready else {}
+
+
+def _loads(artifact: Artifact) -> bool:
+    return not artifact.serialisable or artifact.kind == "object" or artifact.kind in _loaders
 
 
 def _of_memory(artifact: Artifact) -> LoadedModule:

@@ -7,10 +7,25 @@ from __future__ import annotations
 
 from weft.ir.tensor import Extent, PrimExpr
 
-__all__ = ["DTYPE_FIRST", "RESULT_DTYPES", "axis_dtype", "is_device_name", "loop_dtype"]
+__all__ = [
+    "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "RESULT_DTYPES", "axis_dtype",
+    "is_device_name", "loop_dtype",
+]  # fmt: skip
 
 # Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
 DTYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret")
+
+# Calls of devices that may state the dtype of their result first.
+DTYPE_MAYBE_FIRST = frozenset(
+    "vectorlow vectorhigh vectorcombine ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_cp_async_bulk mma_store "
+    "mma_fill undef get_active_lane_mask ptx_cp_async_mbarrier masked_load".split()
+)
+
+# Calls whose result has the dtype of one of their arguments, by its position.
+DTYPE_OF_ARGUMENT = {"tvm_warp_shuffle": 1, "tvm_warp_shuffle_up": 1, "tvm_warp_shuffle_down": 1}
+
+# Where the dtype of the result stands among the arguments.
+DTYPE_LAST = {"tvm_struct_get": 3}
 
 RESULT_DTYPES = {
     "call_packed": "int32",
@@ -23,6 +38,28 @@ RESULT_DTYPES = {
     "vscale": "int32",
     "assume": "bool",
     "print_buffer": "void",
+    "isnullptr": "bool",
+    "call_cpacked_lowered": "int32",
+    "call_packed_lowered": "int32",
+    "TVMBackendAllocWorkspace": "handle",
+    "TVMBackendFreeWorkspace": "int32",
+    "dp4a": "int32",
+    "q_multiply_shift_per_axis": "int32",
+    "ptr_byte_offset": "handle",
+    "lookup_param": "handle",
+    "tvm_warp_activemask": "uint32",
+    "tvm_stack_alloca": "handle",
+    "tvm_stack_make_shape": "handle",
+    "tvm_stack_make_array": "handle",
+    "tvm_access_ptr": "handle",
+    "tvm_call_cpacked": "int32",
+    "tvm_call_packed_lowered": "int32",
+    "tvm_call_cpacked_lowered": "int32",
+    "tvm_struct_set": "int32",
+    "tvm_throw_last_error": "int32",
+    "tvm_check_return": "int32",
+    "tvm_static_handle": "handle",
+    "get_active_lane_mask": "bool",
 }
 
 _DEVICE_PREFIXES = (
@@ -46,6 +83,7 @@ _DEVICE_PREFIXES = (
     "anylist",
     "prefetch",
     "type_annotation",
+    "cooperative_tensor",
 )
 
 

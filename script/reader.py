@@ -338,11 +338,20 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
         if call and call.args:
             raise reader.fail("W113", f"{name} takes keyword options only", call.args[0])
         return name, options
-    what = "class" if isinstance(tree, ast.ClassDef) else "function"
+    for decorator in tree.decorator_list:
+        tried = reader.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if tried is not None:
+            hint = did_you_mean(tried, _OPTIONS) or f"decorators are {', '.join(_OPTIONS)}"
+            raise reader.fail("W111", f"`{tried}` does not decorate a {_kind_of(tree)}", decorator, hint)
+    what = _kind_of(tree)
     raise fail(
         "W104", f"the {what} '{tree.name}' has no decorator of the script", reader.unit.name_span(tree),
         hint="@I.ir_module for a class; @R.function or @T.prim_func for a function",
     )  # fmt: skip
+
+
+def _kind_of(tree: ast.FunctionDef | ast.ClassDef) -> str:
+    return "class" if isinstance(tree, ast.ClassDef) else "function"
 
 
 def _type_hint(tree: ast.expr) -> str | None:

@@ -37,6 +37,7 @@ from weft.transform.lower_blocks import LowerBlocks
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.normalize import Normalize
+from weft.transform.partition_calls import PartitionCalls
 from weft.transform.phases import default_pipeline, phase, phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
 from weft.transform.plan_memory import StaticPlanBlockMemory
@@ -54,7 +55,8 @@ __all__ = [
     "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "CheckMemoryPlan",
     "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps",
     "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift",
-    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass", "PassContext",
+    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass",
+    "PartitionCalls", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
     "PrintBefore", "RemoveUnusedParameters", "ShareMemory", "StaticPlanBlockMemory", "TileContractions", "Timing",
     "ToNonDataflow", "VectorizeNests", "Verify",

@@ -1,6 +1,7 @@
 """What the kinds of a target add to the phases: hooks that give passes, and lowering hooks.
 
-    hook            (target) -> Pass                    run at the end of the phase that it names
+    hook            (target) -> Pass                    run at the end of the phase that it names; it may take the
+                    (target, label) -> Pass             label of its part too
     lowering hook   (module, function) -> (IRModule, GlobalVar)
                                                         run in the phase `lower`, before memory is made explicit
 
@@ -10,6 +11,7 @@ functions of its part (`weft.transform.target_parts`) unless the hook asks for s
 A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module to
 look at. It returns functions of its own and the one to call instead: a graph function of the same signature, or a
 kernel over the same tensors followed by the results. They join the module under fresh names where names conflict.
+Kernels belong to the part; a graph function that the hook returns is run by whoever calls it, who plans its memory.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from weft.ir import (
     BaseFunc,
     BindingBlock,
     Call,
-    ExternFunc,
     FrozenMap,
     Function,
     GlobalVar,
@@ -92,7 +93,7 @@ def hook_passes(target: Target, phase: str) -> tuple[Pass, ...]:
 
 
 def _made(found: _Found, phase: str) -> Pass:
-    made = found.hook.make(found.target)
+    made = found.hook.make(*((found.target, found.label or "") if found.hook.labelled else (found.target,)))
     if isinstance(made, Pass):
         return made
     raise PassError(
@@ -279,8 +280,8 @@ class _Contract:
                 raise self.broken(f"left operators in {name!r}: {', '.join(left)}")
 
     def labelled(self, function: BaseFunc) -> BaseFunc:
-        """The function, labelled for its part when the part generates its own code."""
-        if self.target.kind.code_generator is None or isinstance(function, ExternFunc) or not self.label:
+        """A kernel, labelled for its part when the part generates its own code; graph functions are for the host."""
+        if self.target.kind.code_generator is None or not isinstance(function, PrimFunc) or not self.label:
             return function
         return function if LABEL in function.attrs else function.with_attr(LABEL, self.label)
 

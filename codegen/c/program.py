@@ -127,7 +127,9 @@ class _Reader:
         self.users: list[set[str]] = []
         self.calls: list[str] = []
         made = module.attrs.get(ARTIFACTS, ArtifactSet())
-        self.providers = {symbol.name: (item, symbol) for item in made.values() for symbol in item.provides}
+        # Where a symbol is there in several forms, C calls the one in C.
+        inferior_first = sorted(made.values(), key=lambda item: item.kind == "c")
+        self.providers = {symbol.name: (item, symbol) for item in inferior_first for symbol in item.provides}
 
     def read(self, function: Function, pools: Sequence[Pool], planner: Planner) -> None:
         """Read the function once, plan its memory."""

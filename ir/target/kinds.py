@@ -59,7 +59,7 @@ class Hook:
     """A function of a target that returns the Pass to run in a phase.
 
     `before` and `after` are names of hooks of the same phase. With scope "function" the pass sees the functions that
-    belong to the target, with "module" all of them.
+    belong to the target, with "module" all of them. A `labelled` one is told the label of its part as well.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Hook:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     scope: str = "function"
+    labelled: bool = False
 
 
 _phase_names: list[str] = []
@@ -118,7 +119,8 @@ class TargetKind:
         after: str | Iterable[str] = (),
         scope: str = "function",
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a function of the target that returns the Pass to run at the end of a phase.
+        """Register a function of the target, `(target)` or `(target, label)`, that returns the Pass to run at the end
+        of a phase.
 
         Hooks run in the order of the target's parts, then of registration, unless `before` or `after` name others of
         the phase. Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
@@ -130,9 +132,11 @@ class TargetKind:
             )
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            _check_arity(self, f"hook of phase {phase!r}", function, 1)
+            labelled = _takes(function, 2)
+            if not labelled:
+                _check_arity(self, f"hook of phase {phase!r}", function, 1)
             label = name or getattr(function, "__name__", type(function).__name__)
-            made = Hook(label, function, _names(before), _names(after), scope)
+            made = Hook(label, function, _names(before), _names(after), scope, labelled)
             self.hooks.setdefault(phase, []).append(made)
             return function
 
@@ -163,15 +167,21 @@ def _names(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _check_arity(kind: TargetKind, what: str, function: Callable[..., Any], count: int) -> None:
+def _takes(function: Callable[..., Any], count: int) -> bool:
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
+        return False
+    return True
+
+
+def _check_arity(kind: TargetKind, what: str, function: Callable[..., Any], count: int) -> None:
+    if not _takes(function, count):
         wanted = f"{count} argument{'s' * (count > 1)}"
         raise TargetError(
             f"the {what} of target kind {kind.name!r} must take {wanted}, got {inspect.signature(function)}",
             code="W706",
-        ) from None
+        )
 
 
 KINDS: dict[str, TargetKind] = {}

@@ -10,7 +10,7 @@ from weft.ir.regions import Access, Bounds, accesses
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc
 from weft.ir.verify.findings import Report
 
-__all__ = ["check_load", "check_ranges", "check_store"]
+__all__ = ["check_load", "check_ranges", "check_store", "goes_on"]
 
 
 def check_load(node: BufferLoad, report: Report) -> None:
@@ -23,13 +23,14 @@ def check_load(node: BufferLoad, report: Report) -> None:
 def check_store(node: BufferStore, report: Report) -> None:
     """W455, W457, W458, W459 of a store."""
     _check_indices(node, report)
-    lanes = max((dtypes.lanes(index.dtype) for index in node.indices), default=1)
+    count = max((dtypes.lanes(index.dtype) for index in node.indices), default=1)
+    lanes = count * dtypes.lanes(node.buffer.dtype)
     value = node.value.dtype
     if dtypes.lanes(value) != lanes:
         report.add(
-            "W458", f"{dtypes.lanes(value)} lanes are stored to {lanes} elements of {node.buffer.name!r}", node.span
+            "W458", f"{dtypes.lanes(value)} lanes are stored to {count} elements of {node.buffer.name!r}", node.span
         )
-    elif dtypes.element(value) != node.buffer.dtype:
+    elif dtypes.element(value) != dtypes.element(node.buffer.dtype):
         message = f"a {dtypes.element(value)} is stored in {node.buffer.name!r}, a buffer of {node.buffer.dtype}"
         report.add("W459", message, node.span, hint="cast the value")
     if node.predicate is not None:
@@ -51,7 +52,7 @@ def _check_indices(node: BufferLoad | BufferStore, report: Report) -> None:
 
 
 def _check_predicate(predicate: PrimExpr, lanes: int, report: Report) -> None:
-    if not dtypes.is_bool(dtypes.element(predicate.dtype)):
+    if dtypes.element(predicate.dtype) not in ("bool", "uint1"):
         report.add("W461", f"a predicate is {predicate.dtype}, not bool", predicate.span)
     elif dtypes.lanes(predicate.dtype) != lanes:
         report.add("W458", f"a predicate of {dtypes.lanes(predicate.dtype)} lanes for {lanes} elements", predicate.span)
@@ -65,6 +66,13 @@ def check_ranges(function: PrimFunc, report: Report) -> None:
                 _check_range(access, position, report)
 
 
+def goes_on(access: Access, position: int) -> bool:
+    """Whether the access is a vector along the last dimension of several, which may go on in the next row."""
+    indices = getattr(access.node, "indices", ())
+    last = access.buffer.ndim > 1 and position == access.buffer.ndim - 1 and len(indices) > position
+    return last and dtypes.lanes(indices[position].dtype) > 1
+
+
 def _check_range(access: Access, position: int, report: Report) -> None:
     interval, buffer = access.intervals[position], access.buffer
     size = access.bounds.of(buffer.shape[position])
@@ -75,6 +83,8 @@ def _check_range(access: Access, position: int, report: Report) -> None:
     indices = getattr(access.node, "indices", ())
     constant = position < len(indices) and isinstance(indices[position], IntImm)
     if not constant and not (access.certain and interval.exact):
+        return
+    if goes_on(access, position):
         return
     wrong: Dim | None = None
     if prove_lt(interval.low, 0):

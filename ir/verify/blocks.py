@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.ir.dim import prove_lt
+from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import Node
 from weft.ir.regions import Access, Bounds, Interval, accesses, block_accesses
 from weft.ir.structural import structural_equal
@@ -26,6 +27,7 @@ from weft.ir.tensor import (
     PrimVar,
     Unary,
 )
+from weft.ir.verify.accesses import goes_on
 from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import updates_itself
 from weft.ir.visit import walk
@@ -45,7 +47,9 @@ def check_block(block: Block, varying: set[PrimVar], report: Report) -> None:
         report.add("W474", f"block {block.name!r} has an init and no reduction variable", block.span)
     if reduce:
         _check_reduction(block, set(reduce), report)
-    if block.reads is not None or block.writes is not None:
+    declared = block.reads is not None or block.writes is not None
+    is_root = block.name == "root" and not block.iter_vars and not block.reads and not block.writes
+    if declared and not is_root:  # the field writes the outermost block as one that declares nothing
         _check_regions(block, report)
 
 
@@ -125,7 +129,7 @@ def _check_regions(block: Block, report: Report) -> None:
     for kind, code, declared in (("read", "W470", block.reads), ("write", "W471", block.writes)):
         if declared is None:
             continue
-        own = _stores(block) if kind == "read" and block.init is not None else []
+        own = _stores(block) if kind == "read" and _may_update(block) else []
         for access in _of_kind(block, kind):
             buffer = access.buffer
             if buffer not in local or _updates(access.node, own):
@@ -141,6 +145,12 @@ def _check_regions(block: Block, report: Report) -> None:
             elif all(_outside(access, region) for region in regions):
                 message = f"block {block.name!r} {kind}s {buffer.name!r} outside the declared region"
                 report.add(code, message, access.node.span or block.span, key=access.node)
+
+
+def _may_update(block: Block) -> bool:
+    """Whether a block may read what it is about to write without saying so: reductions, and blocks made of them."""
+    reduces = any(variable.kind == "reduce" for variable in block.iter_vars)
+    return block.init is not None or reduces or not block.iter_vars
 
 
 def _of_kind(block: Block, kind: str) -> Iterable[Access]:
@@ -161,7 +171,9 @@ def _outside(access: Access, region: BufferRegion) -> bool:
     """Whether the access certainly leaves the region in some dimension."""
     if not access.certain or len(access.intervals) != len(region.region) or 0 in access.buffer.shape:
         return False
-    for interval, part in zip(access.intervals, region.region, strict=True):
+    for position, (interval, part) in enumerate(zip(access.intervals, region.region, strict=True)):
+        if goes_on(access, position):
+            continue
         start, extent = access.bounds.of(part.start), access.bounds.of(part.extent)
         if interval is None or not interval.exact or start is None or extent is None:
             continue
@@ -195,6 +207,8 @@ def check_locals(function: PrimFunc, report: Report) -> None:
                 written.add(node.buffer)
         elif isinstance(node, PrimCall):
             written.update(arg for arg in node.args if isinstance(arg, Buffer))
+            if node.op not in INTRINSICS:  # a call of a device may set the elements that it names
+                written.update(arg.buffer for arg in node.args if isinstance(arg, BufferLoad))
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
                 written.add(node.args[0].buffer)
         elif isinstance(node, BufferLoad):

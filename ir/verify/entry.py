@@ -44,15 +44,15 @@ def _alone(function: BaseFunc) -> dict[str, BaseFunc]:
 def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]:
     report = Report(name)
     functions = deduction.context.functions
-    if isinstance(function, Function):
+    if deduction.closed and isinstance(function, Function | PrimFunc):  # alone, it has no name to agree with
         _check_symbol_name(name, function, report)
+    if isinstance(function, Function):
         check_names(function, deduction, report)
         check_form(function, report)
         check_purity(function, functions, report)  # type: ignore[arg-type]
         check_values(function, deduction, report)
         return report.findings
     if isinstance(function, PrimFunc):
-        _check_symbol_name(name, function, report)
         return [*report.findings, *_check_tensor(name, function, deduction)]
     if not isinstance(function, ExternFunc):
         report.add("W413", f"{name} is a {type(function).__name__}, not a function")

@@ -148,8 +148,16 @@ def test_a_hook_is_called_with_the_target_of_its_part(toy: TargetKind) -> None:
         seen.append(target)
         return seal
 
+    labels: list[str] = []
+
+    @toy.hook("fuse")
+    def make_with_label(target: Target, label: str) -> weft.transform.Pass:
+        labels.append(label)
+        return seal
+
     hook_passes(Target("host: llvm; small: toy -lanes=2; large: toy -lanes=16"), "fuse")
     assert seen == [Target("toy -lanes=2"), Target("toy -lanes=16")]
+    assert labels == ["small", "large"]
 
 
 @pytest.mark.parametrize("returned", [None, (IRModule({}), 1), "text"])

@@ -245,6 +245,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "bind-params": {"func_name": "main", "params": {}},
     "bind-symbolic-vars": {"binding_map": {"n": 3}},
     "on-parts": {"parts": ("a",), "labels": ("a", "b"), "item": "canonicalize"},
+    "partition-calls": {"label": "a", "patterns": {"a.add": ("add",)}},
     **{
         name: {"target": "a: llvm; b: c"}
         for name in ("assign", "run-lowering-hooks", "specialise-by-label", "verify-targets")
