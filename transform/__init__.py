@@ -6,11 +6,11 @@
     pipeline, phases             passes in order; the named phases from a module to an executable
     rewriting, keys, symbols,    what passes are written with
     purity, retype, index_facts
+    schedule/, scheduled         loops and blocks changed step by step by users; the mark of such functions
     one file per pass            normalize, legalize, fold_constant, ...
 
-Places kept for later work, as files of this folder: `pattern` (matching of graphs),
-`schedule/` (phase "schedule"), `plan_memory` (phase "plan"). `weft.transform.phases` names the phases and what runs in
-each.
+A place kept for later work, as a file of this folder: `pattern` (matching of graphs). `weft.transform.phases` names
+the phases and what runs in each.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_blocks import LowerBlocks
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.lower_vector_loops import LowerVectorLoops
+from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
 from weft.transform.partition_calls import PartitionCalls
 from weft.transform.phases import default_pipeline, phase, phases
@@ -43,6 +44,7 @@ from weft.transform.pipeline import Pipeline, parse_pipeline
 from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import find_pass, pass_names
 from weft.transform.remove_unused_parameters import RemoveUnusedParameters
+from weft.transform.schedule import Schedule
 from weft.transform.share_memory import ShareMemory
 from weft.transform.tile_contractions import TileContractions
 from weft.transform.to_non_dataflow import ToNonDataflow
@@ -55,11 +57,12 @@ __all__ = [
     "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "CheckMemoryPlan",
     "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps",
     "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift",
-    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "Normalize", "Pass",
+    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "NameUnknownSizes", "Normalize",
+    "Pass",
     "PartitionCalls", "PassContext",
     "PassTime", "Pipeline", "PrintAfter",
-    "PrintBefore", "RemoveUnusedParameters", "ShareMemory", "StaticPlanBlockMemory", "TileContractions", "Timing",
-    "ToNonDataflow", "VectorizeNests", "Verify",
+    "PrintBefore", "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "TileContractions",
+    "Timing", "ToNonDataflow", "VectorizeNests", "Verify",
     "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline",
     "pass_names", "phase", "phases",
 ]  # fmt: skip

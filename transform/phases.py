@@ -39,6 +39,7 @@ from weft.transform.fuse_tir import FuseTIR
 from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
+from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
 from weft.transform.pipeline import Pipeline
 from weft.transform.plan_memory import StaticPlanBlockMemory
@@ -113,7 +114,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("partition"),
     Phase("assign", for_target=assignment_passes),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
-    Phase("legalize", (FoldConstant(), LegalizeOps(), CheckBounds())),
+    Phase("legalize", (NameUnknownSizes(), FoldConstant(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
     Phase("fuse", (AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
     Phase("schedule", for_target=_schedule),

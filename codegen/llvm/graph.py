@@ -144,7 +144,7 @@ class GraphEmitter:
                 value.param = position - 1
             self.variables[param] = value
             given.append((value, param.ty, f"argument {position} `{param.name}`"))
-        self.check(given, self.function.span)
+        self.check(given, None)  # what is wrong is the call, whose place the caller notes
         for name, bound in upper_bounds(self.function).items():
             value = self.symbols.get(name)
             if value is not None:
@@ -210,12 +210,16 @@ class GraphEmitter:
         self.w.open(good)
 
     def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
-        """Leave with a status that is not 0; a kernel's failure is also placed at its call."""
+        """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
         bad, good = self.w.label("failed"), self.w.label("good")
         self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
         self.w.open(bad)
-        if placed:
-            self.w.do(f"store i64 {self.program.place(span) + 1}, ptr {frame_word(self.w, PLACE)}")
+        if placed and span is not None:
+            word = frame_word(self.w, PLACE)
+            before = self.w.emit(f"load i64, ptr {word}")
+            inner = self.w.emit(f"icmp ne i64 {before}, 0")
+            here = self.program.place(span) + 1
+            self.w.do(f"store i64 {self.w.emit(f'select i1 {inner}, i64 {before}, i64 {here}')}, ptr {word}")
         self.leave(status)
         self.w.open(good)
 
@@ -642,7 +646,7 @@ class GraphEmitter:
             index = store(w, value, param.ty, given, index)
         results = w.alloca("i64", max(1, width(function.ret_type)))
         spelled = self.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
-        self.pass_on(w.emit(f"call i32 {spelled}(ptr %frame, ptr {given}, ptr {results})"))
+        self.pass_on(w.emit(f"call i32 {spelled}(ptr %frame, ptr {given}, ptr {results})"), span, placed=True)
         result, _ = load(w, function.ret_type, results)
         for owner in owners(w, result):
             self.hold(owner, var)
