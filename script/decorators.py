@@ -5,20 +5,17 @@
     @T.prim_func, @T.prim_func(private=, ...)      a tensor-level function
 
 A decorated function inside a class waits for the class: it stays as it is until @I.ir_module reads the whole.
-Sources are found in files, notebooks, anything registered with linecache, `python -c`, and scripts given on a
-seekable standard input; CPython keeps the text of nothing else, and then the error says so.
+Where their texts are found: `live_source`.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
-import linecache
-import os
+import inspect
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType
+from types import FrameType, FunctionType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from weft.errors import Source
@@ -27,9 +24,10 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits, fail
 from weft.script.excepthook import install
+from weft.script.live_source import no_source, program_text
 from weft.script.macros import Macro
 from weft.script.read_module import read_unit
-from weft.script.source import Unit, deep_stack, make_source, parse_python
+from weft.script.source import Unit, deep_stack
 
 __all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func"]
 
@@ -112,10 +110,10 @@ def _read_macro(func: Any, level: str, hygienic: bool, caller: tuple[FrameType, 
     if not isinstance(func, FunctionType):
         raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
     code = func.__code__
-    source, tree = _parsed(code.co_filename, func.__globals__)
+    source, tree = program_text(caller[0], code, func.__globals__)
     definition = _definition_at(tree, code.co_firstlineno, func.__name__, ast.FunctionDef)
     if definition is None:
-        raise _no_source(func.__name__, source.name, "the file has changed since it was loaded")
+        raise no_source(func.__name__, source.name, "the file has changed since it was loaded")
     captured = ChainMap(_Cells(func), dict(caller[0].f_locals), func.__globals__)  # type: ignore[arg-type]
     unit = Unit(source, Limits(), captured=captured)
     return Macro(func.__name__, definition.args, definition.body, unit, level, hygienic)
@@ -150,7 +148,8 @@ def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
         raise fail("W104", "@I.ir_module decorates a class")
     frame, line = caller
     captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)  # type: ignore[arg-type]
-    return _read(frame.f_code, frame.f_globals, line, cls.__name__, ast.ClassDef, captured)
+    text = program_text(frame, frame.f_code, frame.f_globals)
+    return _read(text, line, cls.__name__, ast.ClassDef, captured)
 
 
 def _function_closures(cls: type) -> Iterator[Mapping[str, Any]]:
@@ -164,11 +163,11 @@ def _read_function(func: Any, caller: tuple[FrameType, int]) -> Function | PrimF
         raise fail("W104", f"the decorator takes a Python function, got a {type(func).__name__}")
     if _inside_class(func):
         return func
+    func = inspect.unwrap(func)  # a decorator below: the reader refuses it by name
     frame, _ = caller
     captured = ChainMap(_Cells(func), dict(frame.f_locals), func.__globals__)  # type: ignore[arg-type]
-    return _read(
-        func.__code__, func.__globals__, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured
-    )
+    text = program_text(frame, func.__code__, func.__globals__)
+    return _read(text, func.__code__.co_firstlineno, func.__name__, ast.FunctionDef, captured)
 
 
 def _inside_class(func: FunctionType) -> bool:
@@ -177,13 +176,11 @@ def _inside_class(func: FunctionType) -> bool:
     return bool(outer) and not outer.endswith("<locals>")
 
 
-def _read(
-    code: CodeType, module_globals: Mapping[str, Any], line: int, name: str, kind: type, captured: Mapping[str, Any]
-) -> Any:
-    source, tree = _parsed(code.co_filename, module_globals)
+def _read(text: tuple[Source, ast.Module], line: int, name: str, kind: type, captured: Mapping[str, Any]) -> Any:
+    source, tree = text
     definition = _definition_at(tree, line, name, kind)
     if definition is None:
-        raise _no_source(name, source.name, "the file has changed since it was loaded")
+        raise no_source(name, source.name, "the file has changed since it was loaded")
     unit = Unit(source, Limits(), captured=captured)
     with deep_stack():
         return read_unit(unit, definition)
@@ -204,54 +201,3 @@ def _definition_at(tree: ast.Module, line: int, name: str, kind: type) -> Any:
             if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
         )
     return None
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Sources
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def _parsed(filename: str, module_globals: Mapping[str, Any]) -> tuple[Source, ast.Module]:
-    """The text of a file and its syntax tree."""
-    linecache.checkcache(filename)
-    text = "".join(linecache.getlines(filename, dict(module_globals)))
-    if not text:
-        text = _text_elsewhere(filename) or ""
-    if not text:
-        raise _no_source("the definition", filename, _reason(filename))
-    return _parsed_text(filename, text)
-
-
-@functools.lru_cache(maxsize=16)
-def _parsed_text(filename: str, text: str) -> tuple[Source, ast.Module]:
-    source = make_source(filename, text)
-    return source, parse_python(source, Limits())
-
-
-def _text_elsewhere(filename: str) -> str | None:
-    """The program text of `python -c TEXT` and of `python < FILE`."""
-    if filename == "<string>" and "-c" in sys.orig_argv:
-        position = sys.orig_argv.index("-c")
-        return sys.orig_argv[position + 1] if position + 1 < len(sys.orig_argv) else None
-    if filename == "<stdin>":
-        try:
-            size = os.fstat(0).st_size
-            return os.pread(0, size, 0).decode() if size else None
-        except (OSError, UnicodeDecodeError):
-            return None
-    return None
-
-
-def _reason(filename: str) -> str:
-    if filename == "<stdin>":
-        return "Python keeps no text of what is typed or piped into it"
-    if filename == "<string>":
-        return "Python keeps no text of what `exec` runs"
-    return "the file cannot be read"
-
-
-def _no_source(name: str, filename: str, reason: str) -> Exception:
-    return fail(
-        "W102", f"no source text of {name} in {filename}: {reason}",
-        hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
-    )  # fmt: skip

@@ -289,6 +289,13 @@ class Reader(StaticReader):
             raise self.fail("W114", f"{name} takes a known kind of device and an index", tree, f"kinds: {known}")
         return VDevice(FrozenMap({"kind": kind}), index, span=self.span(tree))
 
+    private = False
+
+    def _check_private(self, attrs: FrozenMap, tree: ast.AST) -> None:
+        if self.private and "global_symbol" in attrs:
+            hint = "leave out private=True, or the attribute"
+            raise self.fail("W113", "a private function has no global_symbol: nothing outside can name it", tree, hint)
+
     def _form_meta_var(self, tree: ast.Call) -> Any:
         if len(tree.args) != 1 or tree.keywords:
             raise self.fail("W113", "I.meta_var takes one argument", tree)
@@ -329,6 +336,7 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
         name = reader.dotted(call.func if call else decorator)
         if name not in _OPTIONS:
             continue
+        _check_other_decorators(reader, tree, decorator)
         options = dict(_OPTIONS[name])
         for keyword in call.keywords if call else []:
             if keyword.arg not in options:
@@ -352,6 +360,19 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
 
 def _kind_of(tree: ast.FunctionDef | ast.ClassDef) -> str:
     return "class" if isinstance(tree, ast.ClassDef) else "function"
+
+
+def _check_other_decorators(reader: Reader, tree: ast.FunctionDef | ast.ClassDef, chosen: ast.expr) -> None:
+    """Decorators above are Python's business in a running program; below, and in a text, they would be ignored."""
+    position = tree.decorator_list.index(chosen)
+    others = tree.decorator_list if reader.unit.captured is None else tree.decorator_list[position:]
+    for other in others:
+        name = other.id if isinstance(other, ast.Name) else ""
+        if other is not chosen and name != "staticmethod" and not reader.unit.partial:
+            raise reader.fail(
+                "W115", f"the decorator `{ast.unparse(other)[:60]}` has no meaning for a script", other,
+                "the script is read as it is written",
+            )  # fmt: skip
 
 
 def _type_hint(tree: ast.expr) -> str | None:

@@ -44,7 +44,7 @@ def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = N
     >>> [(unit.name, unit.line) for unit in read_units(text)]
     [('main', 2)]
     """
-    unit = Unit(make_source(filename, text), limits or Limits())
+    unit = Unit(make_source(filename, text), limits or Limits(), partial=True)
     with deep_stack():
         tree = parse_python(unit.source, unit.limits)
         return [_read(unit, definition) for definition in _definitions(unit, tree)]

@@ -219,7 +219,8 @@ def test_printed_text_runs_as_python() -> None:
 
 def test_source_that_nobody_kept_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(weft.ScriptError, match="no source text") as caught:
-        exec("from weft.script import relax as R\n@R.function\ndef f(x: R.Tensor((2,), 'int8')):\n    return x\n", {})
+        lines = ["from weft.script import relax as R", "@R.function", "def f(x: R.Tensor((2,), 'int8')):", "    return x"]
+        exec(compile("\n".join(lines), "<gone>", "exec"), {})
     assert caught.value.code == "W102"
     assert "weft.parse" in (caught.value.hint or "")
 
