@@ -19,6 +19,8 @@ from typing import ClassVar
 
 from weft.ir import IRModule, replace, substitute, walk
 from weft.ir.prim import as_expr, binary, buffer_strides, cast
+from weft.ir.simplify import simplify
+from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -139,6 +141,8 @@ def _split_init(loop: For) -> Stmt | None:
     spatial = _loops_used(loops, (i.value for i in inner.iter_vars if i.kind not in ("reduce", "scan")))
     if not reduction or reduction & spatial or not _same_when_split(loops, inner, reduction):
         return None
+    if not all(_starts_with_the_loops(item, loops) for item in inner.iter_vars if item.kind in ("reduce", "scan")):
+        return None
     first = next(index for index, item in enumerate(loops) if item.loop_var in reduction)
     wanted = [item for item in loops[first:] if item.loop_var in spatial]
     before = _rebuilt(wanted, _init_alone(inner), fresh=True)
@@ -172,6 +176,15 @@ def _same_when_split(loops: Sequence[For], block: Block, reduction: set[PrimVar]
     touched = {x.buffer for x in walk(block.init) if isinstance(x, accesses)} if block.init is not None else set()
     threads = any(loop.kind == "thread_binding" for loop in loops)
     return not (threads or sizes & reduction or needed & names or init & names or touched & set(block.alloc_buffers))
+
+
+def _starts_with_the_loops(item: IterVar, loops: Sequence[For]) -> bool:
+    """Whether a variable is at its start in the first iteration of the loops, whatever else is around them."""
+    if item.value is None:
+        return True
+    first = {loop.loop_var: as_expr(loop.start, loop.loop_var.dtype) for loop in loops}
+    value = simplify(substitute(cast(item.var.dtype, item.value), first))
+    return structural_equal(value, as_expr(item.start, item.var.dtype))
 
 
 def _init_alone(block: Block) -> Stmt:
