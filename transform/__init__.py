@@ -29,6 +29,7 @@ from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
 from weft.transform.fuse_ops import FuseOps
 from weft.transform.fuse_tir import FuseTIR
+from weft.transform.hoist_scratch import HoistScratch
 from weft.transform.inline_functions import InlinePrivateFunctions
 from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
 from weft.transform.lambda_lift import LambdaLift
@@ -54,12 +55,12 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
-    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds", "CheckMemoryPlan",
-    "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant", "FunctionPass", "FuseOps",
-    "FuseTIR", "InlinePrivateFunctions", "Instrument", "LambdaLift", "LegalizeOps", "LowerBlocks", "LowerToMemory",
-    "LowerVectorLoops", "NameUnknownSizes", "Normalize", "PartitionCalls", "Pass", "PassContext", "PassTime",
-    "Pipeline", "PrintAfter", "PrintBefore", "RemoveUnusedParameters", "Schedule", "ShareMemory",
-    "StaticPlanBlockMemory", "TileContractions", "Timing", "ToNonDataflow", "VectorizeNests", "Verify",
-    "default_pipeline", "find_pass", "function_pass", "map_functions", "module_pass", "parse_pipeline", "pass_names",
-    "phase", "phases",
+    "AnnotateTIROpPattern", "BindParams", "BindSymbolicVars", "CanonicalizeBindings", "CheckBounds",
+    "CheckMemoryPlan", "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant",
+    "FunctionPass", "FuseOps", "FuseTIR", "HoistScratch", "InlinePrivateFunctions", "Instrument", "LambdaLift",
+    "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "NameUnknownSizes", "Normalize",
+    "PartitionCalls", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore",
+    "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "TileContractions", "Timing",
+    "ToNonDataflow", "VectorizeNests", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions",
+    "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
 ]  # fmt: skip

@@ -1,9 +1,8 @@
 """CheckMemoryPlan: proof that tensors placed in one storage do not disturb each other.
 
-It reads what stands in the text, `R.memory.alloc_tensor(storage, offset, shape, dtype)`, and knows nothing of how it
-was planned. A tensor is live from its first use to the last one of it or of anything that may share its memory. Two
-tensors of one storage that are live at one step must be proved to be apart, and every tensor to end inside of its
-storage; what cannot be proved is refused.
+It reads what stands in the text (`weft.transform.memory_places`) and knows nothing of how it was planned. Two tensors
+of one storage that are live at one step must be proved to be apart, and every tensor to end inside of its storage;
+what cannot be proved is refused.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weft.errors import Span, VerifyError
-from weft.ir import Call, Function, IRModule, Op, PrimValue, ShapeExpr, TensorType, Var
+from weft.errors import VerifyError
+from weft.ir import Function, IRModule
 from weft.ir.dim import Dim, Facts, counterexample_le, prove_le
 from weft.transform.base import FunctionPass
-from weft.transform.lifetimes import Lifetimes
-from weft.transform.plan_memory import bounds_of, tensor_bytes
+from weft.transform.memory_places import Storage, storages_of
+from weft.transform.plan_memory import bounds_of
 
-__all__ = ["CheckMemoryPlan", "overlaps"]
+__all__ = ["CheckMemoryPlan", "plan_errors"]
 
 
 @dataclass(frozen=True)
@@ -31,70 +30,31 @@ class CheckMemoryPlan(FunctionPass):
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The same function, when its plan is proved to be right."""
-        for error in overlaps(function, module):
+        for error in plan_errors(function, module):
             raise error
         return function
 
 
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """A tensor in a storage: its bytes, and the steps between which it is live."""
-
-    var: Var
-    storage: Var
-    start: Dim
-    end: Dim
-    first: int
-    last: int
-    span: Span | None
-
-
-def overlaps(function: Function, module: IRModule) -> Iterator[VerifyError]:
+def plan_errors(function: Function, module: IRModule) -> Iterator[VerifyError]:
     """What is wrong with the places of tensors in a function."""
-    lifetimes = Lifetimes(function, module.functions)
     facts = bounds_of(function)
-    places: dict[Var, list[_Place]] = {}
-    sizes: dict[Var, Dim] = {}
-    for binding in lifetimes.steps:
-        call = binding.value
-        if not isinstance(call, Call) or not isinstance(call.op, Op):
-            continue
-        if call.op.name == "memory.alloc_storage" and isinstance(call.args[0], ShapeExpr):
-            sizes[binding.var] = call.args[0].dims[0]
-        elif call.op.name == "memory.alloc_tensor" and isinstance(call.args[0], Var):
-            place = _place(binding.var, call, lifetimes)
-            if place is not None:
-                places.setdefault(place.storage, []).append(place)
-    for storage, found in places.items():
-        yield from _outside(found, sizes.get(storage), facts)
-        yield from _clashes(found, facts)
+    for storage in storages_of(function, module):
+        yield from _outside(storage, facts)
+        yield from _clashes(storage, facts)
 
 
-def _place(var: Var, call: Call, lifetimes: Lifetimes) -> _Place | None:
-    storage, offset = call.args[0], call.args[1]
-    if not isinstance(storage, Var) or not isinstance(offset, PrimValue) or not isinstance(var.ty, TensorType):
-        return None
-    start = offset.value
-    assert not isinstance(start, (float, bool))
-    steps = [use.step for use in lifetimes.uses_of(var)] or [lifetimes.made[var]]
-    return _Place(var, storage, start, start + tensor_bytes(var.ty), min(steps), max(steps), var.span)
-
-
-def _outside(found: list[_Place], size: Dim | None, facts: Facts) -> Iterator[VerifyError]:
-    for place in found:
-        ends = size is not None and prove_le(place.end, size, facts) is True
-        if not ends or prove_le(0, place.start, facts) is not True:
-            notes = [] if size is None else _example(place.end, size, facts)
-            room = "unknown size" if size is None else f"{size} bytes"
+def _outside(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
+    for place in storage.places:
+        if prove_le(place.end, storage.size, facts) is not True or prove_le(0, place.start, facts) is not True:
             yield VerifyError(
-                f"{place.var.name!r} ends at byte {place.end} of a storage of {room}", code="W438", span=place.span,
-                notes=notes,
+                f"{place.var.name!r} lies in bytes {place.start} to {place.end} of a storage of {storage.size}",
+                code="W438", span=place.span, notes=_example(place.end, storage.size, facts),
             )  # fmt: skip
 
 
-def _clashes(found: list[_Place], facts: Facts) -> Iterator[VerifyError]:
-    for index, a in enumerate(found):
-        for b in found[:index]:
+def _clashes(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
+    for index, a in enumerate(storage.places):
+        for b in storage.places[:index]:
             together = a.first <= b.last and b.first <= a.last
             if not together or prove_le(a.end, b.start, facts) is True or prove_le(b.end, a.start, facts) is True:
                 continue

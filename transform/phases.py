@@ -36,6 +36,7 @@ from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
 from weft.transform.fuse_ops import FuseOps
 from weft.transform.fuse_tir import FuseTIR
+from weft.transform.hoist_scratch import HoistScratch
 from weft.transform.lambda_lift import LambdaLift
 from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
@@ -106,7 +107,7 @@ def _plan(target: Target) -> tuple[Pass, ...]:
     """One block of memory for what lives within a call, unless a code generator of the target sees to that itself."""
     if any(part.kind.plans_memory for _, part in leaf_parts(target)):
         return ()
-    return (ShareMemory(), StaticPlanBlockMemory())
+    return (HoistScratch(), ShareMemory(), StaticPlanBlockMemory())
 
 
 PHASES: tuple[Phase, ...] = (
