@@ -144,6 +144,9 @@ def _split_init(loop: For) -> Stmt | None:
     if not all(_starts_with_the_loops(item, loops) for item in inner.iter_vars if item.kind in ("reduce", "scan")):
         return None
     first = next(index for index, item in enumerate(loops) if item.loop_var in reduction)
+    spatial |= _loops_used(loops, (inner.predicate,))
+    if any(item.extent != 1 for item in loops[first:] if item.loop_var not in spatial | reduction):
+        return None  # repeats what it does, the init too
     wanted = [item for item in loops[first:] if item.loop_var in spatial]
     before = _rebuilt(wanted, _init_alone(inner), fresh=True)
     after = _rebuilt(loops[first:], replace(inner, init=None), fresh=False)
