@@ -5,11 +5,13 @@ The reader fills these in and the printer leaves them out, so both ask here.
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = [
-    "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "RESULT_DTYPES", "axis_dtype",
-    "is_device_name", "loop_dtype",
+    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "RESULT_DTYPES",
+    "axis_dtype", "is_device_name", "loop_dtype",
 ]  # fmt: skip
 
 # Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
@@ -61,6 +63,12 @@ RESULT_DTYPES = {
     "tvm_static_handle": "handle",
     "get_active_lane_mask": "bool",
 }
+
+# Kinds of devices by the numbers that DLPack gives them.
+DEVICE_KINDS: dict[Any, str] = {
+    1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm_host",
+    12: "ext_dev", 13: "cuda_managed", 14: "oneapi", 15: "webgpu", 16: "hexagon",
+}  # fmt: skip
 
 _DEVICE_PREFIXES = (
     "tvm_",

@@ -50,7 +50,7 @@ from weft.script.read_call import KnownValue
 from weft.script.read_scalar import extent_of, index_const
 from weft.script.reader import ModuleScope, Scope, describe, is_plain
 from weft.script.source import MISSING, Unit
-from weft.script.syntax import ALL_FORMS, BUFFERS, CLAUSES, LOOPS, SCOPES
+from weft.script.syntax import ALL_FORMS, CLAUSES, LOOPS, SCOPES
 
 __all__ = ["BindingReader", "BlockHeader"]
 
@@ -165,6 +165,7 @@ class BindingReader(BufferReader):
         values = self.bind(ALL_FORMS["T.func_attr"], tree)
         if not isinstance(values["attrs"], FrozenMap):
             raise self.fail("W114", "T.func_attr takes a dictionary", tree)
+        self._check_private(values["attrs"], tree)
         self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
 
     def _reads(self, tree: ast.Call) -> None:
@@ -529,7 +530,8 @@ class BindingReader(BufferReader):
         extents, shape = [item.extent for item in region.region], values["shape"]
         dropped, rest = extents[: len(extents) - len(shape)], extents[len(extents) - len(shape) :]
         known = [(a, b) for a, b in zip(rest, shape, strict=False) if isinstance(a, int) and isinstance(b, int)]
-        if len(shape) > len(extents) or any(isinstance(e, int) and e != 1 for e in dropped) or any(a != b for a, b in known):
+        leading = all(e == 1 for e in dropped if isinstance(e, int))
+        if len(shape) > len(extents) or not leading or any(a != b for a, b in known):
             sizes = ", ".join(str(e) if isinstance(e, int) else "..." for e in extents)
             raise self.fail("W121", f"the region has the shape ({sizes}), which is not that of the buffer", tree)
         if values["dtype"] != region.buffer.dtype:

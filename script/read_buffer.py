@@ -25,6 +25,9 @@ from weft.script.syntax import BUFFERS
 __all__ = ["BufferReader"]
 
 
+_BUFFER_TYPES = ("", "auto", "auto_broadcast", "default")
+
+
 class BufferReader(IntrinsicReader):
     """Reads buffers and what is inside their brackets."""
 
@@ -108,14 +111,14 @@ class BufferReader(IntrinsicReader):
         """The holes of a buffer form; what only other compilers act on is checked for its kind and left out."""
         kept: list[ast.keyword] = []
         for keyword in tree.keywords:
-            if keyword.arg == "buffer_type" and self.constant(keyword.value) not in ("", "auto", "auto_broadcast", "default"):
+            if keyword.arg == "buffer_type" and self.constant(keyword.value) not in _BUFFER_TYPES:
                 raise self.fail("W114", "the type of a buffer is default or auto_broadcast", keyword.value)
             if keyword.arg not in ("buffer_type", "layout"):
                 kept.append(keyword)
         values = self.bind(BUFFERS[name], ast.copy_location(ast.Call(tree.func, tree.args, kept), tree))
-        sizes = values.get("shape") or ()
-        if any(isinstance(size, int) and size < 0 for size in sizes):
-            raise self.fail("W114", f"a size cannot be negative, got {min(s for s in sizes if isinstance(s, int))}", tree)
+        for size in values.get("shape") or ():
+            if isinstance(size, int) and size < 0:
+                raise self.fail("W114", f"a size cannot be negative, got {size}", tree)
         return values
 
     def make_buffer(self, values: dict[str, Any], name: str, place: ast.AST) -> Buffer:

@@ -28,7 +28,7 @@ from weft.ir.graph import (
 )
 from weft.ir.infer import VOID, check_claim, type_text
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.relations import type_symbols
+from weft.ir.relations import is_base_of, type_symbols
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
@@ -104,7 +104,7 @@ class GraphReader(ValueReader):
 
     def function(self, tree: ast.FunctionDef, *, pure: bool, private: bool, name: str | None = None) -> Function:
         """The function, its signature having been read."""
-        self.pure = pure
+        self.pure, self.private = pure, private
         self.scope = Scope(self.scope)
         with self.context.scope():
             body = self.sequence(tree.body, tree)
@@ -205,6 +205,7 @@ class GraphReader(ValueReader):
                 values = self.bind(ALL_FORMS["R.func_attr"], call)
                 if not isinstance(values["attrs"], FrozenMap):
                     raise self.fail("W114", "R.func_attr takes a dictionary", call)
+                self._check_private(values["attrs"], call)
                 self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
                 return
             if name == "R.is_impure":
@@ -353,6 +354,9 @@ class GraphReader(ValueReader):
         if annotation is not None:
             declared = self.read_type(annotation)
         var = self.make_var(target.id, declared, target)
+        found = self.infer(values["value"], tree)
+        if is_base_of(ty, found) is False:
+            raise self.fail("W432", f"a {type_text(found)} is never a {type_text(ty)}", tree)
         self._emit(MatchCast(var, values["value"], ty, span=self.span(statement)))
         self.context.learn(ty, self.infer(values["value"], tree))
         self.scope.names[target.id] = var
@@ -515,13 +519,8 @@ class GraphReader(ValueReader):
             if self._is_leaf_tree(tree.value):
                 result = self.leaf(self.value(tree.value), tree.value)
                 declared = self._claim(tree.annotation, result, tree.value)
-                check_claim(
-                    declared,
-                    self.infer(result, tree),
-                    self.context,
-                    f"annotation of {tree.target.id}",
-                    self.span(tree.annotation),
-                )
+                if is_base_of(declared, self.infer(result, tree), self.context.facts) is not True:
+                    result = self.bind_value(tree.target, result, declared, tree)
                 return tree.target.id, declared, result
             self.statement(tree)
             result = self._bound(tree.target.id, tree)

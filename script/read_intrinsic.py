@@ -106,7 +106,8 @@ class IntrinsicReader(ScalarReader):
         """W115 for vectors whose length only the machine knows."""
         named = [keyword.value for keyword in tree.keywords if keyword.arg == "lanes"]
         lanes = named or tree.args[-1:]
-        if lanes and any(self.dotted(item) == "T.vscale" for item in ast.walk(lanes[0]) if isinstance(item, ast.Attribute)):
+        names = [self.dotted(item) for item in ast.walk(lanes[0]) if isinstance(item, ast.Attribute)] if lanes else []
+        if "T.vscale" in names:
             raise self.fail("W115", "scalable vectors (T.vscale) are not read", lanes[0], "write a constant length")
 
     def _cast(self, tree: ast.Call) -> PrimExpr:
@@ -365,7 +366,8 @@ class IntrinsicReader(ScalarReader):
         """`A.data`, `A.shape`, `A.dtype`, `x.dtype` and the like."""
         if isinstance(base, Buffer):
             if tree.attr == "data":
-                return base.data if base.data is not None else self._data_of(base, tree)
+                pointer = base.data is not None and not isinstance(base.data, PrimCall)
+                return base.data if pointer else self._data_of(base, tree)
             if tree.attr == "elem_offset" and base.elem_offset is None:
                 return 0  # a buffer that says nothing starts at its pointer
             if tree.attr in ("shape", "dtype", "ndim", "strides", "elem_offset", "scope", "name"):

@@ -8,7 +8,7 @@ signatures come first, and a function without a declared result is read when its
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
-from weft.ir.verify import verify
+from weft.ir.verify import certain_findings
 from weft.script.diagnostics import Limits, did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.read_graph import GraphReader
@@ -165,12 +165,15 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     if isinstance(tree, ast.ClassDef):
         if kind != "I.ir_module":
             raise fail("W104", f"@{kind} on a class", unit.name_span(tree), hint="a class takes @I.ir_module")
-        return _Module(unit, tree).read()
+        return _Module(unit, tree).read(check=bool(options["check_well_formed"]))
     if kind == "I.ir_module":
         raise fail("W104", "@I.ir_module on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
     module = ModuleScope()
     if kind == "T.prim_func":
-        return _tensor_function(unit, module, tree, options, options["name"])
+        kernel = _tensor_function(unit, module, tree, options, options["name"])
+        if options["check_well_formed"]:
+            _check({kernel.name: kernel}, [kernel.name])
+        return kernel
     graph = GraphReader(unit, module, _Lone(tree.name))
     graph.signature(tree)
     if isinstance(graph.context.functions, _Lone) and graph.ret_type is not None:
@@ -182,17 +185,15 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
 def _tensor_function(
     unit: Unit, module: ModuleScope, tree: ast.FunctionDef, options: Mapping[str, Any], name: str | None
 ) -> PrimFunc:
-    """Read a tensor-level function; an index that is outside its buffer for all sizes is an error here already."""
+    """Read a tensor-level function."""
     reader = TensorReader(unit, module)
-    made = reader.function(tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
-    if options["check_well_formed"]:
-        for finding in verify(made):
-            if finding.code in _PROVABLE:
-                raise finding.error()
-    return made
+    return reader.function(tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
 
 
-_PROVABLE = frozenset({"W456"})  # what no call can make right; the verifier and the interpreter say the rest
+def _check(functions: Mapping[str, Any], names: Sequence[str]) -> None:
+    """What no call can make right is an error here already; the verifier and the interpreter say the rest."""
+    for finding in certain_findings(functions, names):
+        raise finding.error()
 
 
 class _Lone(dict[str, Any]):
@@ -244,8 +245,8 @@ class _Module(ModuleScope):
         """Every function of the module."""
         return tuple(self.order)
 
-    def read(self) -> IRModule:
-        """The module."""
+    def read(self, *, check: bool = True) -> IRModule:
+        """The module; `check` says whether what is certainly wrong with it is an error."""
         for statement in self.tree.body:
             self._statement(statement)
         for name, (_, kind, _) in self.definitions.items():
@@ -255,6 +256,9 @@ class _Module(ModuleScope):
             if kind == "R.function":
                 self._graph_function(name)
         functions = {name: dict.__getitem__(self.functions, name) for name in self.order}
+        if check:
+            checked = [name for name, (*_, options) in self.definitions.items() if options["check_well_formed"]]
+            _check(functions, checked)
         return IRModule(FrozenMap(functions), self.attrs, self.infos, self.tree.name, self.unit.name_span(self.tree))
 
     def _statement(self, tree: ast.stmt) -> None:

@@ -111,13 +111,25 @@ class ValueReader(Reader):
         ty = self.infer(value, tree)
         if declared is not None:
             ty = self._with_declared_names(ty, declared)
-            check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
+            try:
+                check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
+            except WeftError as error:
+                if error.code != "W211":
+                    raise
+                return self.bind_checked(target, value, declared, tree)
             ty = declared
         else:
             for name in type_symbols(ty) if not isinstance(value, Var) else ():
                 self.symbols.add(name)
         var = self.make_var(target.id, ty, target)
         self._emit(VarBinding(var, value, span=self.span(tree)))
+        return var
+
+    def bind_checked(self, target: ast.Name, value: Expr, declared: Type, tree: ast.AST) -> Var:
+        """Bind a value to a new variable of a type that deduction leaves open: it is checked at run time."""
+        known = self.leaf(value, tree)
+        var = self.make_var(target.id, declared, target)
+        self._emit(MatchCast(var, known, declared, span=self.span(tree)))
         return var
 
     def _with_declared_names(self, ty: Type, declared: Type) -> Type:
@@ -480,7 +492,10 @@ class ValueReader(Reader):
         return constant_value(data, dtype, values["shape"], values["bits"], self.span(tree), self.unit.blobs)
 
     def _shape(self, tree: ast.Call) -> ShapeExpr:
-        return ShapeExpr(self.bind(VALUES["R.shape"], tree)["dims"], span=self.span(tree))
+        dims = self.bind(VALUES["R.shape"], tree)["dims"]
+        trees = tree.args[0].elts if tree.args and isinstance(tree.args[0], (ast.List, ast.Tuple)) else []
+        computed = len(trees) == len(dims) and any(isinstance(item, ast.BinOp) for item in trees)
+        return ShapeExpr(dims, span=self.span(tree), written=tuple(map(ast.unparse, trees)) if computed else ())
 
     def _prim_value(self, tree: ast.Call) -> PrimValue:
         values = self.bind(VALUES["R.prim_value"], tree)

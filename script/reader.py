@@ -16,6 +16,7 @@ from weft.ir.target import Target
 from weft.ir.tensor import IntImm
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.late import provider
+from weft.script.defaults import DEVICE_KINDS
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.read_call import BUILTINS, OLD_KEYWORDS, KnownValue, signature_text
 from weft.script.read_static import StaticReader, macro_of
@@ -51,13 +52,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "T.prim_func": {"private": False, "check_well_formed": True, "s_tir": False, "persistent": False, "name": None},
     "I.ir_module": {"check_well_formed": True, "s_tir": False},
 }
-
-
-# Kinds of devices by the numbers that DLPack gives them.
-_DEVICE_KINDS = {
-    1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm_host",
-    12: "ext_dev", 13: "cuda_managed", 14: "oneapi", 15: "webgpu", 16: "hexagon",
-}  # fmt: skip
 
 
 class Reader(StaticReader):
@@ -283,9 +277,9 @@ class Reader(StaticReader):
         else:
             kind = name[2:]
         index = values.pop(0) if values else given.pop("index", given.pop("dev_id", 0))
-        kind = _DEVICE_KINDS.get(kind, kind)
-        if values or given or kind not in _DEVICE_KINDS.values() or type(index) is not int:
-            known = ", ".join(f"{number} ({text})" for number, text in _DEVICE_KINDS.items())
+        kind = DEVICE_KINDS.get(kind, kind)
+        if values or given or kind not in DEVICE_KINDS.values() or type(index) is not int:
+            known = ", ".join(f"{number} ({text})" for number, text in DEVICE_KINDS.items())
             raise self.fail("W114", f"{name} takes a known kind of device and an index", tree, f"kinds: {known}")
         return VDevice(FrozenMap({"kind": kind}), index, span=self.span(tree))
 
@@ -322,7 +316,7 @@ Reader._FORMS = {
     "I.target": Reader._form_target, "I.artifacts": Reader._form_artifacts,
     "T.target": Reader._form_foreign_target,
     "R.device": Reader._form_device,
-    **{f"R.{kind}": Reader._form_device for kind in _DEVICE_KINDS.values()},
+    **{f"R.{kind}": Reader._form_device for kind in DEVICE_KINDS.values()},
 }  # fmt: skip
 
 

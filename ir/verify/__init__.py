@@ -2,6 +2,7 @@
 
     verify(module)               every finding, in the order of the functions; [] is well formed
     assert_well_formed(module)   raises the first finding as a VerifyError, with the others as notes
+    certain_findings(...)        the part of it that reading a script asks for
     CHECKS                       code -> rule
 
 Names, form, effects and types of graph functions are in `names`, `form`, `purity`, `values`; scopes, accesses,
@@ -9,7 +10,7 @@ expressions and blocks of tensor-level functions in `tensor`, `accesses`, `expre
 the size of the module.
 """
 
-from weft.ir.verify.entry import assert_well_formed, verify
+from weft.ir.verify.entry import assert_well_formed, certain_findings, verify
 from weft.ir.verify.findings import CHECKS, Finding
 
-__all__ = ["CHECKS", "Finding", "assert_well_formed", "verify"]
+__all__ = ["CHECKS", "Finding", "assert_well_formed", "certain_findings", "verify"]

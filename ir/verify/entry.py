@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
-from weft.ir.graph import ExternFunc, Function, GlobalVar
+from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.tensor import PrimCall, PrimFunc
+from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
 from weft.ir.verify.findings import Finding, Report
 from weft.ir.verify.form import check_form
 from weft.ir.verify.names import check_names, check_shared_parameters
 from weft.ir.verify.purity import check_purity
+from weft.ir.verify.sites import sites_of
 from weft.ir.verify.tensor import check_tensor
-from weft.ir.verify.values import Deduction, check_values
+from weft.ir.verify.values import Deduction, check_outputs, check_values
 from weft.ir.visit import walk
 
-__all__ = ["assert_well_formed", "verify"]
+__all__ = ["assert_well_formed", "certain_findings", "verify"]
 
 
 def verify(value: IRModule | BaseFunc) -> list[Finding]:
@@ -35,6 +36,38 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
     for name, function in functions.items():
         findings.extend(_check(name, function, deduction))
     return findings
+
+
+# What no call and no later change can make right.
+_CERTAIN = frozenset({"W433", "W456", "W462", "W463", "W466"})
+
+
+def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) -> list[Finding]:
+    """What is certainly wrong with some functions of a module, whatever calls them: a part of `verify`, and quick.
+
+    A kernel that does nothing yet stands for one that is still to be written: its outputs are not missed.
+    """
+    deduction = Deduction(functions, closed=True)
+    findings: list[Finding] = []
+    for name in names:
+        function = functions[name]
+        report = Report(name)
+        if isinstance(function, PrimFunc):
+            findings.extend(found for found in _check_tensor(name, function, deduction) if found.code in _CERTAIN)
+        elif isinstance(function, Function):
+            for site in sites_of(function):
+                call = site.value if site.binding is not None else None
+                if isinstance(call, Call) and not _calls_a_stub(call, functions):
+                    check_outputs(call, functions, report)
+        findings.extend(found for found in report.findings if found.code in _CERTAIN)
+    return findings
+
+
+def _calls_a_stub(call: Call, functions: Mapping[str, BaseFunc]) -> bool:
+    """Whether a call names a kernel whose body stores nothing and calls nothing."""
+    callee = call.args[0] if isinstance(call.op, Op) and call.args else None
+    kernel = functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+    return isinstance(kernel, PrimFunc) and not any(isinstance(n, BufferStore | PrimCall) for n in walk(kernel.body))
 
 
 def _alone(function: BaseFunc) -> dict[str, BaseFunc]:

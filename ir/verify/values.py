@@ -15,7 +15,7 @@ from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import stored_buffers, unset_output
 from weft.ir.verify.sites import Site, sites_of
 
-__all__ = ["Deduction", "check_values"]
+__all__ = ["Deduction", "check_outputs", "check_values"]
 
 
 class Deduction:
@@ -81,7 +81,7 @@ def _check_site(site: Site, deduction: Deduction, report: Report) -> None:
         _check_result(site, found, deduction, report)
         return
     if isinstance(site.value, Call):
-        _check_outputs(site.value, deduction.context.functions, report)
+        check_outputs(site.value, deduction.context.functions, report)
     if binding.var.ty is None:
         report.add("W430", f"variable {binding.var.name!r} has no type", binding.var.span or binding.span)
         return
@@ -120,7 +120,7 @@ def _check_claim(
         report.add_error(error, span)
 
 
-def _check_outputs(call: Call, functions: Mapping[str, object], report: Report) -> None:
+def check_outputs(call: Call, functions: Mapping[str, object], report: Report) -> None:
     """W433: what `call_tir` takes from a kernel, the kernel writes. W435: it writes nothing else."""
     if not isinstance(call.op, Op) or call.op.name not in ("call_tir", "call_tir_with_grad"):
         return

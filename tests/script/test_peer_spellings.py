@@ -139,6 +139,20 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         graph("with R.dataflow():\n    y = R.match_cast(x, R.Tensor(('m', 4), 'float32'))\n    R.output(y)\nz = R.reshape(y, (m * 4,))\nreturn z"),
         ["m = T.int64()", 'z: R.Tensor((m * 4,), "float32") = R.reshape(y, R.shape([m * 4]))'], None,
     ),
+    "sizes as they were written": (
+        graph("y = R.reshape(x, R.shape([2 * n * 2]))\nreturn y"), ['y: R.Tensor((n * 4,), "float32") = R.reshape(x, R.shape([2 * n * 2]))'], None,
+    ),
+    "maps of indices": (
+        "@R.function\ndef main(x: R.Tensor((4, 8), 'float32')):\n    y = R.layout_transform(x, index_map=lambda i, j: (j, i))\n    return y\n",
+        ['y: R.Tensor((8, 4), "float32") = R.layout_transform(x, index_map=T.index_map(lambda i0, i1: (i1, i0)))'], None,
+    ),
+    "devices": (
+        graph("y = R.hint_on_device(x, R.cpu(0))\nreturn y"), ['y: R.Tensor((n, 4), "float32") = R.hint_on_device(x, dst_vdevice=R.device(1, 0))'], None,
+    ),
+    "tensors as numbers": (
+        graph("y = R.full((2,), R.const(1, 'float32'), 'float32')\nreturn y"),
+        ['y: R.Tensor((2,), "float32") = R.full(R.shape([2]), R.const(1.0, "float32"), dtype="float32")'], None,
+    ),
     "an axis": (graph("y = R.flip(x, axis=1)\nreturn y"), ['y: R.Tensor((n, 4), "float32") = R.flip(x, axis=1)'], None),
     "memory": (
         graph("s = R.vm.alloc_storage(R.shape([128]))\nreturn x"),
@@ -151,7 +165,7 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ["def main(g: R.Callable(ret=R.Object, purity=False)) -> R.Callable(ret=R.Object, purity=False):"],
     ),
     "functions named like builtins": (
-        "@I.ir_module\nclass M:\n    @T.prim_func\n    def max(A: T.Buffer((4,), 'float32')):\n        A[0] = 0.0\n"
+        "@I.ir_module\nclass M:\n    @T.prim_func\n    def max(A: T.Buffer((4,), 'float32')):\n        for i in range(4):\n            A[i] = 0.0\n"
         "    @R.function\n    def main():\n        y = R.call_tir(cls.max, (), out_ty=R.Tensor((4,), 'float32'))\n        return y\n",
         ['def max(A: T.Buffer((4,), "float32")):', "cls = M", 'y: R.Tensor((4,), "float32") = R.call_tir(cls.max, R.tuple(), out_ty=R.Tensor((4,), "float32"))'],
         ['def max(A: T.Buffer((4,), "float32")):', "cls = M", 'y: R.Tensor((4,), "float32") = R.call_tir(cls.max, R.tuple(), out_sinfo=R.Tensor((4,), "float32"))'],
