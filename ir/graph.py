@@ -152,10 +152,11 @@ class Constant(Expr):
 
 @node
 class ShapeExpr(Expr):
-    """A tuple of sizes as a value."""
+    """A tuple of sizes as a value; `written` keeps how a text spelt them (`4 * n * 8`)."""
 
     dims: tuple[Dim, ...]
     span: Span | None = ignored(default=None)
+    written: tuple[str, ...] = ignored(default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))

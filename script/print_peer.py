@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.errors import ScriptError
-from weft.ir.dim import DimExpr, free_symbols
+from weft.errors import ScriptError, WeftError
+from weft.ir.dim import DimExpr, free_symbols, parse_dim
 from weft.ir.graph import (
     Call,
     Constant,
@@ -34,9 +34,10 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
 from weft.ir.target import Target
 from weft.ir.tensor import Buffer, PrimVar
-from weft.ir.types import FuncType, StringType, TupleType, Type
+from weft.ir.types import FuncType, StringType, TupleType, Type, VDevice
 from weft.ir.visit import walk
 from weft.script.constants import constant_lists
+from weft.script.defaults import DEVICE_KINDS
 from weft.script.kinds import string_text
 from weft.script.print_base import identifier
 from weft.script.print_dim import peer_dim
@@ -77,12 +78,14 @@ _CALLS: dict[str, _Form] = {
     "vm.alloc_storage": _Form(("runtime_device_index", "dtype"), {"size": "shape"}),
     "vm.alloc_tensor": _Form(names={"runtime_device_index": "runtime_device_ind"}),
 }
+_OF_NUMBERS = frozenset({"arange", "clip", "eye", "eye_like", "tril", "triu"})  # these take no tensors as numbers
 _OWN = ("dynamic.", "inspect.")  # operators that only weft has a spelling for
 
 
 class PeerPrinter(GraphPrinter, PeerTensorPrinter):
     """What both versions want; the class of a version says what differs."""
 
+    operator = ""  # the operator whose call is being printed
     place: str = ""  # the function and binding being printed
 
     def __init__(self, spelling: str, annotate: bool) -> None:
@@ -178,6 +181,15 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
     def _known_shape(self, value: ShapeExpr) -> str:
         return self.leaf(value)
 
+    def _shape(self, value: ShapeExpr) -> str:
+        """Sizes as their text spelt them, where they are still the same: other readers compare expressions."""
+        texts = value.written if len(value.written) == len(value.dims) else ("",) * len(value.dims)
+        shown = (
+            text if isinstance(dim, DimExpr) and _means(text, dim) else self.show_dim(dim)
+            for text, dim in zip(texts, value.dims, strict=True)
+        )
+        return f"R.shape([{', '.join(shown)}])"
+
     # -----------------------------------------------------------------------------------------------------------------
     # Values
     # -----------------------------------------------------------------------------------------------------------------
@@ -243,6 +255,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             definition = OPS.get(call.op.name)
             if definition is None or call.op.name.startswith(_OWN) or not self._declared(definition, call):
                 raise self.refuse(f"R.{call.op.name}", call)
+            self.operator = call.op.name
         return super().call(call)
 
     def _operator(self, name: str, definition: Any, call: Call) -> str:
@@ -283,14 +296,27 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         """An argument of an operator by the kind of its parameter."""
         if param.kind == "prim" and isinstance(value, (PrimValue, Var)):
             return self._scalar(value) if isinstance(value, PrimValue) else self.leaf(value)
-        if param.kind == "prim" and isinstance(value, Constant):
+        if param.kind == "prim" and isinstance(value, Constant) and self.operator in _OF_NUMBERS:
             raise self.refuse(f"a constant tensor as the argument '{param.name}'", value, hint="use R.prim_value")
+        if param.of.startswith("index_map") and isinstance(value, str):
+            return f"T.index_map({value})"
+        if param.of.startswith("device") and isinstance(value, VDevice) and self.operator == "hint_on_device":
+            return self._device(value)
         return super()._argument(param, value)
+
+    def _device(self, value: VDevice) -> str:
+        """A device of the run time, which is told by its number."""
+        kind = value.target.get("kind") if isinstance(value.target, FrozenMap) else str(value.target)
+        number = next((number for number, name in DEVICE_KINDS.items() if name == kind), None)
+        if number is None or value.scope != "global":
+            raise self.refuse("a hint with a target", value)
+        return f"R.device({number}, {value.index})"
 
     _LEAVES: ClassVar[dict[type, Any]] = {
         **GraphPrinter._LEAVES,
         Constant: lambda self, value: self._constant(value),
         PrimValue: lambda self, value: self._prim_value(value),
+        ShapeExpr: lambda self, value: self._shape(value),
         GlobalVar: lambda self, value: self.global_name(value),
     }
 
@@ -310,3 +336,11 @@ def _names_in(module: IRModule) -> Iterator[str]:
         for node in walk(function) if isinstance(function, Node) else ():
             if isinstance(node, (Var, PrimVar, Buffer)):
                 yield node.name
+
+
+def _means(text: str, dim: DimExpr) -> bool:
+    """Whether a text over symbols, numbers and operators is a dimension."""
+    try:
+        return bool(text) and parse_dim(text) == dim
+    except WeftError:
+        return False

@@ -51,7 +51,11 @@ _CONSTRUCTORS = {
     "min": "Min", "max": "Max", "eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "and": "And",
     "or": "Or", "truncmod": "Mod",
 }  # fmt: skip
-_FOLDED = frozenset({"add", "sub", "mul", "div", "floordiv", "floormod", "truncmod", "and", "or"})
+# Operands with which readers compute operators.
+_FOLDED = {
+    "add": (0,), "sub": (0,), "mul": (0, 1), "div": (0, 1), "floordiv": (0, 1), "floormod": (0, 1),
+    "truncmod": (0, 1), "and": (0, 1), "or": (0, 1),
+}  # fmt: skip
 
 
 class PeerTensorPrinter(TensorPrinter):
@@ -250,10 +254,10 @@ class PeerTensorPrinter(TensorPrinter):
 
     def _binary(self, expr: Binary) -> tuple[list[Piece], int]:
         constants = [side for side in (expr.a, expr.b) if isinstance(side, (IntImm, FloatImm))]
-        computed = len(constants) == 2 or any(side.value in (0, 1) for side in constants)
+        computed = len(constants) == 2 or any(side.value in _FOLDED.get(expr.kind, ()) for side in constants)
         integral = expr.kind == "div" and not dtypes.is_float(dtypes.element(expr.a.dtype))
         name = _CONSTRUCTORS.get(expr.kind)
-        if name is None or not (integral or (computed and (len(constants) == 2 or expr.kind in _FOLDED))):
+        if name is None or not (integral or computed):
             return super()._binary(expr)
         # Readers compute what they can (`x + 0`); what makes the node computes nothing, and converts no numbers.
         sides = [
