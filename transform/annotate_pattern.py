@@ -5,7 +5,7 @@
     injective     every element from single elements of the inputs, by a map of indices
     reduction     some elements join many of an input
     contraction   sums of products of two inputs: matrix products, convolutions
-    opaque        anything else
+    opaque        anything else, and kernels whose loops a schedule has arranged
 
 The kind is stored as the attribute `op_pattern`. A kernel that has the attribute keeps it: that is how a user says
 better. Several nests of loops in one kernel have the kind of the last in this list that one of them has. The names of
@@ -22,6 +22,7 @@ from weft.ir import IRModule, walk
 from weft.ir.tensor import BufferLoad, IntImm, PrimExpr, PrimFunc, PrimVar
 from weft.transform.base import FunctionPass
 from weft.transform.nests import Nest, Reading, nests_of, reading
+from weft.transform.scheduled import is_scheduled
 
 __all__ = ["PATTERNS", "AnnotateTIROpPattern", "op_pattern"]
 
@@ -51,7 +52,7 @@ class AnnotateTIROpPattern(FunctionPass):
 
 def op_pattern(function: PrimFunc) -> str:
     """The kind of a kernel, as the module says."""
-    nests = nests_of(function)
+    nests = None if is_scheduled(function) else nests_of(function)
     if not nests:
         return "opaque"
     return max((_pattern(nest) for nest in nests), key=PATTERNS.index)

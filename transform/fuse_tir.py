@@ -68,6 +68,7 @@ from weft.transform.dead_code import referenced_functions
 from weft.transform.inline_blocks import inline_producers, reuse_outputs
 from weft.transform.nests import statements_of
 from weft.transform.rewriting import FunctionRewriter, bindings_of, derived
+from weft.transform.scheduled import is_scheduled
 from weft.transform.symbols import bare_symbols, symbols_of
 
 __all__ = ["FuseTIR"]
@@ -246,7 +247,9 @@ class _Merging:
         self._call(value, callee, results)
 
     def _call(self, call: Call, callee: PrimFunc, results: Sequence[Buffer]) -> None:
-        """The body of a kernel over the buffers of this one."""
+        """The body of a kernel over the buffers of this one; a kernel that a schedule has arranged stays one."""
+        if is_scheduled(callee):
+            raise _Unsuited
         before = len(self.context.checks)
         infer_type(call, self.context)
         if len(self.context.checks) != before or not isinstance(call.args[1], Tuple):

@@ -15,6 +15,7 @@ __all__ = ["PROVIDERS", "provider"]
 PROVIDERS: dict[str, str] = {
     "script": "weft.script:script_of",
     "show": "weft.script:show",
+    "locate": "weft.script.locate:locate",
     "html": "weft.script:to_html",
     "call": "weft.codegen:call",
     "parse": "weft.script:parse",

@@ -1,0 +1,297 @@
+"""What a schedule is: a module, the handles into it, and the trace; the primitives stand in the other files.
+
+    schedule ::= module, function in work, handle -> (function, loop variable | block name | number), trace
+
+A primitive is a method (or a function that a user registers) marked with `primitive`: it is recorded in the trace as
+one step, whatever primitives it uses itself, and either does all of its work or raises and leaves the schedule as it
+was. Loops are known by their variables, blocks by their names, which the schedule makes unique in each function.
+Every result is verified before it is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from weft.errors import ScheduleError
+from weft.ir import IRModule
+from weft.ir.tensor import Block, For, PrimFunc, PrimVar
+from weft.ir.verify import assert_well_formed, verify
+from weft.transform.registry import nearest
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
+from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace, handles_in
+from weft.transform.schedule.tree import Tree, unique_block_names, with_early_allocations
+from weft.transform.scheduled import SCHEDULED, is_scheduled
+
+__all__ = ["ScheduleCore", "primitive", "register_primitive"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="ScheduleCore")
+
+
+def primitive(function: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Register a method as a primitive under its name."""
+    signature = inspect.signature(function)
+    own = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    @functools.wraps(function)
+    def run(self: S, *args: P.args, **options: P.kwargs) -> R:
+        return self._perform(PRIMITIVES[function.__name__], function, args, options)
+
+    PRIMITIVES[function.__name__] = Primitive(function.__name__, run, own)
+    return run
+
+
+def register_primitive(function: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a function of a schedule a primitive of all schedules, under its own name (a decorator).
+
+    It is called as a method, is one step of the trace, and replays by name. ScheduleError W604 when a primitive or
+    another member of schedules has the name already.
+
+    >>> from weft.transform.schedule import Schedule, register_primitive
+    >>> @register_primitive
+    ... def halve(sch, loop):
+    ...     return sch.split(loop, [2, None])
+    >>> "halve" in PRIMITIVES
+    True
+    >>> del PRIMITIVES["halve"]
+    """
+    name = function.__name__
+    if name in PRIMITIVES or name.startswith("_") or name in ScheduleCore.reserved:
+        raise ScheduleError(f"schedules have a member {name!r} already", code="W604", hint="choose another name")
+    return primitive(function)
+
+
+@dataclass(frozen=True)
+class _State:
+    module: IRModule
+    function: str | None
+    keys: dict[Handle, tuple[str, Any]]
+    separate: frozenset[PrimVar]
+
+
+class ScheduleCore:
+    """The state of a schedule and what primitives are written with."""
+
+    reserved: frozenset[str] = frozenset()
+
+    def __init__(self, module: IRModule | PrimFunc, *, seed: int | None = None) -> None:
+        if isinstance(module, PrimFunc):
+            module = IRModule({module.name or "main": module})
+        if not isinstance(module, IRModule):
+            raise failure("W601", f"a schedule is of a module or a tensor function, not of {type(module).__name__}")
+        assert_well_formed(module)
+        for name, function in module.items():
+            if isinstance(function, PrimFunc):
+                module = module.with_function(name, with_early_allocations(unique_block_names(function)))
+        names = [name for name, function in module.items() if isinstance(function, PrimFunc)]
+        self._module = module
+        self._function = names[0] if len(names) == 1 else "main" if "main" in names else None
+        self._keys: dict[Handle, tuple[str, Any]] = {}
+        self._trees: dict[str, Tree] = {}
+        self._depth = 0
+        self._noted: dict[str, Any] = {}
+        self._decision: Any = None
+        self._trace = Trace()
+        self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay apart
+        self._random = random.Random(seed)
+
+    # What users read --------------------------------------------------------------------------------------------------
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it is now."""
+        return self._module
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function in work as it is now; ScheduleError W601 when none is chosen."""
+        function = self._module[self._name_of_function(None)]
+        assert isinstance(function, PrimFunc)
+        return function
+
+    @property
+    def trace(self) -> Trace:
+        """What was done so far."""
+        return self._trace
+
+    def show(self, **options: Any) -> None:
+        """Print the module as script, coloured on a terminal."""
+        self._module.show(**options)
+
+    def get(self, handle: Handle) -> Block | For | int:
+        """What a handle stands for now: a Block, a For, or a number; ScheduleError W603 when it is gone."""
+        if isinstance(handle, LoopRV):
+            return self._loop(handle)[1]
+        return self._block(handle)[1] if isinstance(handle, BlockRV) else self._number(handle)
+
+    def copy(self) -> Any:
+        """A schedule in the same state, for which the handles of this one are valid too."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new._keys, new._trees, new._noted = dict(self._keys), dict(self._trees), {}
+        new._trace = self._trace.copy()
+        new._random = random.Random()
+        new._random.setstate(self._random.getstate())
+        return new
+
+    def fork(self, seed: int | None = None) -> Any:
+        """A copy with random choices of its own: of the given seed, or of one drawn here."""
+        new = self.copy()
+        new.seed(self.fork_seed() if seed is None else seed)
+        return new
+
+    def seed(self, seed: int) -> None:
+        """Start the sequence of random choices anew."""
+        self._random = random.Random(seed)
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule."""
+        return self._random.randrange(1, 2**31)
+
+    def __getattr__(self, name: str) -> Any:
+        found = PRIMITIVES.get(name)
+        if found is None or name.startswith("_"):
+            hint = nearest(name, list(PRIMITIVES))
+            raise AttributeError(f"a schedule has no {name!r}" + (f"; {hint}" if hint else ""), name=name, obj=self)
+        return functools.partial(found.run, self)
+
+    # What primitives are written with ---------------------------------------------------------------------------------
+
+    def _perform(self, item: Primitive, function: Callable[..., Any], args: Any, options: Any) -> Any:
+        """Run a primitive as one step: all of it or nothing."""
+        bound = item.parameters.bind(*args, **options)
+        bound.apply_defaults()
+        if self._depth:
+            return function(self, *args, **options)
+        saved = _State(self._module, self._function, dict(self._keys), self._separate)
+        self._depth, self._noted, self._decision = 1, {}, None
+        try:
+            result = function(self, *args, **options)
+            self._check(saved.module)
+        except BaseException:
+            self._module, self._function, self._keys = saved.module, saved.function, saved.keys
+            self._trees, self._separate = {}, saved.separate
+            raise
+        finally:
+            self._depth = 0
+        arguments = {**bound.arguments, **self._noted}
+        arguments.pop("decision", None)
+        listed = isinstance(result, (list, tuple))
+        self._trace.instructions.append(Instruction(item.name, arguments, handles_in(result), self._decision, listed))
+        return result
+
+    def _check(self, old: IRModule) -> None:
+        """Refuse a result that is not well formed: W618."""
+        for name, function in self._module.items():
+            if old.functions.get(name) is not function and isinstance(function, PrimFunc):
+                findings = verify(function) if name not in old or len(old) == 1 else verify(self._module)
+                if findings:
+                    first = findings[0]
+                    notes = [str(first.error()), *(f"also {item.code}: {item.message}" for item in findings[1:4])]
+                    raise failure(
+                        "W618", f"function {name!r} would not be well formed: {first.message}",
+                        notes=notes, hint="the step does not apply to this code",
+                    )  # fmt: skip
+                self._recheck(self._tree(name))
+
+    def _recheck(self, tree: Tree) -> None:
+        """What must still hold after a step."""
+
+    def _record(self, **arguments: Any) -> None:
+        """Keep other values of arguments in the trace than those given (text for a function, say)."""
+        if self._depth == 1:
+            self._noted.update(arguments)
+
+    def _decide(self, decision: Any) -> None:
+        """Keep what a sampling primitive decided."""
+        self._decision = decision
+
+    def _name_of_function(self, name: str | None) -> str:
+        name = self._function if name is None else name
+        functions = [key for key, function in self._module.items() if isinstance(function, PrimFunc)]
+        if name is None:
+            raise failure(
+                "W601", "the module has several tensor functions, and none is chosen",
+                hint=f"sch.work_on(...) one of {', '.join(functions) or 'none'}",
+            )  # fmt: skip
+        if name not in functions:
+            raise failure(
+                "W601", f"the module has no tensor function {name!r}",
+                hint=nearest(name, functions) or f"it has: {', '.join(functions) or 'none'}",
+            )  # fmt: skip
+        return name
+
+    def _tree(self, name: str) -> Tree:
+        function = self._module[name]
+        assert isinstance(function, PrimFunc)
+        found = self._trees.get(name)
+        if found is None or found.function is not function or found.module is not self._module:
+            found = self._trees[name] = Tree(name, function, self._module)
+        return found
+
+    def _key(self, handle: Any, kind: type[Handle], what: str) -> tuple[str, Any]:
+        if not isinstance(handle, kind):
+            raise failure(
+                "W604", f"a {what} handle is needed, not {type(handle).__name__}",
+                hint='sch.get_block("name") and sch.get_loops(block) give handles',
+            )  # fmt: skip
+        if handle not in self._keys:
+            raise failure("W603", f"this {what} handle is none of this schedule")
+        return self._keys[handle]
+
+    def _loop(self, handle: Any) -> tuple[Tree, For]:
+        """The tree and the loop of a handle."""
+        name, variable = self._key(handle, LoopRV, "loop")
+        tree = self._tree(name)
+        found = tree.loop(variable)
+        if found is None:
+            raise failure("W603", f"the loop {variable.name!r} is gone: an earlier step has replaced it")
+        return tree, found
+
+    def _block(self, handle: Any) -> tuple[Tree, Block]:
+        """The tree and the block of a handle."""
+        name, key = self._key(handle, BlockRV, "block")
+        tree = self._tree(name)
+        found = tree.block(key)
+        if found is None:
+            raise failure("W603", f"the block {key!r} is gone: an earlier step has removed it")
+        return tree, found
+
+    def _number(self, value: Any) -> int:
+        """A number, or that of a handle."""
+        if isinstance(value, ExprRV):
+            return self._key(value, ExprRV, "number")[1]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise failure("W604", f"a whole number is needed, not {value!r}")
+        return value
+
+    def _loop_handle(self, name: str, variable: PrimVar) -> LoopRV:
+        handle = LoopRV(variable.name)
+        self._keys[handle] = (name, variable)
+        return handle
+
+    def _block_handle(self, name: str, block: str) -> BlockRV:
+        handle = BlockRV(block)
+        self._keys[handle] = (name, block)
+        return handle
+
+    def _expr_handle(self, value: int) -> ExprRV:
+        handle = ExprRV(str(value))
+        self._keys[handle] = ("", value)
+        return handle
+
+    def _set(self, tree: Tree, function: PrimFunc) -> Tree:
+        """Keep a new form of a function; the new tree."""
+        if function is tree.function:
+            return tree
+        if not is_scheduled(function):
+            function = function.with_attr(SCHEDULED, True)
+        self._module = self._module.with_function(tree.name, function)
+        return self._tree(tree.name)

@@ -1,0 +1,369 @@
+"""Primitives on loops: split, fuse, reorder, merge, partition, unit loops.
+
+split       one loop as several inside one another
+fuse        several loops directly inside one another as one
+reorder     loops of one nest in another order
+merge       loops one after the other as one loop
+partition   one loop as several one after the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import WeftError
+from weft.ir import Node, replace, rewrite, substitute
+from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, free_symbols, parse_dim, product, symbol
+from weft.ir.dim import substitute as substitute_dim
+from weft.ir.prim import as_expr, binary, cast
+from weft.ir.prim_dim import symbol_names
+from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.transform.schedule.copies import fresh_copy
+from weft.transform.schedule.core import ScheduleCore, primitive
+from weft.transform.schedule.dependence import Clash, Nest, clash, never_before
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
+from weft.transform.schedule.points import Point, variables_in
+from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
+from weft.transform.schedule.tree import Tree, sequence, statements_of
+
+__all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain"]
+
+Factor = int | ExprRV | str | DimExpr | PrimExpr | None
+
+
+def require_plain(tree: Tree, loop: For, what: str) -> None:
+    """Refuse loops that carry more than their range: W606."""
+    if loop.kind == "thread_binding" or loop.annotations:
+        held = "bound to a thread" if loop.kind == "thread_binding" else "annotated"
+        raise failure("W606", f"{what} of the loop {loop.loop_var.name!r}, which is {held}", tree, loop,
+                      hint=f"{what} before that")  # fmt: skip
+    if loop.kind != "serial":
+        raise failure("W606", f"{what} of the {loop.kind} loop {loop.loop_var.name!r}", tree, loop,
+                      hint=f"{what} first, then mark the loops")  # fmt: skip
+    if loop.step not in (None, 1):
+        raise failure("W606", f"{what} of the loop {loop.loop_var.name!r}, which has a step", tree, loop)
+
+
+def chain_between(tree: Tree, loops: Sequence[For]) -> list[For]:
+    """The loops from the outermost of some to the innermost, each the whole body of the one before: else W605."""
+    depth = {loop: len(list(tree.above(loop))) for loop in loops}
+    ordered = sorted(loops, key=lambda loop: depth[loop])
+    chain: list[For] = []
+    current: Stmt = ordered[0]
+    while True:
+        if not isinstance(current, For):
+            missing = next(loop for loop in ordered if loop not in chain)
+            names = " and ".join(repr(loop.loop_var.name) for loop in (chain[-1], missing))
+            raise failure("W605", f"the loops {names} are not directly inside one another", tree, missing,
+                          hint="only loops without anything beside them between them")  # fmt: skip
+        chain.append(current)
+        if all(loop in chain for loop in ordered):
+            return chain
+        current = current.body
+
+
+class LoopPrimitives(ScheduleCore):
+    """Splitting, fusing, reordering and merging of loops."""
+
+    @primitive
+    def split(
+        self, loop: LoopRV, factors: Sequence[Factor], preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+    ) -> list[LoopRV]:  # fmt: skip
+        """One loop as several inside one another, of the given extents; one of them may be None: what is needed.
+
+        A factor is a number, the handle of one, or a dimension over the function's symbols ("n"). Where the product
+        is more than the loop's extent, blocks below get a predicate; with `disable_predication` it must not be.
+        ScheduleError W604 wrong factors, W606 a loop that is not a plain serial one.
+        """
+        tree, found = self._loop(loop)
+        require_plain(tree, found, "split")
+        point = Point.around(tree, found)
+        sizes = [self._factor(tree, point, factor) for factor in factors]
+        self._record(factors=[_recorded(factor) for factor in factors])
+        whole = self._whole(tree, found, point, sizes)
+        variable = found.loop_var
+        names = [PrimVar(f"{variable.name}_{i}", variable.dtype) for i in range(len(whole))]
+        loops = [For(name, 0, point.extent(size, variable.dtype), found.body) for name, size in
+                 zip(names, whole, strict=True)]  # fmt: skip
+        value: PrimExpr | None = None
+        for name, size in zip(names, whole, strict=True):
+            if not preserve_unit_iters and point.same(size, 1):
+                continue
+            step = point.expr(size, variable.dtype)
+            value = name if value is None else binary("add", binary("mul", value, step), name)
+        value = as_expr(0, variable.dtype) if value is None else value
+        index = value if found.start == 0 else binary("add", as_expr(found.start, variable.dtype), value)
+        body = substitute(found.body, {variable: index})
+        extent = point.dim(found.extent)
+        exact = extent is not None and point.at_most(product(whole), extent)
+        if not exact:
+            if disable_predication:
+                raise failure("W604", f"the factors {_text(sizes)} do not divide the extent of {variable.name!r}", tree,
+                              found, hint="without disable_predication the rest is guarded")  # fmt: skip
+            body = guarded(body, binary("lt", value, as_expr(found.extent, variable.dtype)))
+        new = self._tidied(tree, found, nest_of_loops(loops, body))
+        tree = self._set(tree, tree.replaced((found, new)))
+        return [self._loop_handle(tree.name, name) for name in names]
+
+    def _factor(self, tree: Tree, point: Point, factor: Factor) -> Dim | None:
+        """A factor as a dimension."""
+        if factor is None:
+            return None
+        if isinstance(factor, PrimExpr):
+            found = point.dim(factor)
+        elif isinstance(factor, (str, DimExpr)):
+            found = self._symbolic(tree, point, factor)
+        else:
+            found = self._number(factor)
+        if found is None or point.below(found, 1):
+            raise failure("W604", f"{factor!r} is no extent of a loop", hint="a positive number, or a dimension")
+        return found
+
+    def _symbolic(self, tree: Tree, point: Point, factor: str | DimExpr) -> Dim:
+        """A dimension over names of the function as one over the names of a point."""
+        try:
+            dim = parse_dim(factor) if isinstance(factor, str) else factor
+        except WeftError as error:
+            raise failure("W604", f"{factor!r} is no dimension: {error.message}") from None
+        visible = {v.name: v for v in sorted(_visible(tree), key=lambda v: v.name)}
+        unknown = [name for name in free_symbols(dim) if name not in visible]
+        if unknown:
+            raise failure("W604", f"the function has no symbol {unknown[0]!r}",
+                          hint=f"it has: {', '.join(visible) or 'none'}")  # fmt: skip
+        return substitute_dim(dim, {name: symbol(point.name(visible[name])) for name in free_symbols(dim)})
+
+    def _whole(self, tree: Tree, loop: For, point: Point, sizes: list[Dim | None]) -> list[Dim]:
+        """The factors with the open one filled in; W604 when they are too few or too small."""
+        extent = point.dim(loop.extent)
+        if not sizes or sizes.count(None) > 1:
+            raise failure("W604", f"the factors {_text(sizes)} leave more than one extent open" if sizes else
+                          "a loop is split by at least one factor", tree, loop)  # fmt: skip
+        known = product(size for size in sizes if size is not None)
+        if None in sizes:
+            if extent is None:
+                raise failure("W604", f"the extent of {loop.loop_var.name!r} is no dimension", tree, loop)
+            return [ceildiv(extent, known) if size is None else size for size in sizes]
+        if extent is None or not point.at_most(extent, known):
+            raise failure("W604", f"the factors {_text(sizes)} do not cover the extent {_shown(loop.extent)} of"
+                          f" {loop.loop_var.name!r}", tree, loop, hint="leave one of them open: None")  # fmt: skip
+        return [size for size in sizes if size is not None]
+
+    def _tidied(self, tree: Tree, old: Stmt, new: Stmt) -> Stmt:
+        """A statement that is to stand for an old one, with simple bindings."""
+        around = tree.loops_around(old)
+        point = Point.around(tree, around[0] if around else old)
+        return tidied(new, around, point)
+
+    @primitive
+    def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+        """Several loops directly inside one another, given from the outside in, as one over all their iterations.
+
+        ScheduleError W605 when they are not, W606 for loops that do not start at 0, are marked, or whose extents
+        depend on one another.
+        """
+        if not loops:
+            raise failure("W604", "there is nothing to fuse")
+        found = [self._loop(loop) for loop in loops]
+        tree = found[0][0]
+        chain = [loop for _, loop in found]
+        for (other, inner), outer in zip(found[1:], chain, strict=False):
+            if other is not tree or outer.body is not inner:
+                names = (inner.loop_var.name, outer.loop_var.name)
+                raise failure("W605", f"the loop {names[0]!r} is not directly inside {names[1]!r}",
+                              tree, inner, hint="give the loops from the outside in")  # fmt: skip
+        for position, loop in enumerate(chain):
+            require_plain(tree, loop, "fuse")
+            if loop.start != 0:
+                raise failure("W606", f"the loop {loop.loop_var.name!r} does not start at 0", tree, loop)
+            if variables_in(loop.extent) & {item.loop_var for item in chain[:position]}:
+                raise failure(
+                    "W606", f"the extent of {loop.loop_var.name!r} depends on the loops around it", tree, loop
+                )
+        if len(chain) == 1:
+            return loops[0]
+        dtype = "int64" if any(loop.loop_var.dtype == "int64" for loop in chain) else chain[0].loop_var.dtype
+        fused = PrimVar("_".join([*(loop.loop_var.name for loop in chain), "fused"]), dtype)
+        values: dict[PrimVar, PrimExpr] = {}
+        extent: Extent = 1
+        for position, loop in reversed(list(enumerate(chain))):
+            value: PrimExpr = fused if _is_one(extent) else binary("floordiv", fused, as_expr(extent, dtype))
+            if position:
+                value = binary("floormod", value, as_expr(loop.extent, dtype))
+            if not preserve_unit_iters and loop.extent == 1:
+                value = as_expr(0, dtype)
+            values[loop.loop_var] = cast(loop.loop_var.dtype, value)
+            extent = loop.extent if _is_one(extent) else _times(loop.extent, extent, dtype)
+        body = substitute(chain[-1].body, values)
+        new = self._tidied(tree, chain[0], For(fused, 0, extent, body, span=chain[0].span))
+        tree = self._set(tree, tree.replaced((chain[0], new)))
+        return self._loop_handle(tree.name, fused)
+
+    @primitive
+    def reorder(self, *ordered_loops: LoopRV) -> None:
+        """Loops of one nest in the given order, from the outside in; others of the nest stay in their places.
+
+        ScheduleError W605 when something stands beside the loops, W606 when an extent depends on a loop that would be
+        further in, W607 when the order of accesses matters.
+        """
+        found = [self._loop(loop) for loop in ordered_loops]
+        if len({id(loop) for _, loop in found}) != len(found):
+            raise failure("W604", "a loop is given twice")
+        if len(found) < 2:
+            return
+        tree = found[0][0]
+        loops = [loop for _, loop in found]
+        if any(other is not tree for other, _ in found):
+            raise failure("W605", "the loops are of different functions")
+        chain = chain_between(tree, loops)
+        wanted = iter(loops)
+        order = [next(wanted) if loop in loops else loop for loop in chain]
+        for position, loop in enumerate(order):
+            inner = {item.loop_var for item in order[position + 1 :]}
+            if variables_in(loop.start, loop.extent, loop.step) & inner:
+                raise failure("W606", f"the range of {loop.loop_var.name!r} depends on a loop that would be inside of"
+                              " it", tree, loop)  # fmt: skip
+        why = clash(Nest(tuple(chain), chain[-1].body, Point.around(tree, chain[0])), order)
+        if why is not None:
+            raise _refused(why, tree, loops[0], "reorder")
+        new = nest_of_loops(order, chain[-1].body)
+        self._set(tree, tree.replaced((chain[0], new)))
+
+    @primitive
+    def merge(self, *loops: LoopRV) -> LoopRV:
+        """Loops that follow one another directly, of one extent, as one loop with all the bodies.
+
+        ScheduleError W605 when they do not follow one another, W606 when their ranges differ, W607 when an iteration
+        needs what a later one of an earlier loop computes.
+        """
+        found = [self._loop(loop) for loop in loops]
+        if len(found) < 2:
+            raise failure("W604", "merging takes at least two loops")
+        tree, first = found[0]
+        nests = [loop for _, loop in found]
+        parent = tree.parents[first]
+        siblings = statements_of(parent) if parent is not None else (first,)
+        places = [siblings.index(loop) if loop in siblings else -1 for loop in nests]
+        if -1 in places or places != list(range(places[0], places[0] + len(places))):
+            raise failure("W605", "the loops do not follow one another directly", tree, nests[-1])
+        point = Point.around(tree, first)
+        for loop in nests:
+            require_plain(tree, loop, "merge")
+            if not (point.equal(loop.extent, first.extent) and point.equal(loop.start, first.start)):
+                raise failure("W606", f"the loops {first.loop_var.name!r} and {loop.loop_var.name!r} have different"
+                              " ranges", tree, loop)  # fmt: skip
+        merged = [first.body]
+        for loop in nests[1:]:
+            body = substitute(loop.body, {loop.loop_var: first.loop_var})
+            why = never_before(replace(first, body=sequence(merged)), body, point)
+            if why is not None:
+                raise _refused(why, tree, loop, "merge")
+            merged.append(body)
+        variable = PrimVar(f"{first.loop_var.name}_m", first.loop_var.dtype)
+        new = replace(first, loop_var=variable, body=substitute(sequence(merged), {first.loop_var: variable}))
+        parent_new = [new if item is first else item for item in siblings if item is first or item not in nests]
+        assert parent is not None
+        tree = self._set(tree, tree.replaced((parent, sequence(parent_new))))
+        return self._loop_handle(tree.name, variable)
+
+    @primitive
+    def loop_partition(
+        self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
+        """One loop as several one after the other, of the given numbers of iterations; one may be None: the rest.
+
+        ScheduleError W604 when the numbers are not those of the loop, W606 a loop that is not a plain serial one.
+        """
+        tree, found = self._loop(loop)
+        require_plain(tree, found, "loop_partition")
+        point = Point.around(tree, found)
+        extent = point.dim(found.extent)
+        counts: list[Dim | None] = [None if item is None else self._number(item) for item in factors]
+        if extent is None or not counts or counts.count(None) > 1 or any(isinstance(c, int) and c < 1 for c in counts):
+            raise failure(
+                "W604", f"the loop {found.loop_var.name!r} is not partitioned by {_text(counts)}", tree, found
+            )
+        known = sum((count for count in counts if count is not None), 0)
+        rest = extent - known
+        if not point.at_most(0, rest) or (None not in counts and not point.same(rest, 0)):
+            raise failure("W604", f"{_text(counts)} iterations are not the {_shown(found.extent)} of"
+                          f" {found.loop_var.name!r}", tree, found)  # fmt: skip
+        taken = set(tree.blocks)
+        sizes = [rest if count is None else count for count in counts]
+        later = _without_inits(tree, found, point, sizes)
+        parts: list[Stmt] = []
+        start: Dim = point.dim(found.start) or 0
+        dtype = found.loop_var.dtype
+        for position, size in enumerate(sizes):
+            variable = PrimVar(f"{found.loop_var.name}_{position}", dtype)
+            body = found.body if not position else fresh_copy(later, taken)
+            body = substitute(body, {found.loop_var: variable})
+            parts.append(For(variable, point.extent(start, dtype), point.extent(size, dtype), body, span=found.span))
+            start = as_dim(start) + size
+        tree = self._set(tree, tree.replaced((found, sequence(parts))))
+        return [self._loop_handle(tree.name, part.loop_var) for part in parts if isinstance(part, For)]
+
+    @primitive
+    def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+        """A loop of one iteration around a block or a loop."""
+        if isinstance(block_or_loop, LoopRV):
+            tree, found = self._loop(block_or_loop)
+        else:
+            tree, found = self._block(block_or_loop)
+        inner = found.loop_var if isinstance(found, For) else next((item.var for item in found.iter_vars), None)
+        variable = PrimVar("u", "int32" if inner is None else inner.dtype)
+        tree = self._set(tree, tree.replaced((found, For(variable, 0, 1, found))))
+        return self._loop_handle(tree.name, variable)
+
+
+def _without_inits(tree: Tree, loop: For, point: Point, counts: Sequence[Dim]) -> Stmt:
+    """The body of a part that is not the first: sums over the loop have been initialised, if there was a first one."""
+
+    def post(node: Node) -> Node | None:
+        if not isinstance(node, Block) or node.init is None:
+            return None
+        kinds = {item.kind for item in node.iter_vars if loop.loop_var in variables_in(item.value)}
+        if "reduce" not in kinds:
+            return None
+        alone = kinds == {"reduce"}
+        if not all(point.at_most(1, count) for count in (counts[:1] if alone else counts)):
+            raise failure("W604", f"a part of the sum {node.name!r} may be empty, and then its result would not be set"
+                          " as it is now", tree, loop, hint="decompose_reduction first")  # fmt: skip
+        return replace(node, init=None) if alone else None
+
+    return rewrite(loop.body, post)
+
+
+def _refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:
+    return failure("W607", f"cannot {what} the loop {loop.loop_var.name!r}: {why.reason}", tree, loop)
+
+
+def _visible(tree: Tree) -> set[PrimVar]:
+    """The symbols and scalar parameters of a function."""
+    return set(symbol_names(tree.function))
+
+
+def _recorded(factor: Any) -> Any:
+    if isinstance(factor, DimExpr):
+        return str(factor)
+    return str(factor.name) if isinstance(factor, PrimVar) else factor
+
+
+def _is_one(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def _times(a: Extent, b: Extent, dtype: str) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return binary("mul", as_expr(a, dtype), as_expr(b, dtype))
+
+
+def _shown(extent: Extent) -> str:
+    return str(extent) if isinstance(extent, int) else extent.script()
+
+
+def _text(sizes: Sequence[Any]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"

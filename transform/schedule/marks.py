@@ -1,0 +1,117 @@
+"""Primitives that mark: how loops run, and annotations.
+
+A loop that is marked parallel, vectorized or bound to a thread must have nothing in common between its iterations. That
+is proved when it is marked, and again after every later step that touches its function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ir import replace
+from weft.ir.tensor import Block, For
+from weft.transform.schedule.core import ScheduleCore, primitive
+from weft.transform.schedule.dependence import Nest, shared
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
+from weft.transform.schedule.points import Point
+from weft.transform.schedule.tree import Tree
+
+__all__ = ["Marks", "require_separate"]
+
+THREADS = (
+    *(f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"),
+    *("vthread", "vthread.x", "vthread.y", "vthread.z"),
+)
+_WORDS = {"parallel": "run in parallel", "vectorized": "be vectorized", "thread_binding": "be bound to threads"}
+
+
+def require_separate(tree: Tree, loop: For, kind: str) -> None:
+    """Refuse a loop whose iterations touch the same elements: W608."""
+    chain = [loop]
+    while isinstance(chain[-1].body, For):
+        chain.append(chain[-1].body)
+    why = shared(Nest(tuple(chain), chain[-1].body, Point.around(tree, loop)))
+    if why is not None:
+        hint = None
+        if why.buffer is not None and why.buffer not in tree.function.params:
+            hint = f"allocate {why.buffer.name!r} inside the loop, or mark a loop further in"
+        raise failure(
+            "W608", f"the loop {loop.loop_var.name!r} cannot {_WORDS[kind]}: {why.reason}", tree, loop, hint=hint
+        )
+
+
+class Marks(ScheduleCore):
+    """How loops run, and what is written on loops and blocks."""
+
+    @primitive
+    def parallel(self, loop: LoopRV) -> None:
+        """Run the iterations of a loop at once; ScheduleError W608 when they touch the same elements."""
+        self._mark(loop, "parallel")
+
+    @primitive
+    def vectorize(self, loop: LoopRV) -> None:
+        """Make the iterations of a loop the lanes of vectors; ScheduleError W608 when they touch the same elements."""
+        self._mark(loop, "vectorized")
+
+    @primitive
+    def bind(self, loop: LoopRV, thread_axis: str) -> None:
+        """Give each iteration of a loop to a thread of an axis ("blockIdx.x", "threadIdx.y", "vthread", ...).
+
+        ScheduleError W604 for no such axis, W608 when iterations touch the same elements.
+        """
+        if thread_axis not in THREADS:
+            raise failure("W604", f"there is no thread axis {thread_axis!r}", hint=f"one of {', '.join(THREADS)}")
+        self._mark(loop, "thread_binding", thread_axis)
+
+    @primitive
+    def unroll(self, loop: LoopRV) -> None:
+        """Write the iterations of a loop one after the other when code is made."""
+        tree, found = self._loop(loop)
+        self._set(tree, tree.replaced((found, replace(found, kind="unrolled", thread=None))))
+
+    def _mark(self, loop: LoopRV, kind: str, thread: str | None = None) -> None:
+        tree, found = self._loop(loop)
+        require_separate(tree, found, kind)
+        self._separate = self._separate | {found.loop_var}
+        self._set(tree, tree.replaced((found, replace(found, kind=kind, thread=thread))))
+
+    def _recheck(self, tree: Tree) -> None:
+        """Marked loops after a step: their iterations must still be separate."""
+        for variable in self._separate:
+            loop = tree.loop(variable)
+            if loop is not None and loop.kind in _WORDS:
+                require_separate(tree, loop, loop.kind)
+
+    @primitive
+    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+        """Write a value (text, number, truth value, list of them) under a key on a block or a loop."""
+        tree, found = self._annotated(block_or_loop)
+        value = self._number(ann_val) if isinstance(ann_val, ExprRV) else ann_val
+        if not _is_plain(value):
+            raise failure(
+                "W604", f"{value!r} cannot be an annotation", tree, found, hint="text, numbers, lists of them"
+            )
+        self._set(tree, tree.replaced((found, replace(found, annotations=found.annotations.set(ann_key, value)))))
+
+    @primitive
+    def unannotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+        """Remove what is written under a key; ScheduleError W604 when nothing is."""
+        tree, found = self._annotated(block_or_loop)
+        if ann_key not in found.annotations:
+            known = ", ".join(found.annotations) or "none"
+            raise failure("W604", f"there is no annotation {ann_key!r}", tree, found, hint=f"there are: {known}")
+        self._set(tree, tree.replaced((found, replace(found, annotations=found.annotations.without(ann_key)))))
+
+    def _annotated(self, handle: BlockRV | LoopRV) -> tuple[Tree, Block | For]:
+        return self._loop(handle) if isinstance(handle, LoopRV) else self._block(handle)
+
+    @primitive
+    def enter_postproc(self) -> None:
+        """Mark the start of what comes after the search for a schedule; changes nothing."""
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int, float, bool))

@@ -1,0 +1,186 @@
+"""Primitives that look: blocks by name, the loops around them, what is in a scope, who computes and who reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.ir.dim import fresh_name
+from weft.ir.regions import block_accesses
+from weft.ir.tensor import Block, Buffer, BufferRegion, For, Stmt
+from weft.transform.registry import nearest
+from weft.transform.schedule.core import ScheduleCore, primitive
+from weft.transform.schedule.dependence import private_buffers
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV, LoopRV
+from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, inner_statements, loads_in, stores_in
+
+__all__ = [
+    "Queries",
+    "consumers",
+    "first_block",
+    "producers",
+    "read_buffers",
+    "regions_of",
+    "scope_blocks",
+    "written_buffers",
+]
+
+
+def written_buffers(block: Block) -> list[Buffer]:
+    """The buffers that a block writes, in order: the declared ones, else those of its stores."""
+    if block.writes is not None:
+        return list(dict.fromkeys(region.buffer for region in block.writes))
+    own = {*block.alloc_buffers}
+    views = {match.buffer: match.source.buffer for match in block.match_buffers}
+    for inner in blocks_in(block.body, nested=True):
+        own.update(inner.alloc_buffers)
+        views.update((match.buffer, match.source.buffer) for match in inner.match_buffers)
+    found: dict[Buffer, None] = {}
+    for store in stores_in(block.body):
+        buffer = store.buffer
+        while buffer in views:
+            buffer = views[buffer]
+        if buffer not in own:
+            found[buffer] = None
+    return list(found)
+
+
+def read_buffers(block: Block) -> list[Buffer]:
+    """The buffers that a block reads, in order; what a reduction reads of its own result is left out."""
+    if block.reads is not None:
+        return list(dict.fromkeys(region.buffer for region in block.reads))
+    from_regions, _ = regions_of(block)
+    return [region.buffer for region in from_regions]
+
+
+def regions_of(block: Block) -> tuple[tuple[BufferRegion, ...], tuple[BufferRegion, ...]]:
+    """(reads, writes) of a block: as declared, else as its body does."""
+    reads, writes = block_accesses(block)
+    return (reads if block.reads is None else block.reads), (writes if block.writes is None else block.writes)
+
+
+def scope_blocks(tree: Tree, stmt: Stmt) -> list[Block]:
+    """The blocks of the scope that a statement is in, in order."""
+    return list(blocks_in(tree.scope_body(stmt)))
+
+
+def producers(tree: Tree, block: Block) -> list[Block]:
+    """The blocks of the same scope that write what a block reads, before it."""
+    wanted = set(buffers_of(block))
+    others = scope_blocks(tree, block)
+    before = others[: next(i for i, item in enumerate(others) if item is block)]
+    return [item for item in before if wanted & set(written_buffers(item))]
+
+
+def consumers(tree: Tree, block: Block) -> list[Block]:
+    """The blocks of the same scope that read what a block writes, after it."""
+    wanted = set(written_buffers(block))
+    others = scope_blocks(tree, block)
+    after = others[next(i for i, item in enumerate(others) if item is block) + 1 :]
+    return [item for item in after if wanted & _loaded(item)]
+
+
+def _loaded(block: Block) -> set[Buffer]:
+    return {*read_buffers(block), *_updated(block)}
+
+
+def _updated(block: Block) -> Iterable[Buffer]:
+    """What a block without an init goes on from: it reads what it writes."""
+    written = set(written_buffers(block))
+    return (load.buffer for load in loads_in(block.body) if load.buffer in written) if block.init is None else ()
+
+
+def first_block(stmt: Stmt) -> Block | None:
+    """The first block below a statement."""
+    return next(blocks_in(stmt), None)
+
+
+class Queries(ScheduleCore):
+    """What a schedule tells about its functions."""
+
+    @primitive
+    def work_on(self, func_name: str) -> None:
+        """Choose the function that names of blocks refer to; ScheduleError W601 when the module has none of the name."""
+        self._function = self._name_of_function(func_name)
+
+    @primitive
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """The block of a name; ScheduleError W602 when there is none. Equal names are told apart by numbers.
+
+        "root" is the function itself where no block has the name: what `get_child_blocks` and `get_output_blocks` take.
+        """
+        function = self._name_of_function(func_name)
+        tree = self._tree(function)
+        if not isinstance(name, str):
+            raise failure("W604", f"the name of a block is text, not {name!r}")
+        if name not in tree.blocks and name != "root":
+            known = list(tree.blocks)
+            raise failure(
+                "W602", f"function {function!r} has no block {name!r}",
+                hint=nearest(name, known) or (f"it has: {', '.join(known)}" if known else "it has no blocks"),
+            )  # fmt: skip
+        return self._block_handle(function, name)
+
+    @primitive
+    def get_sblock(self, name: str, func_name: str | None = None) -> BlockRV:
+        """As `get_block`: the name that newer peers give it."""
+        return self.get_block(name, func_name)
+
+    @primitive
+    def get_loops(self, block: BlockRV) -> list[LoopRV]:
+        """The loops around a block in its scope, from the outside in."""
+        tree, found = self._block(block)
+        return [self._loop_handle(tree.name, loop.loop_var) for loop in tree.loops_around(found)]
+
+    @primitive
+    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
+        """The blocks directly inside a block or a loop, in order."""
+        tree, roots = self._inside(block_or_loop)
+        return [self._block_handle(tree.name, block.name) for root in roots for block in blocks_in(root)]
+
+    @primitive
+    def get_producers(self, block: BlockRV) -> list[BlockRV]:
+        """The blocks of its scope that write what a block reads."""
+        tree, found = self._block(block)
+        return [self._block_handle(tree.name, item.name) for item in producers(tree, found)]
+
+    @primitive
+    def get_consumers(self, block: BlockRV) -> list[BlockRV]:
+        """The blocks of its scope that read what a block writes."""
+        tree, found = self._block(block)
+        return [self._block_handle(tree.name, item.name) for item in consumers(tree, found)]
+
+    @primitive
+    def get_output_blocks(self, scope_block: BlockRV) -> list[BlockRV]:
+        """The blocks in a scope that write something which outlives it."""
+        tree, roots = self._inside(scope_block)
+        block = tree.block(self._keys[scope_block][1])
+        local = {buffer for root in roots for buffer in private_buffers(root)}
+        local |= set() if block is None else {*block.alloc_buffers}
+        found = [item for root in roots for item in blocks_in(root)]
+        return [self._block_handle(tree.name, b.name) for b in found if set(written_buffers(b)) - local]
+
+    def _inside(self, handle: BlockRV | LoopRV) -> tuple[Tree, tuple[Stmt, ...]]:
+        """The statements directly in a block or loop; those of the function for the root."""
+        if isinstance(handle, LoopRV):
+            tree, loop = self._loop(handle)
+            return tree, (loop.body,)
+        name, key = self._key(handle, BlockRV, "block")
+        tree = self._tree(name)
+        if key == "root" and key not in tree.blocks:
+            return tree, (tree.function.body,)
+        tree, block = self._block(handle)
+        return tree, inner_statements(block)
+
+    def _fresh_names(self, tree: Tree, *bases: str) -> list[str]:
+        """Free block names near the given ones."""
+        taken = set(tree.blocks)
+        found: list[str] = []
+        for base in bases:
+            name = fresh_name(base, taken)
+            taken.add(name)
+            found.append(name)
+        return found
+
+    def _own_loops(self, tree: Tree, loops: Iterable[For]) -> list[LoopRV]:
+        return [self._loop_handle(tree.name, loop.loop_var) for loop in loops]

@@ -1,0 +1,37 @@
+"""The class that users see: all families of primitives in one."""
+
+from __future__ import annotations
+
+from weft.transform.schedule.core import ScheduleCore
+from weft.transform.schedule.inlining import Inlining
+from weft.transform.schedule.loops import LoopPrimitives
+from weft.transform.schedule.marks import Marks
+from weft.transform.schedule.placing import Placing
+from weft.transform.schedule.queries import Queries
+
+__all__ = ["Schedule"]
+
+
+class Schedule(Queries, LoopPrimitives, Marks, Inlining, Placing):
+    """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
+
+    `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was
+    done. A step that does not apply raises a ScheduleError that underlines the loop or block, and changes nothing.
+
+    >>> from weft.ir import te
+    >>> A = te.placeholder((64, 64), name="A")
+    >>> B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = Schedule(te.create_prim_func([A, B], "twice"))
+    >>> i, j = sch.get_loops(sch.get_block("B"))
+    >>> outer, inner = sch.split(j, [None, 16])
+    >>> sch.vectorize(inner)
+    >>> print(sch.trace)
+    def apply(sch):
+        b0 = sch.get_block(name='B')
+        l0, l1 = sch.get_loops(block=b0)
+        l2, l3 = sch.split(loop=l1, factors=[None, 16])
+        sch.vectorize(loop=l3)
+    """
+
+
+ScheduleCore.reserved = frozenset(dir(Schedule))
