@@ -52,6 +52,14 @@ class Result:
     compile: float
 
 
+# The distinct convolutions of ResNet-18: channels, results, height and width, kernel, stride.
+RESNET_18 = [
+    (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
+    (128, 256, 28, 3, 2), (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2),
+    (512, 512, 7, 3, 1),
+]  # fmt: skip
+
+
 def _softmax(x: np.ndarray) -> np.ndarray:
     powers = np.exp(x - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
@@ -70,7 +78,7 @@ def cases() -> Iterator[Case]:
     for m in (1, 33, 128):
         yield Case(f"linear {m}x1024x1024", ("linear",), ((m, 1024), (1024, 1024)), lambda x, w: x @ w.T)
     yield Case("batched 8x128x64x128", ("matmul",), ((8, 128, 64), (8, 64, 128)), np.matmul)
-    for channels, out, size, kernel, stride in [(64, 64, 56, 3, 1), (128, 128, 28, 3, 1), (64, 128, 56, 3, 2)]:
+    for channels, out, size, kernel, stride in RESNET_18:
         a = np.ones((out, channels * kernel * kernel), "float32")
         b = np.ones((channels * kernel * kernel, (size // stride) ** 2), "float32")
         yield Case(

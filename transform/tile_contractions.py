@@ -27,12 +27,14 @@ from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.dtype import bits
-from weft.ir.tensor import For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.ir.tensor import Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.base import FunctionPass
 from weft.transform.contractions.direct import direct
 from weft.transform.contractions.packed import packed
 from weft.transform.contractions.planning import Limits, packing_pays
-from weft.transform.contractions.recognition import Contraction, match, runs_along
+from weft.transform.contractions.recognition import Contraction, match, products_of
+from weft.transform.contractions.windows import match_windows
+from weft.transform.scheduled import is_scheduled
 
 __all__ = ["TileContractions"]
 
@@ -57,7 +59,9 @@ class TileContractions(FunctionPass):
     pack_from: int = 1 << 17
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
-        """The function with its contractions tiled."""
+        """The function with its contractions tiled; itself when a schedule has arranged its loops."""
+        if is_scheduled(function):
+            return function
         return replace(function, body=self._statement(function.body))
 
     def _statement(self, stmt: Stmt) -> Stmt:
@@ -65,20 +69,37 @@ class TileContractions(FunctionPass):
             new = tuple(self._statement(part) for part in stmt.stmts)
             return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
         if isinstance(stmt, For):
-            found = match(stmt)
+            found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)
         return stmt
+
+    def _found(self, stmt: For) -> Contraction | None:
+        products = products_of(stmt)
+        if products is None:
+            return None
+        found = match(products)
+        if found is not None and (found.r is None or (found.runs and not self._is_short(found.extents[found.v]))):
+            return found
+        windows = match_windows(products, 1 if found is None else 2)
+        return windows if windows is not None and windows.pays else found
+
+    def _is_short(self, columns: Extent) -> bool:
+        """Whether a row of columns leaves a part of its last vector empty, so that rows are better joined."""
+        return isinstance(columns, int) and columns % 16 != 0
 
     def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
         lanes = max(1, self.vector_bits // bits(found.store.buffer.dtype))
         limits = Limits(
-            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from
-        )
+            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
+            masks=self.vector_bits >= 256,
+        )  # fmt: skip
         packs = packing_pays(found, limits)
         if packs is True:
-            return packed(found, limits)
-        if not runs_along(found.vector, found.v):
+            new = packed(found, limits)
+        elif not found.runs:
             return stmt
-        if packs is False:
-            return direct(found, limits)
-        return IfThenElse(packs, packed(found, limits), direct(found, limits))
+        elif packs is False:
+            new = direct(found, limits)
+        else:
+            new = IfThenElse(packs, packed(found, limits), direct(found, limits))
+        return SeqStmt((*found.views, new)) if found.views else new

@@ -310,7 +310,40 @@ class ExpressionEmitter:
                 return self._from_memory(dtype, self._read(dtype, self.address(view, where.base)))
         if isinstance(where, Linear) and where.stride == 1 and lanes > 1 and mask is not None:
             return self._masked_load(view, self.address(view, where.base), dtype, mask)
+        plain = memory_type(dtype) == value_type(dtype)
+        if isinstance(where, Linear) and isinstance(where.stride, int) and 1 < where.stride <= min(4, lanes) and plain:
+            return self._strided_load(view, where.base, where.stride, dtype, mask)
         return self._lanes_load(view, where, lanes, dtype, mask)
+
+    def _strided_load(self, view: BufferView, base: Size, stride: int, dtype: str, mask: str | None) -> str:
+        """Every `stride`-th element, picked from whole vectors.
+
+        Nothing is read beyond the last element: without a mask the last vector ends there, with one only the elements
+        of lanes that are on are read at all.
+        """
+        w, lanes, ty = self.w, dtypes.lanes(dtype), value_type(dtype)
+        starts = [part * lanes for part in range(stride)]
+        if mask is None:
+            starts[-1] = (lanes - 1) * (stride - 1)
+        result = "poison"
+        for part, start in enumerate(starts):
+            pointer = self.address(view, w.add(base, start))
+            if mask is None:
+                value = self._read(dtype, pointer)
+            else:
+                wanted = [start + x for x in range(lanes)]
+                lane = [x // stride if x % stride == 0 and x // stride < lanes else lanes for x in wanted]
+                bits = f"<{lanes} x i1>"
+                picks = ", ".join(f"i32 {x}" for x in lane)
+                part_mask = w.emit(
+                    f"shufflevector {bits} {mask}, {bits} zeroinitializer, <{lanes} x i32> <{picks}>"
+                )
+                value = self._masked_load(view, pointer, dtype, part_mask)
+            here = range(part * lanes, (part + 1) * lanes)  # elements that come from this vector
+            order = [lanes + x * stride - start if x * stride in here else x for x in range(lanes)]
+            picks = ", ".join(f"i32 {x}" for x in order)
+            result = w.emit(f"shufflevector {ty} {result}, {ty} {value}, <{lanes} x i32> <{picks}>")
+        return result
 
     def _read(self, dtype: str, pointer: str) -> str:
         return self.w.emit(f"load {memory_type(dtype)}, ptr {pointer}, align {element_bytes(dtype)}")

@@ -103,7 +103,38 @@ def test_convolutions_along_their_rows(
     assert check(module, random(*data), random(*weight)) is not module
 
 
-def test_a_strided_convolution_is_left_alone() -> None:
+@pytest.mark.parametrize(
+    ("name", "data", "weight", "options"),
+    [
+        ("nn.conv2d", (2, 3, 7, 9), (5, 3, 3, 3), {"strides": 2}),
+        ("nn.conv2d", (1, 3, 11, 13), (6, 3, 3, 2), {"strides": (2, 3), "padding": 1, "dilation": (2, 1)}),
+        ("nn.conv2d", (1, 8, 6, 7), (8, 2, 3, 3), {"groups": 4, "padding": 1}),
+        ("nn.conv2d", (1, 8, 6, 7), (12, 4, 1, 1), {"groups": 2}),
+        ("nn.conv2d", (2, 5, 5, 7), (6, 5, 1, 1), {}),
+        ("nn.conv2d", (2, 5, 5, 7), (6, 5, 1, 1), {"strides": 2}),
+        ("nn.conv1d", (2, 3, 23), (5, 3, 4), {"strides": 3}),
+        ("nn.conv3d", (1, 2, 5, 4, 6), (4, 2, 2, 3, 2), {"strides": (1, 2, 1)}),
+    ],
+)
+@pytest.mark.parametrize("bits", [128, 256])
+def test_convolutions_of_every_kind_are_packed(
+    name: str, data: tuple[int, ...], weight: tuple[int, ...], options: dict[str, object], bits: int
+) -> None:
+    module = legalized(name, data, weight, **options)
+    tiled = check(module, random(*data), random(*weight), vector_bits=bits, block_sums=12)
+    assert tiled is not module
+    want = weft.compile(module, opt=0)["main"](random(*data), random(*weight))
+    np.testing.assert_allclose(weft.compile(tiled)["main"](random(*data), random(*weight)), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(1, 3), (4, 5), (9, 16)])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_convolutions_of_symbolic_batch_and_size(size: tuple[int, int], strides: int) -> None:
+    module = legalized("nn.conv2d", (N, 3, symbol("h"), symbol("w")), (5, 3, 3, 3), strides=strides, padding=1)
+    check(module, random(2, 3, *size), random(5, 3, 3, 3), vector_bits=256, block_sums=12)
+
+
+def test_a_window_for_few_rows_is_not_packed() -> None:
     module = legalized("nn.conv2d", (1, 2, 7, 9), (3, 2, 3, 3), strides=2)
     assert TileContractions()(module) is module
 

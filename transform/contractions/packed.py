@@ -4,6 +4,9 @@ for blocks of rows:  for blocks of the sum:
   A's block packed                                    stays in the second cache: read by every panel
   for panels of B, a tile wide:  B's panel packed     stays in the first cache: read by every tile of rows
     for tiles of rows:  C's tile += A's tile * panel  sums go on in C from one block to the next, in order
+
+Columns that no whole panel covers are a panel under a mask. B's panel is copied in whole vectors where it runs along
+the columns, element by element where it does not, and from piece to piece where windows move over it.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.ir import substitute
+from weft.ir.dtype import with_lanes
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
+    Bind,
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Extent,
     For,
+    IfThenElse,
     PrimExpr,
     PrimVar,
     SeqStmt,
@@ -30,14 +37,16 @@ from weft.transform.contractions.planning import (
     ceil_div,
     tile_rows,
     tile_vectors,
-    vector_tiers,
 )
-from weft.transform.contractions.recognition import Contraction, runs_along
+from weft.transform.contractions.recognition import Contraction
 from weft.transform.contractions.tiles import (
     Access,
+    Panel,
     Tile,
     cover,
+    cover_columns,
     cover_rows,
+    flat_view,
     fresh,
     plus,
     row_at,
@@ -45,6 +54,7 @@ from weft.transform.contractions.tiles import (
     vector_at,
     vector_index,
 )
+from weft.transform.nests import same_extents
 
 __all__ = ["packed"]
 
@@ -57,15 +67,23 @@ def packed(found: Contraction, limits: Limits) -> Stmt:
 class _Packed:
     def __init__(self, found: Contraction, limits: Limits) -> None:
         assert found.r is not None
-        self.found, self.limits, self.r, self.k = found, limits, found.r, found.reduction[0]
+        self.found, self.limits, self.r = found, limits, found.r
+        self.k, *self.inner = found.reduction
         self.dtype = found.store.buffer.dtype
         extents = found.extents
         self.rows = tile_rows(extents[self.r], limits)
         self.vectors = min(tile_vectors(self.rows, extents[found.v], limits), 2 * limits.most_vectors)
-        self.sums = _block(extents[self.k], limits.block_sums, 1)
+        self.unit = 1
+        for var in self.inner:
+            extent = extents[var]
+            assert isinstance(extent, int)
+            self.unit *= extent
+        self.steps = _block(extents[self.k], max(1, limits.block_sums // max(1, self.unit)), 1)
+        self.sums = self.steps * self.unit
         self.block_rows = _block(extents[self.r], limits.block_rows, self.rows)
         # Without a direct nest for few rows, a single one must not be rounded up far.
-        self.rests = (ceil_div(self.rows, 2),) if runs_along(found.vector, found.v) else (1, ceil_div(self.rows, 2))
+        self.rests = (ceil_div(self.rows, 2),) if found.runs else (1, ceil_div(self.rows, 2))
+        self.view_of_a = self._unpacked()
         # A last tile of symbolic size may have rows to spare.
         self.a = Buffer("a_packed", ((self.block_rows + self.rows) * self.sums,), self.dtype)
         self.b = Buffer("b_packed", (self.sums * self.vectors * limits.lanes,), self.dtype)
@@ -78,78 +96,193 @@ class _Packed:
         body = substitute(body, variables)
         for var in reversed(found.outer):
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
-        return SeqStmt((AllocBuffer(self.a), AllocBuffer(self.b), body))
+        before = AllocBuffer(self.a) if self.view_of_a is None else DeclBuffer(self.view_of_a)
+        return SeqStmt((before, AllocBuffer(self.b), body))
+
+    def _unpacked(self) -> Buffer | None:
+        """A with its terms along one axis, where it is read too seldom for a copy to pay and lies in that order."""
+        found = self.found
+        columns, indices = found.extents[found.v], found.scalar.indices
+        last = indices[-len(found.reduction) :]
+        few = isinstance(columns, int) and columns <= self.limits.few_panels * self.vectors * self.limits.lanes
+        ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))
+        sizes = [found.extents[x] for x in found.reduction]
+        whole = same_extents(found.scalar.buffer.shape[len(indices) - len(last) :], sizes)
+        if not few or not ordered or not whole or found.scalar.buffer.strides is not None:
+            return None
+        return flat_view(found.scalar.buffer, len(last))
 
     def _rows(self, first: PrimExpr, count: Extent) -> Stmt:
-        return _blocks(self.k, self.found.extents[self.k], self.sums, lambda at, n: self._block(first, count, at, n))
+        return _blocks(self.k, self.found.extents[self.k], self.steps, lambda at, n: self._block(first, count, at, n))
 
-    def _block(self, first: PrimExpr, count: Extent, k: PrimExpr, sums: Extent) -> Stmt:
-        columns = self.found.extents[self.found.v]
-        tiers = vector_tiers(self.vectors, columns, self.limits)
-
-        def panel(v: PrimExpr, vectors: int, lanes: int) -> Stmt:
+    def _block(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
+        def panel(at: Panel) -> Stmt:
             tiles = cover_rows(
                 self.r.name, count, self.rows, self.rests,
-                lambda at, rows, clamp: self._tile(first, at, rows, clamp, k, sums, v, vectors, lanes),
+                lambda row, rows, clamp: self._tile(first, row, rows, clamp, k, steps, at),
             )  # fmt: skip
-            return SeqStmt((self._pack_b(k, sums, v, vectors, lanes), tiles))
+            return SeqStmt((self._pack_b(k, steps, at), tiles))
 
-        return SeqStmt((self._pack_a(first, count, k, sums), cover(self.found.v.name, columns, tiers, panel)))
+        panels = cover_columns(self.found.v.name, self.found.extents[self.found.v], self.vectors, self.limits, panel)
+        return panels if self.view_of_a is not None else SeqStmt((self._pack_a(first, count, k, steps), panels))
 
-    def _pack_a(self, first: PrimExpr, count: Extent, k: PrimExpr, sums: Extent) -> Stmt:
-        """Tile after tile; in a tile the elements of all rows for one k side by side."""
+    # Packing
+
+    def _sums_of(self, steps: Extent) -> Extent:
+        """The terms in a block of steps along k."""
+        return times_of(steps, self.unit)
+
+    def _each_term(self, k: PrimExpr, steps: Extent, body: Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]) -> Stmt:
+        """A loop over the terms of a block: `body(values of the variables, number of the term)`."""
+        p = PrimVar("p", INDEX)
+        inner = {var: fresh(var) for var in self.inner}
+        number: PrimExpr = p
+        for var in self.inner:
+            extent = self.found.extents[var]
+            assert isinstance(extent, int)
+            number = plus(times(number, extent), inner[var])
+        stmt = body({self.k: plus(k, p), **inner}, number)
+        for var in reversed(self.inner):
+            stmt = For(inner[var], 0, self.found.extents[var], stmt)
+        return For(p, 0, steps, stmt)
+
+    def _pack_a(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
+        """Tile after tile; in a tile the elements of all rows for one term side by side."""
+        sums = as_expr(self._sums_of(steps), INDEX)
 
         def tile(at: PrimExpr, rows: int, clamp: Access) -> Stmt:
-            i, p = PrimVar("i", INDEX), PrimVar("p", INDEX)
-            row = plus(first, clamp(plus(at, i)))
-            value = substitute(row_at(self.found.scalar, self.r, row), {self.k: plus(k, p)})
-            place = plus(binary("mul", at, as_expr(sums, INDEX)), plus(times(p, rows), i))
-            return For(p, 0, sums, For(i, 0, rows, BufferStore(self.a, value, (place,)), "unrolled"))
+            i = PrimVar("i", INDEX)
+            load = row_at(self.found.scalar, self.r, plus(first, clamp(plus(at, i))))
+
+            def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+                place = plus(binary("mul", at, sums), plus(times(number, rows), i))
+                return For(i, 0, rows, BufferStore(self.a, substitute(load, values), (place,)), "unrolled")
+
+            return self._each_term(k, steps, term)
 
         return cover_rows(self.r.name, count, self.rows, self.rests, tile)
 
-    def _pack_b(self, k: PrimExpr, sums: Extent, v: PrimExpr, vectors: int, lanes: int) -> Stmt:
-        """The rows of the panel one after another."""
-        p, j = PrimVar("p", INDEX), PrimVar("j", INDEX)
-        load = substitute(self.found.vector, {self.k: plus(k, p)})
-        width = vectors * lanes
-        if not runs_along(self.found.vector, self.found.v):
-            value = substitute(load, {self.found.v: plus(v, j)})
-            place = plus(times(p, width), j)
-            return For(p, 0, sums, For(j, 0, width, BufferStore(self.b, value, (place,)), "unrolled"))
-        value = vector_at(load, self.found.v, plus(v, times(j, lanes)), lanes)
-        place = vector_index(plus(times(p, width), times(j, lanes)), lanes)
-        return For(p, 0, sums, For(j, 0, vectors, BufferStore(self.b, value, (place,)), "unrolled"))
+    def _pack_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """The terms of the panel one after another; zeros where it has no columns."""
+        if self.found.window is None and self.found.runs:
+            return self._pack_vectors(k, steps, panel)
+        packed = self._pack_elements if self.found.window is None else self._pack_windows
+        copy = packed(k, steps, panel)
+        if panel.left is None:
+            return copy
+        i = PrimVar("i", INDEX)
+        zero = const(0.0, with_lanes(self.dtype, panel.lanes))
+        clear = BufferStore(self.b, zero, (vector_index(times(i, panel.lanes), panel.lanes),))
+        return SeqStmt((For(i, 0, times_of(self._sums_of(steps), panel.vectors), clear), copy))
+
+    def _pack_elements(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """One by one."""
+        j, load = PrimVar("j", INDEX), self.found.vector
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            value = substitute(load, {**values, self.found.v: plus(panel.start, j)})
+            copy = BufferStore(self.b, value, (plus(times(number, panel.width), j),))
+            if panel.left is None:
+                return For(j, 0, panel.width, copy, "unrolled")
+            return For(j, 0, panel.left, copy)
+
+        return self._each_term(k, steps, term)
+
+    def _pack_vectors(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """In whole vectors."""
+        j, width, load = PrimVar("j", INDEX), panel.width, self.found.vector
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            at = times(j, panel.lanes)
+            value = vector_at(substitute(load, values), self.found.v, plus(panel.start, at), panel.lanes)
+            place = vector_index(plus(times(number, width), at), panel.lanes)
+            mask = panel.mask(j)
+            if mask is not None:
+                value = BufferLoad(value.buffer, value.indices, mask)
+            return For(j, 0, panel.vectors, BufferStore(self.b, value, (place,)), "unrolled")
+
+        return self._each_term(k, steps, term)
+
+    def _pack_windows(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """Row by row of the windows' positions: `count` of them from (..., x) on, in one row, go to column `to`."""
+        window = self.found.window
+        assert window is not None
+        length = as_expr(window.sizes[-1], INDEX)
+        end = plus(panel.start, as_expr(panel.width if panel.left is None else panel.left, INDEX))
+        row = binary("floordiv", panel.start, length)
+        last = binary("floordiv", binary("sub", end, const(1, INDEX)), length)
+        t = PrimVar("t", INDEX)
+        names = [PrimVar(name, INDEX) for name in ("row", "start", "count", "to", "x")]
+        this, start, count, to, x = names
+        binds = [
+            Bind(this, plus(row, t)),
+            Bind(start, binary("max", panel.start, binary("mul", this, length))),
+            Bind(count, binary("sub", binary("min", end, binary("mul", plus(this, const(1, INDEX)), length)), start)),
+            Bind(to, binary("sub", start, panel.start)),
+            Bind(x, binary("sub", start, binary("mul", this, length))),
+        ]
+        places: dict[PrimVar, PrimExpr] = {}
+        left: PrimExpr = this
+        for axis, size in zip(reversed(window.axes[:-1]), reversed(window.sizes[:-1]), strict=True):
+            outermost = axis is window.axes[0]
+            places[axis] = left if outermost else binary("floormod", left, as_expr(size, INDEX))
+            left = binary("floordiv", left, as_expr(size, INDEX))
+        lanes = panel.lanes
+        most = panel.width if not isinstance(window.sizes[-1], int) else min(panel.width, window.sizes[-1])
+        j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            at = plus(times(j, lanes), lane)
+            value = substitute(self.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
+            place = plus(plus(times(number, panel.width), to), at)
+            copy = IfThenElse(binary("lt", at, count), BufferStore(self.b, value, (place,)), None)
+            return For(j, 0, ceil_div(most, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
+
+        rows = binary("add", binary("sub", last, row), const(1, INDEX))
+        return For(t, 0, rows, SeqStmt((*binds, self._each_term(k, steps, term))))
+
+    # Tiles
 
     def _tile(
-        self, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k: PrimExpr, sums: Extent,
-        v: PrimExpr, vectors: int, lanes: int,
-    ) -> Stmt:  # fmt: skip
-        found, p = self.found, PrimVar("p", INDEX)
+        self, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k: PrimExpr, steps: Extent, panel: Panel
+    ) -> Stmt:
+        found, p, lanes = self.found, PrimVar("p", INDEX), panel.lanes
+        sums = self._sums_of(steps)
         target = BufferLoad(found.store.buffer, found.store.indices)
         start = binary("mul", at, as_expr(sums, INDEX))
 
         def scalar(i: PrimExpr) -> PrimExpr:
+            if self.view_of_a is not None:
+                lead = row_at(found.scalar, self.r, plus(first, clamp(plus(at, i)))).indices[: -len(found.reduction)]
+                return BufferLoad(self.view_of_a, (*lead, plus(times(k, self.unit), p)))
             return BufferLoad(self.a, (plus(start, plus(times(p, rows), i)),))
 
         def vector(j: PrimExpr) -> PrimExpr:
-            place = plus(times(p, vectors * lanes), times(j, lanes))
+            place = plus(times(p, panel.width), times(j, lanes))
             return BufferLoad(self.b, (vector_index(place, lanes),))
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             row = plus(first, clamp(plus(at, i)))
-            return vector_at(row_at(target, self.r, row), found.v, plus(v, times(j, lanes)), lanes)
+            return vector_at(row_at(target, self.r, row), found.v, plus(panel.start, times(j, lanes)), lanes)
 
-        several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.sums
+        several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps
         goes_on = binary("gt", k, const(0, INDEX)) if several else None
-        return Tile(rows, vectors, lanes, scalar, vector, element, [(p, sums)], goes_on).build(self.dtype)
+        return Tile(rows, panel, scalar, vector, element, [(p, sums)], goes_on).build(self.dtype)
+
+
+def times_of(a: Extent, b: int) -> Extent:
+    """a * b."""
+    return a * b if isinstance(a, int) else times(a, b)
 
 
 def _block(extent: Extent, most: int, unit: int) -> int:
-    """The size of a block: a known extent that fits, otherwise whole units, shared out evenly when that is known."""
+    """The size of a block: a known extent that fits, or a part of it that leaves no rest, else whole units."""
     if not isinstance(extent, int):
         return ceil_div(most, unit) * unit
-    return extent if extent <= most else ceil_div(ceil_div(extent, ceil_div(extent, most)), unit) * unit
+    if extent <= most:
+        return extent
+    even = next((size for size in range(most, most // 2, -1) if extent % size == 0), 0)
+    return even or ceil_div(ceil_div(extent, ceil_div(extent, most)), unit) * unit
 
 
 def _blocks(var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import Extent, PrimExpr
-from weft.transform.contractions.recognition import Contraction, runs_along
+from weft.transform.contractions.recognition import Contraction
 
 __all__ = ["INDEX", "Limits", "ceil_div", "packing_pays", "tile_rows", "tile_vectors", "vector_tiers"]
 
@@ -24,6 +24,8 @@ class Limits:
     block_sums: int
     block_rows: int
     pack_from: int
+    masks: bool = False
+    few_panels: int = 8
 
     @property
     def most_rows(self) -> int:
@@ -72,10 +74,12 @@ def packing_pays(found: Contraction, limits: Limits) -> bool | PrimExpr:
 
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache.
     """
+    if found.window is not None:
+        return True  # packing is how windows become columns
     if found.r is None or len(found.reduction) != 1:
         return False
     rows, columns, sums = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
-    if not runs_along(found.vector, found.v):
+    if not found.runs:
         return True  # packing is how B is brought into an order that can be read along
     several = _at_least(rows, 2 * limits.most_rows)
     wide = _at_least(columns, 2 * limits.most_vectors * limits.lanes)

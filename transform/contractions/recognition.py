@@ -20,6 +20,7 @@ from weft.ir.tensor import (
     Block,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Extent,
     FloatImm,
     For,
@@ -28,12 +29,26 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["Contraction", "match", "runs_along", "uses"]
+__all__ = ["Contraction", "Products", "Window", "match", "products_of", "row_variable", "runs_along", "uses"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How v goes through the elements of B where windows move over it.
+
+    v numbers the positions of `axes` (variables of B, outermost first) one after another.
+    """
+
+    axes: tuple[PrimVar, ...]
+    sizes: tuple[Extent, ...]
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """What was recognised: the store, both operands, the loop of each iteration variable, v and r."""
+    """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
+
+    Where there is a `window`, B has its axes in place of v. `views` declare buffers that the accesses go through.
+    """
 
     store: BufferStore
     scalar: BufferLoad  # A: read once a row
@@ -43,6 +58,13 @@ class Contraction:
     reduction: tuple[PrimVar, ...]
     v: PrimVar
     r: PrimVar | None
+    window: Window | None = None
+    views: tuple[DeclBuffer, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether B is read along v without a copy."""
+        return self.window is None and runs_along(self.vector, self.v)
 
     @property
     def pays(self) -> bool:
@@ -50,11 +72,22 @@ class Contraction:
         if any(isinstance(extent, int) and extent == 0 for extent in self.extents.values()):
             return False
         rows = 1 if self.r is None else self.extents[self.r]
-        return runs_along(self.vector, self.v) or not (isinstance(rows, int) and rows < 4)
+        return self.runs or not (isinstance(rows, int) and rows < 4)
 
 
-def match(loop: For) -> Contraction | None:
-    """The contraction that a loop nest is, or None."""
+@dataclass(frozen=True)
+class Products:
+    """A nest that sums products: its store, the two factors, its variables and their extents."""
+
+    store: BufferStore
+    factors: tuple[BufferLoad, BufferLoad]
+    extents: dict[PrimVar, Extent]
+    spatial: tuple[PrimVar, ...]
+    reduction: tuple[PrimVar, ...]
+
+
+def products_of(loop: For) -> Products | None:
+    """A loop nest as a sum of products, or None."""
     extents: dict[PrimVar, Extent] = {}
     inner: Stmt = loop
     while isinstance(inner, For):
@@ -71,12 +104,18 @@ def match(loop: For) -> Contraction | None:
     if parts is None or not reduction or len(sizes) != len(extents):
         return None
     store, a, b = parts
-    for scalar, vector in ((a, b), (b, a)):
+    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction))
+
+
+def match(found: Products) -> Contraction | None:
+    """The contraction along one variable of the result that a sum of products is, or None."""
+    store, spatial = found.store, found.spatial
+    for scalar, vector in (found.factors, found.factors[::-1]):
         v = _vector_variable(store, scalar, vector, spatial)
         if v is not None:
-            r = _row_variable(store, scalar, vector, [x for x in spatial if x is not v], sizes)
+            r = row_variable(store, scalar, vector, [x for x in spatial if x is not v], found.extents)
             outer = tuple(x for x in spatial if x is not v and x is not r)
-            return Contraction(store, scalar, vector, sizes, outer, tuple(reduction), v, r)
+            return Contraction(store, scalar, vector, found.extents, outer, found.reduction, v, r)
     return None
 
 
@@ -166,7 +205,7 @@ def _can_reorder(load: BufferLoad, var: PrimVar) -> bool:
     return bare and var in load.indices and len(load.indices) > 1
 
 
-def _row_variable(
+def row_variable(
     store: BufferStore, scalar: BufferLoad, vector: BufferLoad, spatial: Sequence[PrimVar], sizes: dict[PrimVar, Extent]
 ) -> PrimVar | None:
     """The variable of A's rows that B does not have: the longest one (a symbolic size counts as long)."""

@@ -17,23 +17,28 @@ from weft.ir.tensor import (
     Extent,
     For,
     IfThenElse,
+    PrimCall,
     PrimExpr,
     PrimVar,
     Ramp,
     SeqStmt,
     Stmt,
 )
-from weft.transform.contractions.planning import INDEX
+from weft.transform.contractions.planning import INDEX, Limits, vector_tiers
 from weft.transform.contractions.recognition import uses
 
 __all__ = [
     "Access",
+    "Panel",
     "Tile",
     "cover",
+    "cover_columns",
     "cover_rows",
+    "flat_view",
     "fresh",
     "minus",
     "plus",
+    "product_of",
     "row_at",
     "times",
     "vector_at",
@@ -44,8 +49,34 @@ Access = Callable[[PrimExpr], PrimExpr]
 
 
 @dataclass(frozen=True)
+class Panel:
+    """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them."""
+
+    start: PrimExpr
+    vectors: int
+    lanes: int
+    left: Extent | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns that the vectors have."""
+        return self.vectors * self.lanes
+
+    def mask(self, j: PrimExpr) -> PrimExpr | None:
+        """Which lanes of vector j are columns; None: all of them."""
+        if self.left is None:
+            return None
+        first = times(j, self.lanes)
+        if self.lanes == 1:
+            return binary("lt", first, as_expr(self.left, INDEX))
+        return binary(
+            "lt", Ramp(first, const(1, INDEX), self.lanes), Broadcast(as_expr(self.left, INDEX), self.lanes)
+        )
+
+
+@dataclass(frozen=True)
 class Tile:
-    """rows x vectors accumulators.
+    """rows x vectors accumulators over a panel.
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
@@ -53,8 +84,7 @@ class Tile:
     """
 
     rows: int
-    vectors: int
-    lanes: int
+    panel: Panel
     scalar: Access
     vector: Access
     element: Callable[[PrimExpr, PrimExpr], BufferLoad]
@@ -63,43 +93,48 @@ class Tile:
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
-        sums = Buffer("sums", (self.rows * self.vectors * self.lanes,), dtype, "local")
-        line = Buffer("line", (self.vectors * self.lanes,), dtype, "local")
+        vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
+        sums = Buffer("sums", (self.rows * vectors * lanes,), dtype, "local")
+        line = Buffer("line", (vectors * lanes,), dtype, "local")
 
         def local(buffer: Buffer, position: PrimExpr) -> BufferLoad:
-            return BufferLoad(buffer, (vector_index(times(position, self.lanes), self.lanes),))
+            return BufferLoad(buffer, (vector_index(times(position, lanes), lanes),))
 
         def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
-            return plus(times(i, self.vectors), j) if self.vectors > 1 else i
+            return plus(times(i, vectors), j) if vectors > 1 else i
 
         def accumulate(i: PrimExpr) -> Stmt:
             value = self.scalar(i)
-            value = value if self.lanes == 1 else Broadcast(value, self.lanes)
+            value = value if lanes == 1 else Broadcast(value, lanes)
 
             def add(j: PrimExpr) -> Stmt:
                 total = local(sums, place(i, j))
                 return _store(total, binary("add", total, binary("mul", value, local(line, j))))
 
-            return _unrolled("j", self.vectors, add)
+            return _unrolled("j", vectors, add)
 
         def each(action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
-            return _unrolled("i", self.rows, lambda i: _unrolled("j", self.vectors, lambda j: action(i, j)))
+            return _unrolled("i", self.rows, lambda i: _unrolled("j", vectors, lambda j: action(i, j)))
 
-        zero = const(0.0, with_lanes(dtype, self.lanes))
-        start = _unrolled("i", self.rows * self.vectors, lambda i: _store(local(sums, i), zero))
+        zero = const(0.0, with_lanes(dtype, lanes))
+        start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
         if self.goes_on is not None:
-            resume = each(lambda i, j: _store(local(sums, place(i, j)), self.element(i, j)))
+            resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
             start = IfThenElse(self.goes_on, resume, start)
-        loads = _unrolled("j", self.vectors, lambda j: _store(local(line, j), self.vector(j)))
+        loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
         step: Stmt = SeqStmt((loads, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
-        write = each(lambda i, j: _store(self.element(i, j), local(sums, place(i, j))))
+        write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
         return SeqStmt((AllocBuffer(sums), AllocBuffer(line), start, step, write))
 
 
 def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
-    return BufferStore(place.buffer, value, place.indices)
+    return BufferStore(place.buffer, value, place.indices, place.predicate)
+
+
+def _masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:
+    return place if mask is None else replace(place, predicate=mask)
 
 
 def _unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
@@ -138,6 +173,27 @@ def fresh(var: PrimVar) -> PrimVar:
     return PrimVar(var.name.removeprefix("v"), INDEX)
 
 
+def product_of(sizes: Sequence[Extent]) -> Extent:
+    """The product of sizes."""
+    result: Extent = 1
+    for size in sizes:
+        if isinstance(result, int) and isinstance(size, int):
+            result *= size
+        else:
+            one = isinstance(result, int) and result == 1
+            result = size if one else binary("mul", as_expr(result, INDEX), as_expr(size, INDEX))
+    return result
+
+
+def flat_view(buffer: Buffer, count: int) -> Buffer:
+    """A view of a buffer in which its last `count` axes are one."""
+    lead = buffer.ndim - count
+    first = BufferLoad(buffer, tuple(const(0, INDEX) for _ in buffer.shape))
+    pointer = PrimCall("address_of", (first,), "handle")
+    shape = (*buffer.shape[:lead], product_of(buffer.shape[lead:]))
+    return Buffer(f"{buffer.name}_flat", shape, buffer.dtype, data=pointer)
+
+
 # Covering -----------------------------------------------------------------------------------------------------------
 
 
@@ -158,29 +214,61 @@ def cover(
     return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
 
 
+def cover_columns(
+    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt]
+) -> Stmt:
+    """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
+
+    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them.
+    """
+    lanes = limits.lanes
+    if not limits.masks:
+        return cover(name, extent, vector_tiers(vectors, extent, limits), lambda at, n, w: inner(Panel(at, n, w)))
+    width = vectors * lanes
+    index = PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
+    at = times(index, width)
+    if not isinstance(extent, int):
+        left = binary("min", binary("sub", extent, at), const(width, INDEX))
+        panels = binary("floordiv", binary("add", extent, const(width - 1, INDEX)), const(width, INDEX))
+        return For(index, 0, panels, inner(Panel(at, vectors, lanes, left)))
+    parts: list[Stmt] = []
+    if extent >= width:
+        parts.append(_tiles(name, 0, extent // width, width, lambda start: inner(Panel(start, vectors, lanes))))
+    left = extent % width
+    if left:
+        start = const(extent - left, INDEX)
+        lanes = min(lanes, 1 << (left - 1).bit_length())
+        count = -(-left // lanes)
+        parts.append(inner(Panel(start, count, lanes, left if left < count * lanes else None)))
+    return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
+
+
 def cover_rows(
     name: str, extent: Extent, rows: int, rests: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
 ) -> Stmt:  # fmt: skip
-    """Tiles of `rows` rows and one for the rest.
+    """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic rest is rounded up to
-    one of the sizes `rests`, and rows beyond the last one do what the last one does once more.
+    one of the sizes `rests` or to `rows`, and rows beyond the last one do what the last one does once more.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
         return cover(name, extent, [tier for tier in tiers if tier[0]], lambda at, n, _: inner(at, n, lambda row: row))
-    full = binary("floordiv", extent, const(rows, INDEX))
-    start = binary("mul", full, const(rows, INDEX))
-    left = binary("sub", extent, start)
     last = binary("sub", extent, const(1, INDEX))
-    sizes = sorted({size for size in rests if size < rows} | {max(1, rows - 1)})
-    rest = inner(start, sizes[-1], lambda row: binary("min", row, last))
-    for size in reversed(sizes[:-1]):
-        tile = inner(start, size, lambda row: binary("min", row, last))
-        rest = IfThenElse(binary("le", left, const(size, INDEX)), tile, rest)
-    body = _tiles(name, 0, full, rows, lambda at: inner(at, rows, lambda row: row))
-    return SeqStmt((body, IfThenElse(binary("gt", left, const(0, INDEX)), rest, None)))
+
+    def clamp(row: PrimExpr) -> PrimExpr:
+        return binary("min", row, last)
+
+    sizes = sorted({size for size in rests if size < rows})
+    index = PrimVar(f"{name.removeprefix('v')}_{rows}", INDEX)
+    at = times(index, rows)
+    left = binary("sub", extent, at)
+    body = inner(at, rows, clamp)
+    for size in reversed(sizes):
+        body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
+    tiles = binary("floordiv", binary("add", extent, const(rows - 1, INDEX)), const(rows, INDEX))
+    return For(index, 0, tiles, body)
 
 
 def _tiles(name: str, start: Extent, tiles: Extent, width: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
