@@ -63,6 +63,15 @@ def test_packed_blocks_of_any_size_keep_the_order_of_the_sums(
     check(module, random(rows, inner), random(*shape), pack_from=1, block_sums=4, block_rows=12)
 
 
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 70), st.booleans(), st.booleans())
+def test_a_single_row_streams_through_the_matrix(inner: int, columns: int, symbolic: bool, vector: bool) -> None:
+    shape = (inner,) if vector else (N if symbolic else 1, inner)
+    module = legalized("matmul", shape, (inner, columns))
+    tiled = check(module, random(*((inner,) if vector else (1, inner))), random(inner, columns), pack_from=1)
+    assert tiled is not module
+
+
 def test_a_large_product_is_packed_and_a_small_one_is_not() -> None:
     large, small = legalized("matmul", (64, 512), (512, 512)), legalized("matmul", (64, 64), (64, 64))
     assert "b_packed" in TileContractions()(large).script()

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from weft.ir import replace, substitute
 from weft.ir.prim import binary, const
-from weft.ir.tensor import BufferLoad, For, IfThenElse, PrimExpr, Stmt
+from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt
 from weft.transform.contractions.planning import INDEX, Limits, ceil_div, tile_rows, tile_vectors
 from weft.transform.contractions.recognition import Contraction
 from weft.transform.contractions.tiles import (
     Panel,
     Tile,
+    blocks,
     cover_columns,
     cover_rows,
     fresh,
@@ -23,18 +24,46 @@ from weft.transform.contractions.tiles import (
 
 __all__ = ["direct"]
 
+_ZERO = const(0, INDEX)
+
 
 def direct(found: Contraction, limits: Limits) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
+    streams = rows is None or rows == 1 or not isinstance(rows, int)
+    if streams and len(found.reduction) == 1 and _is_large(found, limits):
+        single = _stream(found, limits)
+        if rows is None or isinstance(rows, int):
+            return single
+    else:
+        single = None
     if rows is None:
         return _outer(found, _columns(found, limits, 1, lambda panel: _tile(found, None, panel, 1)))
     many = _outer(found, _columns(found, limits, tile_rows(rows, limits), lambda panel: _rows(found, limits, panel)))
     if isinstance(rows, int):
         return many
-    zero = const(0, INDEX)
-    one = _outer(found, _columns(found, limits, 1, lambda panel: _tile(found, lambda i: zero, panel, 1)))
+    one = single or _outer(found, _columns(found, limits, 1, lambda panel: _tile(found, lambda i: _ZERO, panel, 1)))
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, many)
+
+
+def _is_large(found: Contraction, limits: Limits) -> bool:
+    """Whether B comes from a far cache, or may do so."""
+    columns, sums = found.extents[found.v], found.extents[found.reduction[0]]
+    return not isinstance(columns, int) or not isinstance(sums, int) or columns * sums >= limits.pack_from
+
+
+def _stream(found: Contraction, limits: Limits) -> Stmt:
+    """A single row: a few rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
+    (k,) = found.reduction
+
+    def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
+        def tile(panel: Panel) -> Stmt:
+            p = PrimVar("p", INDEX)
+            return _tile(found, lambda i: _ZERO, panel, 1, (p, count, plus(start, p)), binary("gt", start, _ZERO))
+
+        return cover_columns(found.v.name, found.extents[found.v], limits.stream_vectors, limits, tile)
+
+    return _outer(found, blocks(k, found.extents[k], limits.stream_rows, rows_of_b))
 
 
 def _outer(found: Contraction, body: Stmt) -> Stmt:
@@ -60,8 +89,19 @@ def _rows(found: Contraction, limits: Limits, panel: Panel) -> Stmt:
     )  # fmt: skip
 
 
-def _tile(found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int) -> Stmt:
-    reduction = {var: fresh(var) for var in found.reduction}
+def _tile(
+    found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int,
+    part: tuple[PrimVar, Extent, PrimExpr] | None = None, goes_on: PrimExpr | None = None,
+) -> Stmt:  # fmt: skip
+    """One tile; with `part`, over a part of the sum: its loop variable, extent, and the term that it stands for."""
+    reduction: dict[PrimVar, PrimExpr]
+    if part is None:
+        variables = {var: fresh(var) for var in found.reduction}
+        loops = [(variables[var], found.extents[var]) for var in found.reduction]
+        reduction = {**variables}
+    else:
+        loops = [part[:2]]
+        reduction = {found.reduction[0]: part[2]}
     target = BufferLoad(found.store.buffer, found.store.indices)
     vectors, lanes = panel.vectors, panel.lanes
 
@@ -81,5 +121,5 @@ def _tile(found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel:
         scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
-        loops=[(reduction[var], found.extents[var]) for var in found.reduction],
+        loops=loops, goes_on=goes_on,
     ).build(target.buffer.dtype)  # fmt: skip

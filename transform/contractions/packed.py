@@ -43,7 +43,7 @@ from weft.transform.contractions.tiles import (
     Access,
     Panel,
     Tile,
-    cover,
+    blocks,
     cover_columns,
     cover_rows,
     flat_view,
@@ -91,7 +91,7 @@ class _Packed:
     def build(self) -> Stmt:
         """The loops over blocks, inside those over outer variables."""
         found = self.found
-        body = _blocks(self.r, found.extents[self.r], self.block_rows, lambda at, n: self._rows(at, n))
+        body = blocks(self.r, found.extents[self.r], self.block_rows, lambda at, n: self._rows(at, n))
         variables = {var: fresh(var) for var in found.outer}
         body = substitute(body, variables)
         for var in reversed(found.outer):
@@ -113,7 +113,7 @@ class _Packed:
         return flat_view(found.scalar.buffer, len(last))
 
     def _rows(self, first: PrimExpr, count: Extent) -> Stmt:
-        return _blocks(self.k, self.found.extents[self.k], self.steps, lambda at, n: self._block(first, count, at, n))
+        return blocks(self.k, self.found.extents[self.k], self.steps, lambda at, n: self._block(first, count, at, n))
 
     def _block(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
@@ -283,15 +283,3 @@ def _block(extent: Extent, most: int, unit: int) -> int:
         return extent
     even = next((size for size in range(most, most // 2, -1) if extent % size == 0), 0)
     return even or ceil_div(ceil_div(extent, ceil_div(extent, most)), unit) * unit
-
-
-def _blocks(var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
-    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known."""
-    index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
-    start = times(index, size)
-    if not isinstance(extent, int):
-        count = binary("min", binary("sub", extent, start), const(size, INDEX))
-        blocks = binary("floordiv", binary("add", extent, const(size - 1, INDEX)), const(size, INDEX))
-        return For(index, 0, blocks, inner(start, count))
-    tiers = [(count, 1) for count in (size, extent % size) if count]
-    return cover(f"{var.name}_block", extent, tiers, lambda at, count, _: inner(at, count))

@@ -26,6 +26,8 @@ class Limits:
     pack_from: int
     masks: bool = False
     few_panels: int = 8
+    stream_rows: int = 8
+    stream_vectors: int = 4
 
     @property
     def most_rows(self) -> int:

@@ -31,6 +31,7 @@ __all__ = [
     "Access",
     "Panel",
     "Tile",
+    "blocks",
     "cover",
     "cover_columns",
     "cover_rows",
@@ -212,6 +213,18 @@ def cover(
         parts.append(_tiles(name, start, tiles, width, lambda at, c=count, w=lanes: inner(at, c, w)))
         start = _sum(start, tiles * width if isinstance(tiles, int) else binary("mul", tiles, const(width, INDEX)))
     return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
+
+
+def blocks(var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
+    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known."""
+    index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
+    start = times(index, size)
+    if not isinstance(extent, int):
+        count = binary("min", binary("sub", extent, start), const(size, INDEX))
+        blocks = binary("floordiv", binary("add", extent, const(size - 1, INDEX)), const(size, INDEX))
+        return For(index, 0, blocks, inner(start, count))
+    tiers = [(count, 1) for count in (size, extent % size) if count]
+    return cover(f"{var.name}_block", extent, tiers, lambda at, count, _: inner(at, count))
 
 
 def cover_columns(
