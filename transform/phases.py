@@ -32,6 +32,7 @@ from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.check_bounds import CheckBounds
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.convert_to_dataflow import ConvertToDataflow
 from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
 from weft.transform.fuse_ops import FuseOps
@@ -117,7 +118,8 @@ PHASES: tuple[Phase, ...] = (
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (NameUnknownSizes(), FoldConstant(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
-    Phase("fuse", (AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
+    # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
+    Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
     Phase("schedule", for_target=_schedule),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan", for_target=_plan),
