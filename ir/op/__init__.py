@@ -61,6 +61,7 @@ FAMILIES = (
     "inspection",
     "image",
     "vision",
+    "detection",
     "gradient",
     "call",
 )

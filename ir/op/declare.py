@@ -29,6 +29,7 @@ number that the adopted dtype cannot hold.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -162,6 +163,7 @@ class OpDef:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "doc", (self.doc or "").strip())
+        object.__setattr__(self, "__doc__", self.doc)  # what help() and notebooks show of R.<name>
         missing = []
         if not self.doc:
             missing.append("doc")
@@ -180,6 +182,20 @@ class OpDef:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters, as inspect and editors ask for them."""
+        made: list[inspect.Parameter] = []
+        kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        for param in self.params:
+            if param.kind == "variadic":
+                made.append(inspect.Parameter(param.name, inspect.Parameter.VAR_POSITIONAL))
+                kind = inspect.Parameter.KEYWORD_ONLY  # what follows
+                continue
+            default = inspect.Parameter.empty if param.default is REQUIRED else param.default
+            made.append(inspect.Parameter(param.name, kind, default=default))
+        return inspect.Signature(made)
 
     # -- using a declaration ------------------------------------------------------------------------------------------
 

@@ -438,7 +438,7 @@ def _lower_take(args: Arguments, context: TypeContext, name: str) -> PrimFunc | 
     return frame.finish(*steps)
 
 
-def _numpy_take(grad: np.ndarray, x: np.ndarray, indices: Any, axis: int | None) -> np.ndarray:
+def _numpy_take(grad: np.ndarray, x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.ndarray:
     indices = np.asarray(indices)
     size = x.size if axis is None else x.shape[axis]
     if indices.size and (indices.min() < -size or indices.max() >= size):
@@ -457,7 +457,10 @@ def _numpy_take(grad: np.ndarray, x: np.ndarray, indices: Any, axis: int | None)
 
 @register_op(
     "grad.take_backward",
-    [Param("output_grad"), Param("x"), Param("indices", of="int"), Param("axis", "attr", None, "int?")],
+    [
+        Param("output_grad"), Param("x"), Param("indices", of="int"), Param("axis", "attr", None, "int?"),
+        Param("mode", "attr", "", "str"),
+    ],
     lowering=_lower_take,
     numpy=_numpy_take,
     pure=True,
@@ -477,6 +480,8 @@ def take_backward(args: Arguments, context: TypeContext) -> TensorType:
     require_dtype(args, "indices", indices, "integer")
     require_dtype(args, "x", x, "number")
     same_dtype(args, grad, x)
+    if args.mode not in ("", "fast"):
+        raise shape_error(args, f"mode {args.mode!r}: the gradient is that of the plain take", "W205")
     if args.axis is not None and x.ndim >= 0:
         axis_of(args, args.axis, x.ndim)
     dims, chosen, given = dims_of(x), dims_of(indices), dims_of(grad)

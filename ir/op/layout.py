@@ -44,7 +44,9 @@ def _lower_layout_transform(args: Arguments, context: TypeContext, name: str) ->
     return frame.finish(loops(out.shape, lambda i: store(out, value, i)), loops(x.shape, move))
 
 
-def _numpy_layout_transform(x: np.ndarray, pad_value: Any, index_map: str) -> np.ndarray:
+def _numpy_layout_transform(
+    x: np.ndarray, pad_value: Any, index_map: str, axis_separators: Any, input_axis_separators: Any
+) -> np.ndarray:
     targets = read_index_map(index_map)
     out = np.full(targets.sizes(x.shape), 0 if pad_value is None else pad_value).astype(x.dtype)
     for at in np.ndindex(x.shape):
@@ -55,7 +57,10 @@ def _numpy_layout_transform(x: np.ndarray, pad_value: Any, index_map: str) -> np
 
 @register_op(
     "layout_transform",
-    [Param("x"), Param("index_map", "attr", of="index_map"), Param("pad_value", "prim", None)],
+    [
+        Param("x"), Param("index_map", "attr", of="index_map"), Param("pad_value", "prim", None),
+        Param("axis_separators", "attr", (), "ints?"), Param("input_axis_separators", "attr", (), "ints?"),
+    ],
     lowering=_lower_layout_transform,
     numpy=_numpy_layout_transform,
     pure=True,
@@ -72,7 +77,8 @@ def layout_transform(args: Arguments, context: TypeContext) -> TensorType:
 
     The map is a Python function of the indices, or its text. Sizes: one more than the greatest index; c for a remainder
     by c. Elements that nothing is put at are pad_value (0 by default); of several put at one place the last in
-    row-major order stays. Errors: ScriptError W142 no index map; ShapeError W202 the number of indices, W205 an index
+    row-major order stays. The separators say which dimensions other compilers keep apart in memory; values do not
+    depend on them. Errors: ScriptError W142 no index map; ShapeError W202 the number of indices, W205 an index
     that may be negative, or another form; DTypeError W321 pad_value.
     """
     x = tensor(args, "x", context)

@@ -110,6 +110,10 @@ _activation(
     lambda x: te.maximum(x, 0), lambda x: np.maximum(x, 0), domain="number",
 )  # fmt: skip
 _activation(
+    "nn.relu6", "min(max(data, 0), 6), elementwise.",
+    lambda x: te.minimum(te.maximum(x, 0), 6), lambda x: np.clip(x, 0, 6), domain="number",
+)  # fmt: skip
+_activation(
     "nn.leakyrelu", "data where it is positive, alpha * data elsewhere.",
     lambda x, alpha: te.select(x > 0.0, x, x * alpha), lambda x, alpha: np.where(x > 0, x, x * alpha),
     (Param("alpha", "attr", 0.01, "float"),), alpha=0.3,
