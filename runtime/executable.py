@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -22,13 +23,15 @@ from weft.runtime import archive
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
-from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, PLACE, SITE, VALUES
+from weft.runtime.fastcall import fast_call, result_tensors
+from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PLACE, SITE, VALUES
 from weft.runtime.linker import Library, assembly
-from weft.runtime.values import Packer, Quick, copy_into, storage, unpack, words_of
+from weft.runtime.values import Packer, Quick, address, copy_into, storage, unpack, words_of
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_TRIM = ctypes.CFUNCTYPE(None)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Frame = ctypes.c_int64 * FRAME_WORDS
 
@@ -38,9 +41,9 @@ class Program:
     """What an executable consists of: plain data, and what its file holds.
 
     `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
-    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text
-    of each object. `driver` is the program of an executor that is no machine code, `artifacts` what other code
-    generators made.
+    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
+    each object. `python` names the functions that have a form for calls from Python. `driver` is the program of an
+    executor that is no machine code, `artifacts` what other code generators made.
     """
 
     functions: list[dict[str, Any]]
@@ -49,6 +52,7 @@ class Program:
     objects: list[bytes]
     target: tuple[str, str, str]
     sources: list[str] = field(default_factory=list)
+    python: list[str] = field(default_factory=list)
     driver: dict[str, Any] | None = None
     artifacts: ArtifactSet = field(default_factory=ArtifactSet)
 
@@ -59,10 +63,12 @@ class _Loaded:
     def __init__(self, program: Program) -> None:
         self.program = program
         exports = [function["symbol"] for function in program.functions]
-        self.library = Library(program.objects, [*exports, "weft.release"])
+        fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
+        self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"])
+        self.trim = _TRIM(self.library.addresses["weft.trim"])
+        weakref.finalize(self.library, self.trim)
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
         self.release = _RELEASE(self.library.addresses["weft.release"])
-        self.release.library = self.library  # type: ignore[attr-defined]  # results outlive the executable
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.linked = _linked(program.artifacts)
@@ -100,6 +106,28 @@ class CompiledFunction:
     rank or shape, W853 read-only, W854 `out`); ShapeError, BoundsError and what else the program's own checks raise.
     """
 
+    __slots__ = ("__weakref__", "_call", "name", "signature")
+
+    def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
+        self.signature = signature
+        self.name: str = signature["name"]
+        caller = _Caller(loaded, signature)
+        self._call = caller.fast() or caller
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.name}({', '.join(param['name'] for param in self.signature['params'])})>"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any.
+
+        Arguments go by position or name. `out=` takes the arrays that results are to be written into.
+        """
+        return self._call(*args, **options)
+
+
+class _Caller:
+    """How Python calls one function: arguments to words, results to arrays, failures to exceptions."""
+
     def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
         self._loaded = loaded
         self.signature = signature
@@ -111,16 +139,22 @@ class CompiledFunction:
         self._word_array = ctypes.c_int64 * max(1, sum(map(words_of, self._types)))
         self._result_array = ctypes.c_int64 * (max(1, words_of(self._result)) if self._result else 1)
         self._quick = Quick.of(self._types)
+        self._tensors = result_tensors(self._result)
 
-    def __repr__(self) -> str:
-        return f"<compiled function {self.name}({', '.join(self._names)})>"
+    def fast(self) -> Any:
+        """The built-in function that takes most calls, where there is one."""
+        loaded = self._loaded
+        if self.name not in loaded.program.python or loaded.calls_out:
+            return None
+        code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
+        words = {"constants": loaded.table_address, "parallel": 0}
+        return fast_call(self.signature, code, table, words, self, self._failed, self._wrapped, loaded)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any."""
         if self._quick is not None and not named:
             words = self._quick.words(args)
             if words is not None:
-                return self._run(words, None, out)
+                return self._run(words, None, out, args)
         if named or len(args) != len(self._types):
             args = tuple(self._arranged(args, named))
         packer = Packer(self.name)
@@ -133,9 +167,9 @@ class CompiledFunction:
         except ArgumentError as error:
             wrong = packer.binder.refused or position + 1
             raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None
-        return self._run(packer.words, packer, out)
+        return self._run(packer.words, packer, out, packer.keep)
 
-    def _run(self, given: list[int], packer: Packer | None, out: Any) -> Any:
+    def _run(self, given: list[int], packer: Packer | None, out: Any, arrays: Sequence[Any]) -> Any:
         loaded = self._loaded
         frame = _Frame()
         objects = packer.objects if packer is not None else []
@@ -145,6 +179,8 @@ class CompiledFunction:
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
         words = self._word_array(*given)
         results = self._result_array()
+        places = self._places(out, results, arrays) if out is not None else {}
+        frame[OUTPUTS] = 1 if places else 0
         try:
             status = self._entry(ctypes.addressof(frame), ctypes.addressof(words), ctypes.addressof(results))
             if status:
@@ -154,11 +190,39 @@ class CompiledFunction:
                     array[...] = copy
             if not self._result:
                 return None
-            value = unpack(self._result, list(results), loaded.release, state.objects)
+            value = unpack(self._result, list(results), loaded.release, state.objects, places)
         finally:
             if handle:
                 end(handle)
         return value if out is None else copy_into(out, value, "out", self.name)
+
+    def _places(self, out: Any, results: Any, arrays: Sequence[Any]) -> dict[int, np.ndarray]:
+        """The caller's arrays that results can be written into as they are, by address; `results` says so."""
+        wanted = out if isinstance(out, (tuple, list)) else (out,)
+        if len(wanted) != len(self._tensors) or (self._result[0] == "tuple") != isinstance(out, (tuple, list)):
+            return {}
+        found: dict[int, np.ndarray] = {}
+        for array, (dtype, dims, word) in zip(wanted, self._tensors, strict=True):
+            plain = type(array) is np.ndarray and array.flags.carray and array.dtype == storage(dtype)
+            if not plain or array.ndim != len(dims) or not array.size:
+                continue
+            others = [other for other in (*arrays, *found.values()) if isinstance(other, np.ndarray)]
+            if not any(np.may_share_memory(array, other) for other in others):
+                results[word] = address(array)
+                results[word + 2 : word + 2 + array.ndim] = array.shape
+                found[address(array)] = array
+        return found
+
+    def _failed(self, status: int, frame: int) -> Any:
+        """Raise the failure that a frame (at an address) records."""
+        state = CallState(self._loaded.program.sites, [], (), self._loaded.linked)
+        raise self._failure(status, _Frame.from_address(frame), state)
+
+    def _wrapped(self, results: int, *arrays: np.ndarray | None) -> Any:
+        """The Python value of result words at an address; some of them may be in arrays that were made for them."""
+        places = {address(array): array for array in arrays if array is not None and array.size}
+        words = list(self._result_array.from_address(results))
+        return unpack(self._result, words, self._loaded.release, [], places)
 
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
         if status == 2 and state.error is not None:
@@ -232,6 +296,10 @@ class Executable(Mapping[str, CompiledFunction]):
         elif kind != "llvm":
             raise ArtifactError(f"no {kind!r} source", code="W806", hint="choose one of: asm, llvm")
         return "\n".join(texts)
+
+    def release_memory(self) -> None:
+        """Give the memory back that the functions keep between calls."""
+        self._loaded.trim()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""

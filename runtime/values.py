@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -401,13 +402,21 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.ctypeslib.as_array(source).view(kind).reshape(shape)
 
 
-def unpack(ty: Sequence[Any], words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any]) -> Any:
-    """The Python value of a result; takes over the references that the words hold."""
+def unpack(
+    ty: Sequence[Any], words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any],
+    places: Mapping[int, np.ndarray] = MappingProxyType({}),
+) -> Any:  # fmt: skip
+    """The Python value of a result; takes over the references that the words hold.
+
+    `places` are arrays of the caller by address: what was written there is the array itself.
+    """
     kind = ty[0]
     if kind == "tensor":
         data, owner, shape, dtype = tensor_parts(ty, words)
         if owner:
             return np.asarray(_Block(data, owner, shape, storage(dtype), release))
+        if data in places and places[data].shape == shape:
+            return places[data]
         return view_memory(data, shape, dtype).copy()
     if kind == "shape":
         return tuple(words[1 : 1 + words[0]] if ty[2] < 0 else words[: ty[2]])
@@ -417,7 +426,7 @@ def unpack(ty: Sequence[Any], words: Sequence[int], release: Callable[[int], Non
         values, start = [], 0
         for item in ty[1:]:
             size = words_of(item)
-            values.append(unpack(item, words[start : start + size], release, objects))
+            values.append(unpack(item, words[start : start + size], release, objects, places))
             start += size
         return tuple(values)
     return objects[words[0]]
@@ -438,5 +447,6 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
         raise ArgumentError(f"{where} of {function}: expected {value_text(value)}, got {value_text(out)}", code="W854")
     if not out.flags.writeable:
         raise ArgumentError(f"{where} of {function} is read-only", code="W853")
-    out[...] = value
+    if out is not value:
+        out[...] = value
     return out

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.codegen.llvm.graph import emit_function, emit_runtime
+from weft.codegen.llvm.fastcall import emit_fast_call
+from weft.codegen.llvm.graph import emit_function
+from weft.codegen.llvm.heap import emit_heap
 from weft.codegen.llvm.kernel import emit_kernel, is_explicit
 from weft.codegen.llvm.machine import Machine, compile_module
 from weft.codegen.llvm.program import Program as Emission
@@ -56,7 +58,12 @@ def generate(
         if isinstance(function, Function) and not kernels_only:
             written = emit_function(graphs, emission, name, function)
             signatures.append(graph_signature(name, function, written))
-    emit_runtime(graphs)
+    emit_heap(graphs)
+    calls = ModuleWriter()
+    constant_bytes = sum(array.nbytes for array, _ in emission.constants)
+    calls_out = any(site["kind"] == "call" for site in emission.sites)
+    shown = [] if calls_out else [signature for signature in signatures if not signature["private"]]
+    python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes)]
     objects, texts = [], []
     for label, target in machines.items():
         machine = Machine(target.cpu, target.features, target.opt)
@@ -67,9 +74,12 @@ def generate(
                 objects.append(code)
                 texts.append(text)
     machine = Machine(machines[driver].cpu, machines[driver].features)
+    if python:
+        code, _ = compile_module(machine, str(calls), quick=True)
+        objects.append(code)
     return Program(
         functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
-        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts,
+        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ sizes that a kernel's signature relates, a match_cast, declared types of results
 the message names the binding, the argument, the symbol and the values.
 
 Memory: an allocation is a reference-counted block, held by a slot of the function and released after its last use or on
-the way out; results carry a reference of their own. Arguments are borrowed.
+the way out (`weft.codegen.llvm.heap`); results carry a reference of their own. Arguments are borrowed.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from weft.codegen.llvm.kernel import (
     written_buffers,
 )
 from weft.codegen.llvm.liveness import last_uses
+from weft.codegen.llvm.outputs import direct_results, result_words
 from weft.codegen.llvm.program import Program, frame_word, graph_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
@@ -84,11 +85,11 @@ from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symb
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.ir.upper_bounds import upper_bounds
-from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, PLACE, STACK, STACK_LIMIT
+from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, OUTPUTS, PLACE, STACK, STACK_LIMIT
 from weft.runtime.signature import expected_text, shape_text
 from weft.runtime.values import scalar_word
 
-__all__ = ["emit_function", "emit_runtime"]
+__all__ = ["emit_function"]
 
 
 def emit_function(module: ModuleWriter, program: Program, name: str, function: Function) -> set[int]:
@@ -120,6 +121,7 @@ class GraphEmitter:
         self.written: set[int] = set()  # the parameters that kernels write in place
         self.slots = 0  # how many references the function may hold
         self.held: dict[Var, list[int]] = {}
+        self.direct = direct_results(function)
         self.status = self.w.alloca("i32", align=4)
         self.exit = self.w.label("exit")
 
@@ -563,15 +565,50 @@ class GraphEmitter:
 
     # Memory
 
-    def allocate(self, sizes: Sequence[Size], dtype: str, span: Span | None, var: Var | None) -> Tensor:
+    def allocate(
+        self, sizes: Sequence[Size], dtype: str, span: Span | None, var: Var | None, maker: str = "weft.allocate"
+    ) -> Tensor:
         """A fresh tensor."""
         bytes_ = self.bytes_of(sizes, dtype)
-        block = self.w.emit(f"call i64 @weft.allocate(i64 {bytes_})")
+        if var in self.direct:
+            return self._allocate_result(sizes, dtype, bytes_, span, var, *self.direct[var])
+        block = self.w.emit(f"call i64 @{maker}(i64 {bytes_})")
         name = var.name if var is not None else "_"
         found = self.w.emit(f"icmp ne i64 {block}, 0")
         self.unless(found, "MemoryError", [f"no memory for {name}: ", 0, " bytes"], [bytes_], span)
         self.hold(block, var)
         return Tensor(self.w.emit(f"add i64 {block}, {HEADER}"), block, list(sizes), dtype)
+
+    def _allocate_result(
+        self, sizes: Sequence[Size], dtype: str, bytes_: Size, span: Span | None, var: Var, word: int, ty: TensorType
+    ) -> Tensor:
+        """A tensor that becomes a result: where the caller wants it, when that is large enough."""
+        w = self.w
+        data, owner = w.alloca("i64"), w.alloca("i64")
+        asked, wanted, fresh, done = (w.label(name) for name in ("asked", "wanted", "fresh", "done"))
+        w.branch(w.emit(f"icmp ne i64 {w.emit(f'load i64, ptr {frame_word(w, OUTPUTS)}')}, 0"), asked, fresh)
+        w.open(asked)
+        place_ = read(w, "%results", word)
+        room: Size = element_bytes(ty.dtype or dtype)
+        for axis in range(ty.ndim):
+            room = w.emit(f"mul i64 {room}, {read(w, '%results', word + 2 + axis)}")
+        given = w.emit(f"icmp ne i64 {place_}, 0")
+        fits = w.emit(f"and i1 {given}, {w.emit(f'icmp eq i64 {room}, {bytes_}')}")
+        w.branch(fits, wanted, fresh)
+        w.open(wanted)
+        w.do(f"store i64 {place_}, ptr {data}")
+        w.do(f"store i64 0, ptr {owner}")
+        w.jump(done)
+        w.open(fresh)
+        block = w.emit(f"call i64 @weft.allocate(i64 {bytes_})")
+        found = w.emit(f"icmp ne i64 {block}, 0")
+        self.unless(found, "MemoryError", [f"no memory for {var.name}: ", 0, " bytes"], [bytes_], span)
+        w.do(f"store i64 {w.emit(f'add i64 {block}, {HEADER}')}, ptr {data}")
+        w.do(f"store i64 {block}, ptr {owner}")
+        w.open(done)
+        held = w.emit(f"load i64, ptr {owner}")
+        self.hold(held, var)
+        return Tensor(w.emit(f"load i64, ptr {data}"), held, list(sizes), dtype)
 
     def bytes_of(self, sizes: Sequence[Size], dtype: str) -> Size:
         """The bytes of a tensor; a number beyond all memory where 64 bits do not hold it."""
@@ -645,6 +682,8 @@ class GraphEmitter:
         for value, param in zip(values, function.params, strict=True):
             index = store(w, value, param.ty, given, index)
         results = w.alloca("i64", max(1, width(function.ret_type)))
+        for word, _ in result_words(function.ret_type):
+            write(w, results, word, 0)  # what we want is not what our caller wants
         spelled = self.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
         self.pass_on(w.emit(f"call i32 {spelled}(ptr %frame, ptr {given}, ptr {results})"), span, placed=True)
         result, _ = load(w, function.ret_type, results)
@@ -782,7 +821,7 @@ class GraphEmitter:
             size = Shape([size.word])
         if not isinstance(size, Shape):
             raise TargetError("llvm: storage of unknown size cannot be allocated", code="W743", span=span)
-        return self.allocate(size.sizes, "uint8", span, var)
+        return self.allocate(size.sizes, "uint8", span, var, "weft.block")
 
     def _tensor_in_storage(self, call: Call, var: Var, span: Span | None) -> Value:
         storage = self.value(call.args[0])
@@ -1137,82 +1176,4 @@ _OPERATORS: dict[str, Callable[[GraphEmitter, Call, Var, Span | None], Value]] =
     "call_inplace_packed": GraphEmitter._packed_operator,
     "call_builtin_with_ctx": GraphEmitter._packed_operator,
     "call_py_func": GraphEmitter._python_call,
-}
-
-
-def emit_runtime(module: ModuleWriter) -> None:
-    """Emit the few functions that graph functions call: allocate, retain, release."""
-    module.declare("aligned_alloc", "ptr", ("i64", "i64"))
-    module.declare("free", "void", ("ptr",))
-    for name, text in _RUNTIME.items():
-        module.define(name, text)
-
-
-_RUNTIME = {
-    "weft.release": """define void @weft.release(ptr %block) nounwind {
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %done, label %some
-some:
-  %before = atomicrmw sub ptr %block, i64 1 acq_rel
-  %last = icmp eq i64 %before, 1
-  br i1 %last, label %free, label %done
-free:
-  call void @free(ptr %block)
-  br label %done
-done:
-  ret void
-}
-""",
-    "weft.retain": """define internal void @weft.retain(i64 %owner) nounwind {
-  %none = icmp eq i64 %owner, 0
-  br i1 %none, label %done, label %some
-some:
-  %block = inttoptr i64 %owner to ptr
-  %before = atomicrmw add ptr %block, i64 1 monotonic
-  br label %done
-done:
-  ret void
-}
-""",
-    "weft.release_all": """define internal void @weft.release_all(ptr %slots, i64 %count) nounwind {
-entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %body, label %done
-body:
-  %place = getelementptr i64, ptr %slots, i64 %i
-  %block = load ptr, ptr %place
-  call void @weft.release(ptr %block)
-  %next = add i64 %i, 1
-  br label %head
-done:
-  ret void
-}
-""",
-    "weft.product": f"""define internal i64 @weft.product(i64 %a, i64 %b) nounwind {{
-  %x = sext i64 %a to i128
-  %y = sext i64 %b to i128
-  %p = mul i128 %x, %y
-  %big = icmp sgt i128 %p, {1 << 62}
-  %low = trunc i128 %p to i64
-  %r = select i1 %big, i64 {1 << 62}, i64 %low
-  ret i64 %r
-}}
-""",
-    "weft.allocate": f"""define internal i64 @weft.allocate(i64 %bytes) nounwind {{
-  %sum = add i64 %bytes, {HEADER + 63}
-  %size = and i64 %sum, -64
-  %block = call ptr @aligned_alloc(i64 64, i64 %size)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %done, label %some
-some:
-  store i64 1, ptr %block
-  br label %done
-done:
-  %word = ptrtoint ptr %block to i64
-  ret i64 %word
-}}
-""",
 }

@@ -1,0 +1,298 @@
+"""Calls from Python as machine code, and results in the caller's memory: the same checks and values, sooner."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import ArgumentError, BoundsError, ShapeError
+
+SUMS = weft.parse(
+    """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4,), "float32")):
+        n = T.int64()
+        with R.dataflow():
+            h = R.add(x, w)
+            g = R.cumsum(h, axis=0)
+            s = R.reshape(R.flip(h, axis=0), (n * 4,))
+            R.output(g, s)
+        return (g, s)
+"""
+)
+TAKE = weft.parse(
+    """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), i: R.Tensor(("m",), "int64")) -> R.Tensor(("m",), "float32"):
+        with R.dataflow():
+            y = R.take(x, i, axis=0)
+            R.output(y)
+        return y
+
+    @T.prim_func
+    def double(a: T.Buffer(("k",), "int32"), b: T.Buffer(("k",), "int32")):
+        k = T.int64()
+        for j in range(k):
+            b[j] = a[j] * 2
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def sums() -> weft.Executable:
+    return weft.compile(SUMS)
+
+
+@pytest.fixture(scope="module")
+def take() -> weft.Executable:
+    return weft.compile(TAKE)
+
+
+def expected(x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What SUMS computes."""
+    h = x + w
+    return np.cumsum(h, axis=0, dtype="float32"), h[::-1].reshape(-1)
+
+
+def is_fast(function: object) -> bool:
+    """Whether calls go to machine code first."""
+    return type(function._call).__name__ == "builtin_function_or_method"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("count", [1, 3, 1000, 40_000])
+def test_a_call_gives_the_same_as_numpy_for_small_and_large_arrays(sums: weft.Executable, count: int) -> None:
+    """Small results are NumPy's arrays, large ones memory that is used again; the GIL is kept or released."""
+    assert is_fast(sums["main"])
+    x = np.random.default_rng(count).uniform(-1, 1, (count, 4)).astype("float32")
+    w = np.arange(4, dtype="float32")
+    for _ in range(3):
+        got = sums["main"](x, w)
+        for a, b in zip(got, expected(x, w), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+            assert a.flags.writeable
+            assert a.dtype == np.float32
+
+
+def test_what_machine_code_does_not_take_goes_the_long_way(sums: weft.Executable) -> None:
+    """Strided, read-only, empty, named, list-like and big-endian arguments: the same results as ever."""
+    x, w = np.arange(24, dtype="float32").reshape(6, 4), np.ones(4, "float32")
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for given in (x[::-1], x.astype("float32", order="F"), frozen, np.lib.stride_tricks.as_strided(x, (6, 4), (0, 4))):
+        for a, b in zip(sums["main"](given, w), expected(given, w), strict=True):
+            np.testing.assert_allclose(a, b)
+    assert sums["main"](w=w, x=x)[0].shape == (6, 4)
+    assert sums["main"](np.empty((0, 4), "float32"), w)[1].shape == (0,)
+
+    class Alike(np.ndarray):
+        """An array of another class."""
+
+    np.testing.assert_allclose(sums["main"](x.view(Alike), w)[0], expected(x, w)[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (((6, 4),), "W850"),
+        (((6, 4), (4,), (4,)), "W850"),
+        (((6, 5), (4,)), "W852"),
+        (((6,), (4,)), "W852"),
+        (((6, 4), (5,)), "W852"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_same_errors(
+    sums: weft.Executable, arguments: tuple[tuple[int, ...], ...], code: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sums["main"](*(np.zeros(shape, "float32") for shape in arguments))
+    assert caught.value.code == code
+
+
+def test_a_wrong_dtype_or_byte_order_or_kind_is_told(sums: weft.Executable) -> None:
+    w = np.ones(4, "float32")
+    for wrong in (np.ones((2, 4)), np.ones((2, 4), "int32"), b"12345678", [[1.0] * 4], None, memoryview(b"1234")):
+        with pytest.raises(ArgumentError) as caught:
+            sums["main"](wrong, w)
+        assert caught.value.code == "W851"
+    swapped = np.ones((2, 4), ">f4")
+    np.testing.assert_allclose(sums["main"](swapped.astype("float32"), w)[0], [[2] * 4, [4] * 4])
+
+
+def test_failures_of_the_program_are_raised_with_their_place(take: weft.Executable) -> None:
+    x = np.arange(5, dtype="float32")
+    assert is_fast(take["main"])
+    np.testing.assert_array_equal(take["main"](x, np.array([4, -1, 0])), [4, 4, 0])
+    with pytest.raises(BoundsError) as caught:
+        take["main"](x, np.array([1, 5]))
+    assert caught.value.span is not None
+
+
+def test_kernels_write_in_place_and_see_to_overlap(take: weft.Executable) -> None:
+    a, b = np.arange(6, dtype="int32"), np.zeros(6, "int32")
+    assert is_fast(take["double"])
+    assert take["double"](a, b) is None
+    np.testing.assert_array_equal(b, a * 2)
+    both = np.arange(9, dtype="int32")
+    take["double"](both[:6], both[3:])
+    np.testing.assert_array_equal(both, [0, 1, 2, 0, 2, 4, 6, 8, 10])
+    frozen = b.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ArgumentError) as caught:
+        take["double"](a, frozen)
+    assert caught.value.code == "W853"
+
+
+def test_results_are_written_into_the_arrays_given(sums: weft.Executable) -> None:
+    x, w = np.arange(12, dtype="float32").reshape(3, 4), np.ones(4, "float32")
+    out = (np.full((3, 4), -1, "float32"), np.full(12, -1, "float32"))
+    got = sums["main"](x, w, out=out)
+    assert got[0] is out[0]
+    assert got[1] is out[1]
+    for a, b in zip(out, expected(x, w), strict=True):
+        np.testing.assert_allclose(a, b)
+    strided = np.zeros((3, 8), "float32")[:, ::2]
+    assert sums["main"](x, w, out=(strided, out[1]))[0] is strided
+    np.testing.assert_allclose(strided, expected(x, w)[0])
+
+
+def test_an_output_may_be_an_argument(sums: weft.Executable) -> None:
+    """What is read after it would have been written is read before."""
+    x, w = np.arange(12, dtype="float32").reshape(3, 4), np.ones(4, "float32")
+    want = expected(x.copy(), w)
+    sums["main"](x, w, out=(x, np.empty(12, "float32")))
+    np.testing.assert_allclose(x, want[0])
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4), (3, 4, 1)])
+def test_an_output_of_another_shape_is_refused(sums: weft.Executable, shape: tuple[int, ...]) -> None:
+    out = (np.zeros(shape, "float32"), np.zeros(12, "float32"))
+    with pytest.raises(ArgumentError) as caught:
+        sums["main"](np.zeros((3, 4), "float32"), np.ones(4, "float32"), out=out)
+    assert caught.value.code == "W854"
+
+
+def test_results_that_are_arguments_are_copies() -> None:
+    exe = weft.compile(
+        weft.parse(
+            """
+@R.function
+def main(x: R.Tensor((3,), "float32"), y: R.Tensor((3,), "float32")):
+    return (y, x)
+"""
+        )
+    )
+    x, y = np.zeros(3, "float32"), np.ones(3, "float32")
+    a, b = exe["main"](x, y)
+    a[0], b[0] = 7, 8
+    assert (x[0], y[0]) == (0, 1)
+
+
+def test_references_are_given_back(sums: weft.Executable, take: weft.Executable) -> None:
+    """Calls that succeed, that fail and that go the long way leave every count as it was, and no memory behind."""
+    x, w = np.ones((3, 4), "float32"), np.ones(4, "float32")
+    index, values = np.array([9]), np.ones(3, "float32")
+    wrong = np.ones((3, 5), "float32")
+    function, other = sums["main"], take["main"]
+    shared = (x, w, wrong, index, values, np.empty, np.dtype("float32"), np.ndarray, function)
+
+    def calls() -> None:
+        function(x, w)
+        function(x, w=w)
+        for bad in (lambda: function(wrong, w), lambda: other(values, index), lambda: function(x)):
+            with pytest.raises((ArgumentError, BoundsError)):
+                bad()
+
+    for _ in range(20):
+        calls()
+    gc.collect()
+    before = [sys.getrefcount(item) for item in shared]
+    for _ in range(100):
+        calls()
+    gc.collect()
+    assert [sys.getrefcount(item) for item in shared] == before
+    tracemalloc.start()
+    function(x, w)
+    start, _ = tracemalloc.get_traced_memory()
+    for _ in range(5000):
+        function(x, w)
+    end, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert end - start < 5000  # not one byte for each call
+
+
+def test_a_result_outlives_its_executable_and_a_function_its_module() -> None:
+    exe = weft.compile(SUMS)
+    function = exe["main"]
+    x, w = np.ones((40_000, 4), "float32"), np.ones(4, "float32")
+    kept = function(x, w)
+    del exe
+    gc.collect()
+    np.testing.assert_allclose(function(x, w)[1], kept[1])
+    del function
+    gc.collect()
+    np.testing.assert_allclose(kept[1], 2)
+
+
+def test_several_threads_call_one_function(sums: weft.Executable) -> None:
+    """Each call has memory of its own, whatever sizes the others have."""
+    w = np.ones(4, "float32")
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        try:
+            for _ in range(60):
+                x = generator.random((int(generator.integers(1, 6000)), 4)).astype("float32")
+                for a, b in zip(sums["main"](x, w), expected(x, w), strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-3)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_saved_executables_keep_their_fast_calls(sums: weft.Executable, tmp_path: Path) -> None:
+    sums.save(tmp_path / "sums.weft")
+    loaded = weft.load(tmp_path / "sums.weft")
+    assert is_fast(loaded["main"])
+    x, w = np.ones((3, 4), "float32"), np.ones(4, "float32")
+    np.testing.assert_allclose(loaded["main"](x, w)[0], expected(x, w)[0])
+    with pytest.raises((ArgumentError, ShapeError)):
+        loaded["main"](x, np.ones(3, "float32"))
+
+
+def test_a_small_call_costs_less_than_a_microsecond(sums: weft.Executable) -> None:
+    """The least of many, beside NumPy's own addition: at most four times that (a slow machine is slow for both)."""
+    from timeit import repeat
+
+    x, w = np.ones((3, 4), "float32"), np.ones(4, "float32")
+    signature = "x: R.Tensor((3, 4), 'float32'), w: R.Tensor((4,), 'float32')"
+    function = weft.compile(weft.parse(f"@R.function\ndef main({signature}):\n    return R.add(x, w)\n"))["main"]
+    own, rival = [], []
+    for _ in range(8):
+        own += repeat(lambda: function(x, w), number=2000, repeat=1)
+        rival += repeat(lambda: np.add(x, w), number=2000, repeat=1)
+    assert min(own) <= max(4 * min(rival), 2000e-6)
+
+
+def test_memory_that_waits_can_be_given_back(sums: weft.Executable) -> None:
+    x, w = np.ones((40_000, 4), "float32"), np.ones(4, "float32")
+    sums["main"](x, w)
+    sums.release_memory()
+    np.testing.assert_allclose(sums["main"](x, w)[1], 2)
