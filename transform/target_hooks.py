@@ -9,7 +9,7 @@ Hooks run in the order of the parts, then of registration; `before` and `after` 
 functions of its part (`weft.transform.target_parts`) unless the hook asks for scope "module".
 
 A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module to
-look at. It returns functions of its own and the one to call instead: a graph function of the same signature, or a
+look at; `Target.current()` is its part. It returns functions of its own and the one to call instead: a graph function of the same signature, or a
 kernel over the same tensors followed by the results. They join the module under fresh names where names conflict.
 Kernels belong to the part; a graph function that the hook returns is run by whoever calls it, who plans its memory.
 """
@@ -214,7 +214,8 @@ class _Contract:
     def run(self) -> IRModule:
         hook = self.target.kind.lowering_hook
         assert hook is not None
-        result = hook(self.module, self.function)
+        with self.target:  # `Target.current()` is the part that the function is for
+            result = hook(self.module, self.function)
         made, top = self.checked_result(result)
         if made[top] is self.function:
             return self.module

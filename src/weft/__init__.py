@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
     from weft.ir.target import Target, tag, target_kind
     from weft.ir.verify import assert_well_formed, verify
+    from weft.plugins import load_plugins
     from weft.runtime import load, register_func
     from weft.runtime.artifact import Artifact, ArtifactSet
     from weft.script import parse
@@ -49,6 +50,7 @@ _HOMES = {
     "first_mismatch": "weft.ir",
     "interpret": "weft.codegen",
     "load": "weft.runtime",
+    "load_plugins": "weft.plugins",
     "parse": "weft.script",
     "register_func": "weft.runtime",
     "structural_equal": "weft.ir",
@@ -70,8 +72,8 @@ __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "DTypeError",
     "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
     "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
-    "first_mismatch", "interpret", "ir", "load", "parse", "register_func", "runtime", "script", "structural_equal",
-    "structural_hash", "tag", "target_kind", "te", "transform", "verify",
+    "first_mismatch", "interpret", "ir", "load", "load_plugins", "parse", "register_func", "runtime", "script",
+    "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform", "verify",
 ]  # fmt: skip
 
 

@@ -1,0 +1,149 @@
+"""The NPU for weft: importing this module adds the kind of target `npu`, with all that it takes to compile for it.
+
+    host: llvm; npu: npu -array=8 -sram=4096
+
+    partition   8-bit products and convolutions of known sizes become functions of the NPU
+    lower       each becomes a kernel of commands; the tensors between commands are planned with those of the host
+    codegen     a kernel becomes a command stream, and the C of a driver that hands it over
+    load        a stream runs on `weft_npu.hardware`, which stands for the chip (see `weft_npu.loader`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft import ir
+from weft.ir.op import get_op
+from weft.ir.target import Int
+from weft.ir.tensor import PrimCall
+from weft.runtime.artifact import Symbol
+from weft.transform import PartitionCalls
+from weft_npu import assembler
+from weft_npu.loader import cycles as cycles
+
+
+def checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, if one tile of a product fits the memory of the machine."""
+    array, sram = options.get("array", 8), options.get("sram", 4096)
+    if not 1 <= array <= 256 or sram < array * (4 * array + 2):
+        raise weft.TargetError(f"an NPU of {array} x {array} cells has no use for {sram} bytes of memory", code="NPU1")
+    return options
+
+
+FIELDS = {"array": Int(8, "rows and columns of cells"), "sram": Int(4096, "bytes of its own memory")}
+NPU = weft.target_kind("npu", FIELDS, device="npu", doc="a systolic array for 8-bit integers", canonicalise=checked)
+PATTERNS = {"npu.conv2d": ("nn.conv2d",), "npu.matmul": ("matmul",)}
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    """The sizes of 8-bit integers as far as they are known, none for anything else."""
+    ty = getattr(value, "ty", None)
+    dims = ty.dims if isinstance(ty, ir.TensorType) and ty.dtype == "int8" else None
+    return tuple(dim for dim in dims or () if isinstance(dim, int) and dim > 0)
+
+
+@dataclass(frozen=True)
+class PartitionForNpu(PartitionCalls):
+    """Give products of 8-bit matrices and plain convolutions of 8-bit images, with 32-bit results, to the NPU."""
+
+    def accepts(self, name: str, calls: Sequence[ir.Call]) -> bool:
+        """Whether the NPU does exactly what the call says."""
+        args = get_op(calls[0].op.name).arguments(calls[0])  # type: ignore[union-attr]
+        ranks = [len(_sizes(arg)) for arg in calls[0].args]
+        if name == "npu.matmul" or args.out_dtype != "int32":
+            return args.out_dtype == "int32" and ranks == [2, 2]
+        plain = (args.groups, set(args.dilation), args.data_layout, args.kernel_layout, args.out_layout or "NCHW")
+        return ranks == [4, 4] and plain == (1, {1}, "NCHW", "OIHW", "NCHW")
+
+
+@NPU.hook("partition", scope="module")
+def partition(target: weft.Target, label: str) -> PartitionForNpu:
+    """The pass that gives functions to the NPU."""
+    return PartitionForNpu(label, PATTERNS)
+
+
+def _at(name: str, shape: Sequence[int], offset: int) -> str:
+    """The address of an element, counted in the order of memory."""
+    return f"T.address_of({name}[{', '.join(str(i) for i in np.unravel_index(offset, shape))}])"
+
+
+def _multiply(shapes: dict[str, tuple[int, ...]], at: int, rows: int, inner: int, columns: int) -> Iterator[str]:
+    """The commands of a whole product of the first two tensors into the third, which starts at an element."""
+    (a, left), (b, right), (c, out) = shapes.items()
+    part: Any = weft.Target.current()
+    for i, k, j, m, depth, n in assembler.tiles(rows, inner, columns, part.get("array"), part.get("sram")):
+        places = _at(a, left, i * inner + k), _at(b, right, k * columns + j), _at(c, out, at + i * columns + j)
+        yield f"npu_multiply, {', '.join(places)}, {m}, {depth}, {n}, {inner}, {columns}, {columns}, {int(k > 0)}"
+
+
+def _kernel(call: ir.Call, result: Any) -> tuple[Any, list[Any]]:
+    """The commands of a call as a kernel, and the types of what it writes."""
+    (x, w), out, writes = map(_sizes, call.args), result.dims, [result]
+    if len(x) == 2:
+        shapes = {"x": x, "w": w, "y": out}
+        lines = list(_multiply(shapes, 0, *x, w[1]))
+    else:
+        args = get_op("nn.conv2d").arguments(call)
+        (_, channels, height, width), (count, _, *kernel), pixels = x, w, out[2] * out[3]
+        windows = (channels * kernel[0] * kernel[1], pixels)
+        shapes, writes = {"x": x, "w": w, "y": out, "windows": windows}, [result, ir.TensorType(windows, "int8")]
+        rest = [channels, height, width, *kernel, *(args.strides * 2)[:2], *(args.padding * 4)[:2], *out[2:]]
+        lines = []
+        for image in range(x[0]):
+            places = _at("x", x, image * channels * height * width), _at("windows", windows, 0)
+            lines.append(f"npu_windows, {', '.join(map(str, [*places, *rest]))}")
+            lines += _multiply({"w": w, "windows": windows, "y": out}, image * count * pixels, count, *windows)
+    params = (f'{name}: T.Buffer({size}, "{"int32" if name == "y" else "int8"}")' for name, size in shapes.items())
+    body = (f'    T.evaluate(T.call_extern("int32", "{line.replace(",", chr(34) + ",", 1)}))' for line in lines)
+    head = f"@T.prim_func(private=True)\ndef npu_kernel({', '.join(params)}):"
+    return weft.parse("\n".join([head, *body])), writes
+
+
+@NPU.lowering
+def lower(module: ir.IRModule, function: ir.Function) -> tuple[ir.IRModule, ir.GlobalVar]:
+    """A function for the host that calls the kernel of commands, and has the memory it needs planned."""
+    ((binding,),) = (block.bindings for block in function.body.blocks)
+    call: Any = binding.value
+    kernel, types = _kernel(call, binding.var.ty)
+    written, result = ir.Var("written", ir.TupleType(tuple(types))), ir.Var("result", binding.var.ty)
+    run = ir.Call(ir.Op("call_tir"), (ir.GlobalVar("npu_kernel"), ir.Tuple(call.args)), ty_args=(written.ty,))
+    bindings = ir.VarBinding(written, run), ir.VarBinding(result, ir.TupleGetItem(written, 0))
+    body = ir.SeqExpr((ir.BindingBlock(bindings),), result)
+    entry = ir.replace(function, name="npu_entry", body=body, attrs=ir.FrozenMap())
+    return ir.IRModule({"npu_entry": entry, "npu_kernel": kernel}), ir.GlobalVar("npu_entry")
+
+
+def _commands(kernel: ir.PrimFunc) -> Iterator[tuple[str, list[int]]]:
+    """The commands of a kernel: an address is the number of a parameter and an offset in bytes."""
+    for node in ir.walk(kernel):
+        if isinstance(node, PrimCall) and node.op == "call_extern":
+            name, *args = node.args
+            yield name.value, [field for arg in args for field in _fields(kernel, arg)]  # type: ignore[union-attr]
+
+
+def _fields(kernel: ir.PrimFunc, arg: Any) -> list[int]:
+    if not isinstance(arg, PrimCall):
+        return [arg.value]
+    load: Any = arg.args[0]
+    index = np.ravel_multi_index([i.value for i in load.indices], load.buffer.shape)
+    return [kernel.params.index(load.buffer), int(index) * np.dtype(load.buffer.dtype).itemsize]
+
+
+@NPU.codegen
+def generate(module: ir.IRModule, target: weft.Target) -> list[weft.Artifact]:
+    """A command stream for each kernel, and its driver in C."""
+    made = []
+    kernels: dict[str, Any] = dict(module.items())
+    for name, kernel in kernels.items():
+        stream = assembler.assemble(_commands(kernel), target.get("array"), target.get("sram"))
+        driver = assembler.driver(name, stream, len(kernel.params)).encode()
+        prototype = assembler.prototype(name, len(kernel.params))
+        symbol, needs = (Symbol(name, prototype),), (Symbol("npu_execute"),)
+        made.append(weft.Artifact("npu-stream", f"{name}.npu", stream, provides=symbol, loader="npu"))
+        made.append(weft.Artifact("c", f"{name}.c", driver, provides=symbol, needs=needs, loader="cc"))
+    return made
