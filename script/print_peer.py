@@ -55,17 +55,22 @@ _NAMESPACES = frozenset({"I", "R", "T", "tvm"})
 class _Form:
     """How a call of an operator differs from ours.
 
-    `required` arguments cannot be left out, `names` are other names of arguments, `single` ones take no list.
+    `required` arguments cannot be left out, `names` are other names of arguments, `single` ones take no list, `plain`
+    ones no symbols.
     """
 
 
     required: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     single: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
 
 
 _CALLS: dict[str, _Form] = {
     "flip": _Form(single=("axis",)),
+    "one_hot": _Form(plain=("depth",)),
+    "repeat": _Form(plain=("repeats",)),
+    "tile": _Form(plain=("repeats",)),
     "zeros": _Form(("dtype",)),
     "ones": _Form(("dtype",)),
     "call_pure_packed": _Form(("ty_args",)),
@@ -144,7 +149,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def _target(self, var: Var) -> str:
         """The variable with its annotation, where that has a form."""
-        if _mentions_strings(var.ty) and self.spelling == "tvm-0.27":
+        if _mentions_strings(var.ty):  # strings have no type in annotations
             return self.name(var)
         unknown = type_symbols(var.ty) - self.symbols
         if unknown:
@@ -277,6 +282,8 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
                 in_order = False
                 continue
             in_order = in_order and param.kind not in ("attr", "dtype", "types")
+            if param.name in form.plain and any(isinstance(item, DimExpr) for item in _items(value)):
+                raise self.refuse(f"a symbol as the argument '{param.name}' of R.{name}", call)
             if param.name in form.single and isinstance(value, tuple):
                 if len(value) != 1:
                     raise self.refuse(f"R.{name} with {len(value)} values of '{param.name}'", call)
@@ -294,15 +301,25 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def _argument(self, param: Any, value: Any) -> str:
         """An argument of an operator by the kind of its parameter."""
+        if param.name == "fill_value" and isinstance(value, PrimValue):
+            return self._filling(value)
         if param.kind == "prim" and isinstance(value, (PrimValue, Var)):
             return self._scalar(value) if isinstance(value, PrimValue) else self.leaf(value)
         if param.kind == "prim" and isinstance(value, Constant) and self.operator in _OF_NUMBERS:
             raise self.refuse(f"a constant tensor as the argument '{param.name}'", value, hint="use R.prim_value")
+        if param.name == "tir_vars" and self.spelling == "tvm-0.27":
+            raise self.refuse("a kernel call with tir_vars", value, hint="give the kernel its sizes by its buffers")
         if param.of.startswith("index_map") and isinstance(value, str):
             return f"T.index_map({value})"
         if param.of.startswith("device") and isinstance(value, VDevice) and self.operator == "hint_on_device":
             return self._device(value)
         return super()._argument(param, value)
+
+    def _filling(self, value: PrimValue) -> str:
+        """A number that fills a tensor, which is a tensor there."""
+        if isinstance(value.value, DimExpr):
+            raise self.refuse(f"the size '{value.value}' as the value that fills a tensor", value)
+        return self._constant(Constant(np.array(value.value, value.dtype), value.dtype))
 
     def _device(self, value: VDevice) -> str:
         """A device of the run time, which is told by its number."""
@@ -319,6 +336,10 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         ShapeExpr: lambda self, value: self._shape(value),
         GlobalVar: lambda self, value: self.global_name(value),
     }
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _mentions_strings(ty: Type | None) -> bool:

@@ -8,6 +8,7 @@ operator.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import ScriptError
@@ -35,7 +36,7 @@ from weft.ir.tensor import (
     SeqStmt,
 )
 from weft.ir.visit import walk
-from weft.script.defaults import is_device_name
+from weft.script.defaults import DTYPE_LAST, DTYPE_MAYBE_FIRST, DTYPE_OF_ARGUMENT, RESULT_DTYPES, is_device_name
 from weft.script.kinds import string_text
 from weft.script.print_base import Piece, Ready, separated
 from weft.script.print_tensor import TensorPrinter, has_blocks
@@ -248,8 +249,13 @@ class PeerTensorPrinter(TensorPrinter):
 
     def immediate(self, value: IntImm | FloatImm) -> str:
         """A typed constant."""
-        if isinstance(value, IntImm) and value.value >= 2**63:
-            raise self.refuse(f"the {value.dtype} constant {value.value}", value)
+        dtype = value.dtype
+        if isinstance(value, FloatImm):
+            wide = math.isfinite(value.value) and abs(value.value) > dtypes.max_value(dtype)
+        else:
+            wide = value.value >= 2**63 or (value.value < 0 and dtypes.is_unsigned(dtype))
+        if wide or (isinstance(value, IntImm) and dtype != "bool" and dtypes.bits(dtype) < 8):
+            raise self.refuse(f"the {dtype} constant {value.value}", value)
         return super().immediate(value)
 
     def _binary(self, expr: Binary) -> tuple[list[Piece], int]:
@@ -286,12 +292,31 @@ class PeerTensorPrinter(TensorPrinter):
     def _call_intrin(self, name: str, expr: PrimCall) -> tuple[list[Piece], int]:
         if expr.attrs:
             raise self.refuse(f"attributes of a call of '{name}'", expr)
-        if expr.dtype == "void" and is_device_name(name):
-            return [f"T.{name}(", *separated([self._call_argument(argument)] for argument in expr.args), ")"], ATOM
+        args = [[self._call_argument(argument)] for argument in expr.args]
+        stated: list[Piece] = [string_text(expr.dtype)]
+        if name in DTYPE_MAYBE_FIRST and expr.dtype != "void":
+            return [f"T.{name}(", *separated([stated, *args]), ")"], ATOM
+        if name in DTYPE_LAST and len(args) == DTYPE_LAST[name]:
+            return [f"T.{name}(", *separated([*args, stated]), ")"], ATOM
+        if is_device_name(name) and expr.dtype == _device_dtype(name, expr):
+            return [f"T.{name}(", *separated(args), ")"], ATOM
         values = {"dtype": expr.dtype, "op": f"{self.operators}.{name}", "args": expr.args, "attrs": {}}
         return self.fill(SCALARS["T.call_intrin"], values), ATOM
 
+    def _alloc(self, stmt: AllocBuffer, in_block: bool = False) -> None:
+        name, values = stmt.buffer.name, self._buffer_values(stmt.buffer)
+        if self.spelling == "tvm-0.20":
+            if stmt.annotations:
+                raise self.refuse(f"the allocation '{name}' with annotations", stmt)
+            self.line(f"{self.name(stmt.buffer)} = {self.form_text(BUFFERS['T.decl_buffer'], values)}")
+            return
+        if stmt.buffer.axis_separators:
+            raise self.refuse(f"the allocation '{name}' with axis_separators", stmt)
+        super()._alloc(stmt)
+
     def _attr(self, stmt: AttrStmt) -> None:
+        if stmt.value is None:
+            raise self.refuse(f"the attribute '{stmt.key}' without a value", stmt)
         if stmt.node is not None:
             super()._attr(stmt)
             return
@@ -310,7 +335,7 @@ class PeerTensorPrinter(TensorPrinter):
     }  # fmt: skip
     _STATEMENTS: ClassVar[dict[type, Any]] = {
         **TensorPrinter._STATEMENTS, For: _for, IfThenElse: _if_statement, BufferStore: _store, AttrStmt: _attr,
-        SeqStmt: _seq, DeclBuffer: _decl,
+        SeqStmt: _seq, DeclBuffer: _decl, AllocBuffer: _alloc,
     }  # fmt: skip
 
 
@@ -340,3 +365,11 @@ def _source_of(buffer: Buffer) -> Buffer | None:
     plain = (buffer.strides, buffer.elem_offset, source.elem_offset, buffer.axis_separators) == (None, None, None, ())
     same = all(getattr(buffer, name) == getattr(source, name) for name in ("dtype", "scope", "align", "offset_factor"))
     return source if plain and same else None
+
+
+def _device_dtype(name: str, expr: PrimCall) -> str:
+    """The dtype of a call of a device that states none."""
+    position = DTYPE_OF_ARGUMENT.get(name)
+    if position is not None and position < len(expr.args):
+        return expr.args[position].dtype  # type: ignore[union-attr]
+    return RESULT_DTYPES.get(name, "void")

@@ -90,6 +90,8 @@ class BindingReader(BufferReader):
         """The statements of a macro that is called as one, or None for another call (see `read_tensor`)."""
         return None
 
+    s_tir = False  # whether the function says that it is of the dialect with blocks
+
     def symbol_declaration(self, tree: ast.expr) -> str | None:
         """The dtype of `T.int64()` or `T.var("int64")` (a new symbol), or None for another expression."""
         if not isinstance(tree, ast.Call) or tree.keywords:
@@ -540,7 +542,9 @@ class BindingReader(BufferReader):
     def _alloc(self, target: ast.Name, tree: ast.Call) -> Stmt | None:
         values = self.bind_buffer("T.alloc_buffer", tree)
         buffer = self._new_buffer(values, target)
-        if self.block is not None and values["block"] and not values["annotations"]:
+        # Where the dialect has a name of its own for the buffers of a block, the other name is a statement.
+        stated = self.s_tir and isinstance(tree.func, ast.Attribute) and tree.func.attr == "alloc_buffer"
+        if self.block is not None and values["block"] and not values["annotations"] and not stated:
             self.block.alloc_buffers.append(buffer)
             return None
         return AllocBuffer(buffer, values["annotations"], span=self.span(tree))

@@ -68,6 +68,7 @@ class TensorReader(BindingReader):
         self, tree: ast.FunctionDef, *, private: bool = False, name: str | None = None, s_tir: bool = False
     ) -> PrimFunc:
         """The function that a definition stands for."""
+        self.s_tir = s_tir
         self.private = private
         arguments = self.parameters(tree.args)
         for default in filter(None, arguments.values()):

@@ -68,7 +68,12 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ['C = T.sblock_alloc_buffer((16,), "float32")'], ['C = T.alloc_buffer((16,), "float32")'],
     ),
     "buffers of a function without blocks": (
-        prim("C = T.alloc_buffer((16,), 'float32', scope='local')\nC[0] = A[0]"), ['C = T.alloc_buffer((16,), "float32", scope="local")'], None,
+        prim("C = T.alloc_buffer((16,), 'float32', scope='local')\nC[0] = A[0]"), ['C = T.alloc_buffer((16,), "float32", scope="local")'],
+        ['C = T.decl_buffer((16,), "float32", scope="local")'],
+    ),
+    "statements of a block that allocate": (
+        prim("with T.block('b'):\n    C = T.alloc_buffer((1,), 'int32', scope='local', block=False)\n    C[0] = 1"),
+        ['C = T.alloc_buffer((1,), "int32", scope="local")'], ['C = T.decl_buffer((1,), "int32", scope="local")'],
     ),
     "block variables that start elsewhere": (
         prim("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i + 2, start=2)\n        B[v] = A[v]"),
@@ -204,15 +209,30 @@ def test_the_other_spelling_reads_back_as_the_same_module(name: str, spelling: s
     assert again.script(spelling=spelling) == text
 
 
+def test_a_number_that_fills_a_tensor_is_written_as_the_tensor_that_others_want() -> None:
+    text = parse(graph("y = R.full((2,), 1.5, 'float32')\nreturn y")).script(spelling="tvm-0.27")
+    assert 'R.full(R.shape([2]), R.const(1.5, "float32"), dtype="float32")' in text
+
+
 REFUSED = {
     "a name that hides the namespace": (
         "@I.ir_module\nclass M:\n    @T.prim_func(name='T')\n    def t(A: T.Buffer((4,), 'float32')):\n        A[0] = 0.0\n",
         'a function called "T"',
     ),
     "bits of a nan": (graph("y = R.const([2143289345], 'float32', bits=True)\nreturn y"), "a constant of float32"),
+    "a number that its dtype does not hold": (prim("A[0] = T.float32(1e300)"), "the float32 constant 1e+300"),
+    "constants of few bits": ("@T.prim_func\ndef f(A: T.Buffer((4,), 'int4')):\n    A[0] = T.int4(3)\n", "the int4 constant 3"),
     "a predicate": (prim("B[0] = A.vload([0], predicate=True)"), "a load from 'A' with a predicate"),
     "a large unsigned number": (
         "@T.prim_func\ndef f(A: T.Buffer((4,), 'uint64')):\n    A[0] = T.uint64(18446744073709551615)\n", "the uint64 constant",
+    ),
+    "symbols where others want numbers": (graph("y = R.repeat(x, n, axis=0)\nreturn y"), "a symbol as the argument 'repeats' of R.repeat"),
+    "sizes for a kernel": (
+        "@I.ir_module\nclass M:\n    @T.prim_func\n    def k(A: T.Buffer((4,), 'float32'), n: T.int64):\n"
+        "        for i in range(4):\n            A[i] = T.Cast('float32', n)\n"
+        "    @R.function\n    def main(x: R.Tensor(('n',), 'float32')):\n"
+        "        y = R.call_tir(cls.k, (), out_ty=R.Tensor((4,), 'float32'), tir_vars=R.shape([n]))\n        return y\n",
+        "a kernel call with tir_vars",
     ),
     "the type of a string": ("@R.function\ndef main(s: R.Str):\n    return s\n", "the type of a string"),
 }  # fmt: skip
