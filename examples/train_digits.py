@@ -14,6 +14,7 @@ The network, for images x of shape (n, 1, 8, 8) with values 0..1:
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -137,7 +138,8 @@ def main() -> int:
     print(f"training accuracy {accuracy(train_images, train_labels, weights):.4f}")
     test_accuracy = accuracy(test_images, test_labels, weights)
     print(f"test accuracy     {test_accuracy:.4f} on {len(test_images)} images")
-    np.savez_compressed(DATA / "digits_weights.npz", **weights)
+    arrays: dict[str, Any] = dict(weights)
+    np.savez_compressed(DATA / "digits_weights.npz", **arrays)
     return 0 if test_accuracy > 0.97 else 1
 
 

@@ -16,7 +16,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from weft.errors import Source
 from weft.ir.graph import Function
@@ -35,6 +35,18 @@ _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 
+if TYPE_CHECKING:
+
+    class ScriptModule(IRModule):
+        """A decorated class: a module whose functions are also named as members (`Module.main`, inside the class)."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+@overload
+def ir_module(cls: type, *, check_well_formed: bool = True, s_tir: bool = False) -> ScriptModule: ...
+@overload
+def ir_module(*, check_well_formed: bool = True, s_tir: bool = False) -> Callable[[type], ScriptModule]: ...
 def ir_module(cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False) -> Any:
     """Read a class of decorated functions as an IRModule.
 

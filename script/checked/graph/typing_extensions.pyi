@@ -1,0 +1,18 @@
+"""`@R.function`, with options or without (see ../__init__.pyi)."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from weft.ir.graph import Function
+from weft.script.checked.graph_then.typing_extensions import no_type_check as _decorator
+
+_Result = TypeVar("_Result", default=Function)
+
+class _Then(Generic[_Result]):
+    def __init__(self, result: _Result) -> None: ...
+
+def no_type_check(
+    func: Callable[..., Any] | _Then[_Result] = _Then(_decorator), *,
+    pure: bool = True, private: bool = False, check_well_formed: bool = True, name: str | None = None,
+) -> _Result:
+    """Read a Python function as a graph function."""

@@ -1,0 +1,2159 @@
+"""The namespace `R`: graph functions, types, leaves and operators. Written by docs/stubs.py; do not edit."""
+
+import typing as _t
+from contextlib import AbstractContextManager as _Context
+
+from weft.script.checked.graph.typing_extensions import no_type_check as _function
+from weft.script.checked.macro.typing_extensions import no_type_check as _macro
+
+
+function = _function
+macro = _macro
+
+def Any() -> _t.Any:
+    """The type of anything."""
+
+def Callable(params: _t.Any = None, ret: _t.Any = None, pure: _t.Any = None, *, derive: _t.Any = None, purity: _t.Any = ..., derive_func: _t.Any = ...) -> _t.Any:
+    """A function type; without params, that of an opaque function."""
+
+def ExternFunc(name: _t.Any, ty: _t.Any = None) -> _t.Any:
+    """A function outside the module, by name."""
+
+def Prim(dtype: _t.Any) -> _t.Any:
+    """The type of one scalar."""
+
+def Shape(dims: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
+    """A shape type."""
+
+def Str() -> _t.Any:
+    """A string."""
+
+def Tensor(shape: _t.Any = None, dtype: _t.Any = None, *, ndim: _t.Any = -1, vdevice: _t.Any = None) -> _t.Any:
+    """A tensor type; dimensions are ints, symbols, or strings such as "n" and "2 * n"."""
+
+def Tuple(*fields: _t.Any) -> _t.Any:
+    """A tuple type."""
+
+def call_op(name: _t.Any, *args: _t.Any, attrs: _t.Any = ..., ty_args: _t.Any = ()) -> _t.Any:
+    """A call of an operator by name, its parts given as they are."""
+
+def const(data: _t.Any, dtype: _t.Any = None, *, shape: _t.Any = None, bits: _t.Any = False) -> _t.Any:
+    """A constant from a number, nested lists or an array."""
+
+def dataflow() -> _Context[_t.Any]:
+    """A block of pure bindings; only what R.output names leaves it."""
+
+def dtype(value: _t.Any) -> _t.Any:
+    """A dtype as a value."""
+
+def func_attr(attrs: _t.Any) -> _t.Any:
+    """Attributes of the function."""
+
+def is_impure() -> _t.Any:
+    """The function may have effects, as @R.function(pure=False) says."""
+
+def match_cast(value: _t.Any, ty: _t.Any, *, struct_info: _t.Any = ...) -> _t.Any:
+    """The value, its type checked when the function runs; symbols of the type that are new are bound."""
+
+def output(*vars: _t.Any) -> _t.Any:
+    """The variables that leave a dataflow block, at its end."""
+
+def prim_value(value: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """A scalar as a value."""
+
+def shape(dims: _t.Any) -> _t.Any:
+    """A shape as a value."""
+
+def str(value: _t.Any) -> _t.Any:
+    """A string as a value."""
+
+def tuple(*fields: _t.Any) -> _t.Any:
+    """A tuple as a value."""
+
+Object = Any
+
+String = Str
+
+def abs(x: _t.Any) -> _t.Any:
+    """The absolute value, elementwise.
+
+    R.abs(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.abs(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.abs(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def acos(x: _t.Any) -> _t.Any:
+    """The inverse cosine, elementwise; nan outside [-1, 1].
+
+    R.acos(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.acos(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.acos(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def acosh(x: _t.Any) -> _t.Any:
+    """The inverse hyperbolic cosine, elementwise; nan below 1.
+
+    R.acosh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.acosh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.acosh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def add(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 + x2, elementwise.
+
+    R.add(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.add(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.add(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.add(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.add(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    """
+
+def arange(start: _t.Any, end: _t.Any = None, step: _t.Any = 1, dtype: _t.Any = None) -> _t.Any:
+    """start, start + step, ... up to end, which is left out. A single value is the end.
+
+    Dtype: int64 for integers and float32 for floats unless given. Errors: ShapeError W205 a step that is 0 or symbolic;
+    DTypeError W320 a range of bools, W321 a bound that the dtype cannot hold.
+
+    R.arange(5) -> R.Tensor((5,), "int64")
+    R.arange(n) -> R.Tensor((n,), "int64")
+    R.arange(2, n, 3) -> R.Tensor((n // 3,), "int64")
+    R.arange(n, 0, -1, dtype='int32') -> R.Tensor((n,), "int32")
+    R.arange(0, 1, 0.25) -> R.Tensor((4,), "float32")
+    R.arange(1, 2 * n + 1, dtype='float32') -> R.Tensor((2 * n,), "float32")
+    R.arange(0, n, 2) -> R.Tensor(((n + 1) // 2,), "int64")
+    """
+
+def argmax(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The position of the greatest value along an axis (of the flattened tensor for None), the first of equal ones.
+
+    R.argmax(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2,), "int64")
+    R.argmax(R.Tensor((n, 3), "float32"), axis=-1, keepdims=True) -> R.Tensor((n, 1), "int64")
+    R.argmax(R.Tensor((3, 4), "float32")) -> R.Tensor((), "int64")
+    R.argmax(R.Tensor((n, m), "float32"), axis=0) -> R.Tensor((m,), "int64")
+    R.argmax(R.Tensor((3, 6), "int32"), axis=1) -> R.Tensor((3,), "int64")
+    """
+
+def argmin(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The position of the least value along an axis (of the flattened tensor for None), the first of equal ones.
+
+    R.argmin(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2,), "int64")
+    R.argmin(R.Tensor((n, 3), "float32"), axis=-1, keepdims=True) -> R.Tensor((n, 1), "int64")
+    R.argmin(R.Tensor((3, 4), "float32")) -> R.Tensor((), "int64")
+    R.argmin(R.Tensor((n, m), "float32"), axis=0) -> R.Tensor((m,), "int64")
+    R.argmin(R.Tensor((3, 6), "int32"), axis=1) -> R.Tensor((3,), "int64")
+    """
+
+def argsort(data: _t.Any, axis: _t.Any = -1, descending: _t.Any = False, dtype: _t.Any = 'int32') -> _t.Any:
+    """The positions that sort an axis; equal elements keep their order.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+
+    R.argsort(R.Tensor((3, 9), "float32")) -> R.Tensor((3, 9), "int32")
+    R.argsort(R.Tensor((n, 5), "int64"), 0) -> R.Tensor((n, 5), "int32")
+    R.argsort(R.Tensor((n,), "int64"), descending=True, dtype='int64') -> R.Tensor((n,), "int64")
+    """
+
+def asin(x: _t.Any) -> _t.Any:
+    """The inverse sine, elementwise; nan outside [-1, 1].
+
+    R.asin(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.asin(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.asin(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def asinh(x: _t.Any) -> _t.Any:
+    """The inverse hyperbolic sine, elementwise.
+
+    R.asinh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.asinh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.asinh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def assert_op(condition: _t.Any, format_args: _t.Any = None, format: _t.Any = '') -> _t.Any:
+    """Stop with an AssertionError, whose message the format makes of the values, unless the condition holds."""
+
+def astype(x: _t.Any, dtype: _t.Any) -> _t.Any:
+    """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
+
+    A float that is nan or does not fit an integer dtype has no defined result.
+
+    R.astype(R.Tensor((2, 3), "float32"), 'int32') -> R.Tensor((2, 3), "int32")
+    R.astype(R.Tensor((n,), "int64"), 'float32') -> R.Tensor((n,), "float32")
+    R.astype(R.Tensor((n, 4), "float32"), 'float64') -> R.Tensor((n, 4), "float64")
+    R.astype(R.Tensor((n,), "float32"), 'bool') -> R.Tensor((n,), "bool")
+    R.astype(R.Tensor((n,), "bool"), 'float32') -> R.Tensor((n,), "float32")
+    R.astype(R.Tensor((5,), "int32"), 'int8') -> R.Tensor((5,), "int8")
+    R.astype(R.Tensor((4,), "float32"), 'float16') -> R.Tensor((4,), "float16")
+    """
+
+def atan(x: _t.Any) -> _t.Any:
+    """The inverse tangent, elementwise.
+
+    R.atan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.atan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.atan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def atan2(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The angle of the point (x2, x1), elementwise.
+
+    R.atan2(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.atan2(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.atan2(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.atan2(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
+def atanh(x: _t.Any) -> _t.Any:
+    """The inverse hyperbolic tangent, elementwise.
+
+    R.atanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.atanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.atanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def bitwise_and(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Conjunction of the bits, elementwise.
+
+    R.bitwise_and(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.bitwise_and(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
+    R.bitwise_and(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
+    R.bitwise_and(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def bitwise_not(x: _t.Any) -> _t.Any:
+    """All bits inverted, elementwise; logical negation of bools.
+
+    R.bitwise_not(R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.bitwise_not(R.Tensor((n,), "int64")) -> R.Tensor((n,), "int64")
+    """
+
+def bitwise_or(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Disjunction of the bits, elementwise.
+
+    R.bitwise_or(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.bitwise_or(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
+    R.bitwise_or(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
+    R.bitwise_or(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def bitwise_xor(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Exclusive disjunction of the bits, elementwise.
+
+    R.bitwise_xor(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.bitwise_xor(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
+    R.bitwise_xor(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
+    R.bitwise_xor(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def broadcast_to(x: _t.Any, shape: _t.Any) -> _t.Any:
+    """The elements repeated along axes of size 1 and along new leading axes.
+
+    Sizes other than 1 must be those of the result: proved, refuted (ShapeError W201), or checked at run time.
+
+    R.broadcast_to(R.Tensor((3,), "float32"), (2, 3)) -> R.Tensor((2, 3), "float32")
+    R.broadcast_to(R.Tensor((1, 4), "float32"), (n, 4)) -> R.Tensor((n, 4), "float32")
+    R.broadcast_to(R.Tensor((n, 4), "float32"), (2, m, 4)) -> R.Tensor((2, m, 4), "float32")
+    R.broadcast_to(R.Tensor((), "float32"), (n, 2)) -> R.Tensor((n, 2), "float32")
+    """
+
+def bucketize(input_tensor: _t.Any, boundaries: _t.Any, out_int32: _t.Any = False, right: _t.Any = False) -> _t.Any:
+    """The number of ascending boundaries below each value (right: below or equal). Dtype: int64, or int32 if asked.
+
+    R.bucketize(R.Tensor((2, 3), "float32"), array([-1. ,  0. ,  0.5,  2. ], dtype=float32)) -> R.Tensor((2, 3), "int64")
+    R.bucketize(R.Tensor((n,), "float32"), array([-1. ,  0.5], dtype=float32), right=True, out_int32=True) -> R.Tensor((n,), "int32")
+    """
+
+def call_builtin_with_ctx(func: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
+    """Call a builtin of the executor that also receives the executor's state."""
+
+def call_dps_packed(func: _t.Any, args: _t.Any, out_ty: _t.Any) -> _t.Any:
+    """Call an extern function on inputs, with new arrays of the declared types passed last for it to write."""
+
+def call_inplace_packed(func: _t.Any, *args: _t.Any, inplace_indices: _t.Any, ty_args: _t.Any = None) -> _t.Any:
+    """Call an extern function that changes and returns arguments that are not used afterwards."""
+
+def call_packed(func: _t.Any, *args: _t.Any, ty_args: _t.Any = None, dps: _t.Any = False) -> _t.Any:
+    """Call an extern function, which may have effects, for its result; with dps it writes its last arguments."""
+
+def call_pure_packed(func: _t.Any, *args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
+    """Call an extern function that has no effects and returns a value of the stated type."""
+
+def call_py_func(func_name: _t.Any, args: _t.Any, out_ty: _t.Any) -> _t.Any:
+    """Call a registered Python function on inputs; it returns arrays of the declared types."""
+
+def call_tir(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None) -> _t.Any:
+    """Call a kernel of the module on inputs; its outputs are new arrays of the declared types."""
+
+def call_tir_inplace(gvar: _t.Any, args: _t.Any, inplace_indices: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None) -> _t.Any:
+    """Call a kernel that writes some outputs over inputs that are not used afterwards."""
+
+def call_tir_with_grad(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None, te_grad_name: _t.Any = '', te_grad_kwargs: _t.Any = None) -> _t.Any:
+    """`call_tir` of a kernel whose gradient is registered under a name."""
+
+def ceil(x: _t.Any) -> _t.Any:
+    """The least whole number not below x, elementwise, in the dtype of x.
+
+    R.ceil(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.ceil(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.ceil(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def clip(x: _t.Any, min: _t.Any, max: _t.Any) -> _t.Any:
+    """x limited to [min, max], elementwise; nan stays nan.
+
+    Errors: DTypeError W321 for a floating bound of integers.
+
+    R.clip(R.Tensor((2, 3), "float32"), -1, 1) -> R.Tensor((2, 3), "float32")
+    R.clip(R.Tensor((n, 4), "float32"), -0.5, 0.25) -> R.Tensor((n, 4), "float32")
+    R.clip(R.Tensor((n,), "int32"), 0, 2) -> R.Tensor((n,), "int32")
+    """
+
+def collapse_sum_like(data: _t.Any, collapse_target: _t.Any) -> _t.Any:
+    """Data summed to the shape of another tensor, which would broadcast to that of data.
+
+    Errors: ShapeError W201 sizes, W202 ranks; DTypeError W321.
+
+    R.collapse_sum_like(R.Tensor((2, 3, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((3, 1), "float32")
+    R.collapse_sum_like(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32")
+    R.collapse_sum_like(R.Tensor((n, m), "float32"), R.Tensor((n, 1), "float32")) -> R.Tensor((n, 1), "float32")
+    R.collapse_sum_like(R.Tensor((2, n), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
+    R.collapse_sum_like(R.Tensor((2, 3), "float32"), R.Tensor((), "float32")) -> R.Tensor((), "float32")
+    """
+
+def collapse_sum_to(data: _t.Any, shape: _t.Any) -> _t.Any:
+    """Data summed to a shape, which would broadcast to that of data.
+
+    Errors: ShapeError W201 sizes, W202 ranks; DTypeError W321.
+
+    R.collapse_sum_to(R.Tensor((2, 3, 4), "float32"), (3, 1)) -> R.Tensor((3, 1), "float32")
+    R.collapse_sum_to(R.Tensor((n, 4), "float32"), (4,)) -> R.Tensor((4,), "float32")
+    R.collapse_sum_to(R.Tensor((n, m, 2), "float32"), (m, 1)) -> R.Tensor((m, 1), "float32")
+    R.collapse_sum_to(R.Tensor((30, 2), "float16"), (1, 2)) -> R.Tensor((1, 2), "float16")
+    """
+
+def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """Tensors one after the other along an axis; flattened first when the axis is None.
+
+    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that
+    differ, W203 the axis, W205 no tensors; DTypeError W320.
+
+    R.concat((R.Tensor((2, 3), "float32"), R.Tensor((4, 3), "float32"))) -> R.Tensor((6, 3), "float32")
+    R.concat((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32"), R.Tensor((2, 4), "float32"))) -> R.Tensor((m + n + 2, 4), "float32")
+    R.concat((R.Tensor((n, 4), "float32"), R.Tensor((n, 2), "float32")), axis=-1) -> R.Tensor((n, 6), "float32")
+    R.concat((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32")), axis=1) -> R.Tensor((n, 8), "float32")
+    R.concat((R.Tensor((2, n), "float32"), R.Tensor((3,), "float32")), axis=None) -> R.Tensor((2 * n + 3,), "float32")
+    """
+
+def cos(x: _t.Any) -> _t.Any:
+    """The cosine, elementwise.
+
+    R.cos(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.cos(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.cos(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def cosh(x: _t.Any) -> _t.Any:
+    """The hyperbolic cosine, elementwise.
+
+    R.cosh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.cosh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.cosh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def cumprod(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _t.Any = False) -> _t.Any:
+    """The running product along an axis (of the flattened tensor for None); exclusive: of what comes before.
+
+    R.cumprod(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2, 5), "float32")
+    R.cumprod(R.Tensor((n, 3), "float32"), axis=0, exclusive=True) -> R.Tensor((n, 3), "float32")
+    R.cumprod(R.Tensor((2, 3), "float32")) -> R.Tensor((6,), "float32")
+    R.cumprod(R.Tensor((n, m), "float32")) -> R.Tensor((m * n,), "float32")
+    R.cumprod(R.Tensor((4,), "int32"), axis=-1, dtype='int64') -> R.Tensor((4,), "int64")
+    R.cumprod(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
+    """
+
+def cumsum(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _t.Any = False) -> _t.Any:
+    """The running sum along an axis (of the flattened tensor for None); exclusive: of what comes before.
+
+    R.cumsum(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2, 5), "float32")
+    R.cumsum(R.Tensor((n, 3), "float32"), axis=0, exclusive=True) -> R.Tensor((n, 3), "float32")
+    R.cumsum(R.Tensor((2, 3), "float32")) -> R.Tensor((6,), "float32")
+    R.cumsum(R.Tensor((n, m), "float32")) -> R.Tensor((m * n,), "float32")
+    R.cumsum(R.Tensor((4,), "int32"), axis=-1, dtype='int64') -> R.Tensor((4,), "int64")
+    R.cumsum(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
+    """
+
+def dequantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'float32') -> _t.Any:
+    """The floats that quantized integers stand for: (data - zero_point) * scale, in out_dtype.
+
+    scale and zero_point are scalars, or vectors along the axis of data.
+
+    R.dequantize(R.Tensor((2, 3), "int8"), R.Tensor((3,), "float32"), R.Tensor((3,), "int8")) -> R.Tensor((2, 3), "float32")
+    R.dequantize(R.Tensor((n, 4, m), "uint8"), R.Tensor((4,), "float32"), R.Tensor((4,), "int32"), axis=1) -> R.Tensor((n, 4, m), "float32")
+    R.dequantize(R.Tensor((n, 4), "int8"), R.Tensor((), "float32"), R.Tensor((), "int8"), out_dtype='float16') -> R.Tensor((n, 4), "float16")
+    R.dequantize(R.Tensor((n, 2), "int8"), 0.05, 3) -> R.Tensor((n, 2), "float32")
+    R.dequantize(R.Tensor((n,), "int32"), R.Tensor((n,), "float16"), R.Tensor((), "float16"), axis=0) -> R.Tensor((n,), "float32")
+    """
+
+def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 / x2, elementwise, of floating values (floor_divide divides integers); x / 0 is an infinity or nan.
+
+    R.divide(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.divide(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.divide(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.divide(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
+def dynamic_strided_slice(x: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any) -> _t.Any:
+    """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.
+
+    The result is known by its rank only. Errors: ShapeError W201, W202; DTypeError W321; BoundsError for a stride of 0.
+    """
+
+def einsum(operands: _t.Any, subscripts: _t.Any) -> _t.Any:
+    """The sum of products that the subscripts describe, as NumPy's.
+
+    Letters name axes; those that are not in the result are summed.
+
+    R.einsum((R.Tensor((2, 3), "float32"), R.Tensor((3, 4), "float32")), 'ij,jk->ik') -> R.Tensor((2, 4), "float32")
+    R.einsum((R.Tensor((b, 2, 3), "float32"), R.Tensor((b, 3, n), "float32")), 'bij,bjk->bik') -> R.Tensor((b, 2, n), "float32")
+    R.einsum((R.Tensor((3, 3), "float32"),), 'ii->i') -> R.Tensor((3,), "float32")
+    R.einsum((R.Tensor((n, n), "float32"),), 'ii') -> R.Tensor((), "float32")
+    R.einsum((R.Tensor((2, 3, 4), "float32"), R.Tensor((4, 2), "float32")), 'abc,ca') -> R.Tensor((3,), "float32")
+    R.einsum((R.Tensor((n,), "float32"), R.Tensor((m,), "float32")), 'i,j->ij') -> R.Tensor((n, m), "float32")
+    R.einsum((R.Tensor((5, 2, 3), "float32"), R.Tensor((3, 4), "float32")), '...ij,jk->...ik') -> R.Tensor((5, 2, 4), "float32")
+    R.einsum((R.Tensor((2,), "float32"), R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")), 'i,ij,j->') -> R.Tensor((), "float32")
+    """
+
+def equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 equals x2, elementwise; bool.
+
+    R.equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def erf(x: _t.Any) -> _t.Any:
+    """The error function, elementwise.
+
+    R.erf(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.erf(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.erf(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def ewise_fma(x1: _t.Any, x2: _t.Any, x3: _t.Any) -> _t.Any:
+    """x1 * x2 + x3, elementwise, broadcast.
+
+    R.ewise_fma(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32"), R.Tensor((2, 1), "float32")) -> R.Tensor((2, 3), "float32")
+    R.ewise_fma(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    """
+
+def exp(x: _t.Any) -> _t.Any:
+    """e raised to x, elementwise.
+
+    R.exp(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.exp(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.exp(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def expand_dims(x: _t.Any, axis: _t.Any) -> _t.Any:
+    """New dimensions of size 1 at the given positions of the result.
+
+    Errors: ShapeError W203, W204 for the axes.
+
+    R.expand_dims(R.Tensor((2, 3), "float32"), 1) -> R.Tensor((2, 1, 3), "float32")
+    R.expand_dims(R.Tensor((n, 4), "float32"), [0, -1]) -> R.Tensor((1, n, 4, 1), "float32")
+    R.expand_dims(R.Tensor((), "float32"), 0) -> R.Tensor((1,), "float32")
+    """
+
+def eye(n: _t.Any, m: _t.Any = None, k: _t.Any = 0, dtype: _t.Any = 'float32') -> _t.Any:
+    """Ones on the k-th diagonal of an n by m matrix (square when m is not given), zeros elsewhere.
+
+    R.eye(3) -> R.Tensor((3, 3), "float32")
+    R.eye(n, 4, 1) -> R.Tensor((n, 4), "float32")
+    R.eye(2, n, -1, dtype='int32') -> R.Tensor((2, n), "int32")
+    """
+
+def eye_like(x: _t.Any, k: _t.Any = 0, dtype: _t.Any = None) -> _t.Any:
+    """Ones on the k-th diagonal, zeros elsewhere, in the shape (and the dtype, unless given) of the matrix x.
+
+    R.eye_like(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.eye_like(R.Tensor((n, 4), "float32"), 1, 'int32') -> R.Tensor((n, 4), "int32")
+    """
+
+def flatten(x: _t.Any) -> _t.Any:
+    """All elements in row-major order, in one dimension: (n, 4) becomes (4 * n,).
+
+    R.flatten(R.Tensor((2, 3, 4), "float32")) -> R.Tensor((24,), "float32")
+    R.flatten(R.Tensor((n, 4), "float32")) -> R.Tensor((4 * n,), "float32")
+    R.flatten(R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32")
+    R.flatten(R.Tensor((), "float32")) -> R.Tensor((1,), "float32")
+    """
+
+def flip(data: _t.Any, axis: _t.Any) -> _t.Any:
+    """The elements along the axes in reverse order. Errors: ShapeError W203, W204.
+
+    R.flip(R.Tensor((2, 3), "float32"), 1) -> R.Tensor((2, 3), "float32")
+    R.flip(R.Tensor((n, 4), "float32"), 0) -> R.Tensor((n, 4), "float32")
+    R.flip(R.Tensor((n, 4), "float32"), [0, -1]) -> R.Tensor((n, 4), "float32")
+    """
+
+def floor(x: _t.Any) -> _t.Any:
+    """The greatest whole number not above x, elementwise, in the dtype of x.
+
+    R.floor(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.floor(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.floor(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def floor_divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The greatest whole number not above x1 / x2, elementwise; of integers 0 where x2 is 0.
+
+    R.floor_divide(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.floor_divide(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.floor_divide(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    R.floor_divide(R.Tensor((40,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((40,), "int64")
+    R.floor_divide(R.Tensor((6,), "int8"), 3) -> R.Tensor((6,), "int8")
+    R.floor_divide(R.Tensor((n,), "uint8"), R.Tensor((n,), "uint8")) -> R.Tensor((n,), "uint8")
+    """
+
+def floor_mod(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 - floor(x1 / x2) * x2, elementwise, with the sign of x2; of integers 0 where x2 is 0.
+
+    R.floor_mod(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.floor_mod(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.floor_mod(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    R.floor_mod(R.Tensor((40,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((40,), "int64")
+    R.floor_mod(R.Tensor((6,), "int8"), 3) -> R.Tensor((6,), "int8")
+    R.floor_mod(R.Tensor((n,), "uint8"), R.Tensor((n,), "uint8")) -> R.Tensor((n,), "uint8")
+    """
+
+def full(shape: _t.Any, fill_value: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given.
+
+    R.full((2, 3), 1.5) -> R.Tensor((2, 3), "float32")
+    R.full((n, 4), 7, dtype='int32') -> R.Tensor((n, 4), "int32")
+    R.full((n,), R.Tensor((), "float32"), dtype='float64') -> R.Tensor((n,), "float64")
+    R.full((n + 1, 2), True) -> R.Tensor((n + 1, 2), "bool")
+    """
+
+def full_like(x: _t.Any, fill_value: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """One value everywhere, in the shape (and the dtype, unless given) of x.
+
+    R.full_like(R.Tensor((2, 3), "float32"), 4) -> R.Tensor((2, 3), "float32")
+    R.full_like(R.Tensor((n, 4), "float32"), 0.5) -> R.Tensor((n, 4), "float32")
+    R.full_like(R.Tensor((n,), "float32"), 2, dtype='int64') -> R.Tensor((n,), "int64")
+    """
+
+def gather_elements(data: _t.Any, indices: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """out[i, j] = data[indices[i, j], j] (for axis 0): one index per element; the result has the indices' shape.
+
+    The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. An index out of range is a
+    BoundsError. Errors: W202 ranks, W203 the axis; DTypeError W321.
+
+    R.gather_elements(R.Tensor((4, 3), "float32"), R.Tensor((2, 3), "int64")) -> R.Tensor((2, 3), "float32")
+    R.gather_elements(R.Tensor((n, 5), "float32"), R.Tensor((n, m), "int64"), axis=1) -> R.Tensor((n, m), "float32")
+    R.gather_elements(R.Tensor((n, 5), "float32"), R.Tensor((m, 2), "int64"), axis=-1) -> R.Tensor((m, 2), "float32")
+    """
+
+def gather_nd(data: _t.Any, indices: _t.Any, batch_dims: _t.Any = 0) -> _t.Any:
+    """Slices of data at index tuples: the last axis of indices holds positions along data's axes after the batch axes.
+
+    An index out of range is a BoundsError. Errors: ShapeError W201 batch sizes that differ, W202 ranks, W205;
+    DTypeError W321.
+
+    R.gather_nd(R.Tensor((4, 3), "float32"), R.Tensor((m, 2), "int64")) -> R.Tensor((m,), "float32")
+    R.gather_nd(R.Tensor((n, 4, 3), "float32"), R.Tensor((n, 2, 1), "int64"), 1) -> R.Tensor((n, 2, 3), "float32")
+    R.gather_nd(R.Tensor((4, n), "float32"), R.Tensor((5, 1), "int64")) -> R.Tensor((5, n), "float32")
+    """
+
+def greater(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 is greater than x2, elementwise; bool.
+
+    R.greater(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.greater(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.greater(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.greater(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def greater_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 is greater than or equal to x2, elementwise; bool.
+
+    R.greater_equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.greater_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.greater_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.greater_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def hamming_window(window_size: _t.Any, periodic: _t.Any, alpha: _t.Any, beta: _t.Any, dtype: _t.Any) -> _t.Any:
+    """The window alpha - beta * cos(2 pi i / steps), where steps is window_size when periodic, else one less.
+
+    A window of one is 1. Errors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.
+
+    R.hamming_window(8, True, 0.54, 0.46, 'float32') -> R.Tensor((8,), "float32")
+    R.hamming_window(n, False, 0.54, 0.46, 'float64') -> R.Tensor((n,), "float64")
+    R.hamming_window(1, False, 0.5, 0.5, 'float32') -> R.Tensor((1,), "float32")
+    """
+
+def hint_on_device(data: _t.Any, dst_vdevice: _t.Any, memory_scope: _t.Any = 'global') -> _t.Any:
+    """The tensor itself, with advice about the device that should hold it."""
+
+def index_put(data: _t.Any, indices: _t.Any, values: _t.Any, accumulate: _t.Any = False) -> _t.Any:
+    """A copy of data with data[indices[0], indices[1], ...] set to the values, or with the values added (accumulate).
+
+    The index tensors broadcast; values broadcast to their shape followed by the other axes of data. Where an index
+    occurs twice the last value in row-major order stays. Errors: ShapeError W201, W202, W205 no indices; DTypeError
+    W320, W321; BoundsError.
+
+    R.index_put(R.Tensor((4, 3), "float32"), (R.Tensor((5,), "int64"),), R.Tensor((5, 3), "float32")) -> R.Tensor((4, 3), "float32")
+    R.index_put(R.Tensor((n, 5, 2), "float32"), (R.Tensor((m, 1), "int64"), R.Tensor((3,), "int32")), R.Tensor((m, 3, 1), "float32"), accumulate=True) -> R.Tensor((n, 5, 2), "float32")
+    R.index_put(R.Tensor((6,), "int64"), (R.Tensor((m,), "int64"),), R.Tensor((m,), "int64"), accumulate=True) -> R.Tensor((6,), "int64")
+    R.index_put(R.Tensor((3, 4), "float32"), (R.Tensor((2,), "int64"), R.Tensor((2,), "int64")), R.Tensor((), "float32")) -> R.Tensor((3, 4), "float32")
+    """
+
+def index_tensor(data: _t.Any, indices: _t.Any) -> _t.Any:
+    """data[indices[0], indices[1], ...]: the elements at index tensors, which broadcast, along the leading axes.
+
+    Shape: that of the broadcast indices, then the other axes of data. Errors: ShapeError W201, W202, W205 no indices;
+    DTypeError W321; BoundsError.
+
+    R.index_tensor(R.Tensor((4, 3), "float32"), (R.Tensor((5,), "int64"),)) -> R.Tensor((5, 3), "float32")
+    R.index_tensor(R.Tensor((n, 5, 2), "float32"), (R.Tensor((m, 1), "int64"), R.Tensor((3,), "int32"))) -> R.Tensor((m, 3, 2), "float32")
+    R.index_tensor(R.Tensor((4, 5, n), "float32"), (R.Tensor((m,), "int64"), R.Tensor((m,), "int64"))) -> R.Tensor((m, n), "float32")
+    R.index_tensor(R.Tensor((3, 4), "float32"), (R.Tensor((), "int64"), R.Tensor((2, 2), "int64"))) -> R.Tensor((2, 2), "float32")
+    """
+
+def invoke_closure(closure: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
+    """Call a closure, which may have effects, on its remaining arguments."""
+
+def invoke_pure_closure(closure: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
+    """Call a closure without effects on its remaining arguments."""
+
+def isfinite(x: _t.Any) -> _t.Any:
+    """Whether x is neither infinite nor nan, elementwise; bool.
+
+    R.isfinite(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
+    R.isfinite(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.isfinite(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    """
+
+def isinf(x: _t.Any) -> _t.Any:
+    """Whether x is an infinity, elementwise; bool.
+
+    R.isinf(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
+    R.isinf(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.isinf(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    """
+
+def isnan(x: _t.Any) -> _t.Any:
+    """Whether x is nan, elementwise; bool.
+
+    R.isnan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
+    R.isnan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.isnan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    """
+
+def layout_transform(x: _t.Any, index_map: _t.Any, pad_value: _t.Any = None, axis_separators: _t.Any = (), input_axis_separators: _t.Any = ()) -> _t.Any:
+    """The elements of x where an index map puts them: out[index_map(i, j)] = x[i, j].
+
+    The map is a Python function of the indices, or its text. Sizes: one more than the greatest index; c for a remainder
+    by c. Elements that nothing is put at are pad_value (0 by default); of several put at one place the last in
+    row-major order stays. The separators say which dimensions other compilers keep apart in memory; values do not
+    depend on them. Errors: ScriptError W142 no index map; ShapeError W202 the number of indices, W205 an index
+    that may be negative, or another form; DTypeError W321 pad_value.
+
+    R.layout_transform(R.Tensor((2, 8, 3), "float32"), 'lambda n, c, w: (n, c // 4, w, c % 4)') -> R.Tensor((2, 2, 3, 4), "float32")
+    R.layout_transform(R.Tensor((n, 6), "float32"), 'lambda i, j: (j, i)') -> R.Tensor((6, n), "float32")
+    R.layout_transform(R.Tensor((n,), "float32"), 'lambda i: (i // 4, i % 4)', pad_value=-1) -> R.Tensor(((n + 3) // 4, 4), "float32")
+    R.layout_transform(R.Tensor((2, m), "int32"), 'lambda i, j: (i + 2 * j,)') -> R.Tensor((2 * m,), "int32")
+    R.layout_transform(R.Tensor((3, 5), "float32"), 'lambda i, j: (j // 2, i, j % 2)', pad_value=0.5) -> R.Tensor((3, 3, 2), "float32")
+    """
+
+def left_shift(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 shifted left by x2 bits, elementwise; 0 where x2 is negative or not below the width.
+
+    R.left_shift(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.left_shift(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
+    R.left_shift(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
+    R.left_shift(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def less(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 is less than x2, elementwise; bool.
+
+    R.less(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.less(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.less(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.less(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def less_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 is less than or equal to x2, elementwise; bool.
+
+    R.less_equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.less_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.less_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.less_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def linear(data: _t.Any, weight: _t.Any, bias: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+    """data times the transpose of weight, plus bias: (..., k), (n, k), (n,) -> (..., n).
+
+    R.linear(R.Tensor((n, 4), "float32"), R.Tensor((3, 4), "float32")) -> R.Tensor((n, 3), "float32")
+    R.linear(R.Tensor((n, 4), "float32"), R.Tensor((3, 4), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((n, 3), "float32")
+    R.linear(R.Tensor((2, n, 4), "float32"), R.Tensor((m, 4), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((2, n, m), "float32")
+    R.linear(R.Tensor((2, 70), "float16"), R.Tensor((3, 70), "float16"), R.Tensor((3,), "float16")) -> R.Tensor((2, 3), "float16")
+    """
+
+def log(x: _t.Any) -> _t.Any:
+    """The natural logarithm, elementwise; nan below 0.
+
+    R.log(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.log(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.log(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def log_add_exp(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """log(exp(x1) + exp(x2)), elementwise, without overflow.
+
+    R.log_add_exp(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.log_add_exp(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.log_add_exp(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.log_add_exp(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
+def logical_and(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether both are not zero (false), elementwise; bool.
+
+    R.logical_and(R.Tensor((2, 3), "bool"), R.Tensor((3,), "bool")) -> R.Tensor((2, 3), "bool")
+    R.logical_and(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "bool")
+    """
+
+def logical_not(x: _t.Any) -> _t.Any:
+    """Whether x is zero (false), elementwise; bool.
+
+    R.logical_not(R.Tensor((2, 3), "bool")) -> R.Tensor((2, 3), "bool")
+    R.logical_not(R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "bool")
+    R.logical_not(R.Tensor((3,), "float32")) -> R.Tensor((3,), "bool")
+    """
+
+def logical_or(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether one at least is not zero (false), elementwise; bool.
+
+    R.logical_or(R.Tensor((2, 3), "bool"), R.Tensor((3,), "bool")) -> R.Tensor((2, 3), "bool")
+    R.logical_or(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "bool")
+    """
+
+def logical_xor(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether exactly one is not zero (false), elementwise; bool.
+
+    R.logical_xor(R.Tensor((2, 3), "bool"), R.Tensor((3,), "bool")) -> R.Tensor((2, 3), "bool")
+    R.logical_xor(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "bool")
+    """
+
+def make_closure(func: _t.Any, args: _t.Any) -> _t.Any:
+    """A function with its first arguments fixed."""
+
+def matmul(x1: _t.Any, x2: _t.Any, out_dtype: _t.Any = None) -> _t.Any:
+    """The product of matrices, as NumPy's.
+
+    Leading axes are batches that broadcast; one-dimensional operands are vectors.
+    Dtype: out_dtype, by default that of the operands.
+
+    R.matmul(R.Tensor((3, 4), "float32"), R.Tensor((4, 5), "float32")) -> R.Tensor((3, 5), "float32")
+    R.matmul(R.Tensor((n, 4), "float32"), R.Tensor((4, m), "float32")) -> R.Tensor((n, m), "float32")
+    R.matmul(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((), "float32")
+    R.matmul(R.Tensor((4,), "float32"), R.Tensor((b, 4, 3), "float32")) -> R.Tensor((b, 3), "float32")
+    R.matmul(R.Tensor((b, 3, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((b, 3), "float32")
+    R.matmul(R.Tensor((b, 1, 3, k), "float32"), R.Tensor((2, k, 5), "float32")) -> R.Tensor((b, 2, 3, 5), "float32")
+    R.matmul(R.Tensor((n, k), "float32"), R.Tensor((l, 2), "float32")) -> R.Tensor((n, 2), "float32")
+    R.matmul(R.Tensor((3, 80), "float16"), R.Tensor((80, 2), "float16")) -> R.Tensor((3, 2), "float16")
+    R.matmul(R.Tensor((3, 4), "int8"), R.Tensor((4, 2), "int8"), out_dtype='int32') -> R.Tensor((3, 2), "int32")
+    R.matmul(R.Tensor((3, 4), "float16"), R.Tensor((4, 2), "float16"), out_dtype='float32') -> R.Tensor((3, 2), "float32")
+    """
+
+def max(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The greatest value along the axes; nan if there is one.
+
+    R.max(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.max(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.max(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.max(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.max(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.max(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.max(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.max(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    """
+
+def maximum(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The greater of x1 and x2, elementwise; nan where one is nan.
+
+    R.maximum(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.maximum(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.maximum(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.maximum(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.maximum(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    """
+
+def mean(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The arithmetic mean along the axes.
+
+    R.mean(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.mean(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.mean(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.mean(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.mean(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.mean(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.mean(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    """
+
+def median(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The middle value along the axes, the mean of the two middle ones of an even number; nan if there is one.
+
+    R.median(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.median(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.median(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.median(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.median(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.median(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.median(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    """
+
+def meshgrid(tensors: _t.Any, indexing: _t.Any = 'ij') -> _t.Any:
+    """Grids of coordinates: one tensor for each vector, constant along all axes but its own.
+
+    With indexing "xy" the first two axes are exchanged. Errors: ShapeError W202 a tensor that is no vector or scalar,
+    W205 no tensors or another indexing; DTypeError W320.
+
+    R.meshgrid((R.Tensor((2,), "float32"), R.Tensor((3,), "float32"))) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32"))
+    R.meshgrid((R.Tensor((n,), "float32"), R.Tensor((m,), "float32"), R.Tensor((4,), "float32"))) -> R.Tuple(R.Tensor((n, m, 4), "float32"), R.Tensor((n, m, 4), "float32"), R.Tensor((n, m, 4), "float32"))
+    R.meshgrid((R.Tensor((n,), "float32"), R.Tensor((3,), "float32"), R.Tensor((2,), "float32")), indexing='xy') -> R.Tuple(R.Tensor((3, n, 2), "float32"), R.Tensor((3, n, 2), "float32"), R.Tensor((3, n, 2), "float32"))
+    """
+
+def min(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The least value along the axes; nan if there is one.
+
+    R.min(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.min(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.min(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.min(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.min(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.min(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.min(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.min(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    """
+
+def minimum(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The smaller of x1 and x2, elementwise; nan where one is nan.
+
+    R.minimum(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.minimum(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.minimum(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.minimum(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.minimum(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    """
+
+def mod(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The remainder of x1 / x2 with the sign of x1 (as in C), elementwise; of integers 0 where x2 is 0.
+
+    R.mod(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.mod(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.mod(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    R.mod(R.Tensor((40,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((40,), "int64")
+    R.mod(R.Tensor((6,), "int8"), 3) -> R.Tensor((6,), "int8")
+    R.mod(R.Tensor((n,), "uint8"), R.Tensor((n,), "uint8")) -> R.Tensor((n,), "uint8")
+    """
+
+def multinomial_from_uniform(prob: _t.Any, uniform_sample: _t.Any, sample_indices: _t.Any, dtype: _t.Any = 'int64') -> _t.Any:
+    """The class that each uniform random number chooses from a row of probabilities: the first one whose cumulative
+    probability exceeds the number (the last class if none does).
+
+    prob (b, c), uniform_sample (n, 1), sample_indices (n, 1) with the row for each -> (n, 1). Errors: ShapeError W201,
+    W202; DTypeError W321; BoundsError for a row that does not exist.
+
+    R.multinomial_from_uniform(R.Tensor((3, 5), "float32"), R.Tensor((4, 1), "float32"), R.Tensor((4, 1), "int64")) -> R.Tensor((4, 1), "int64")
+    R.multinomial_from_uniform(R.Tensor((b, c), "float32"), R.Tensor((n, 1), "float32"), R.Tensor((n, 1), "int32"), dtype='int32') -> R.Tensor((n, 1), "int32")
+    """
+
+def multiply(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 * x2, elementwise.
+
+    R.multiply(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.multiply(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.multiply(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.multiply(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.multiply(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    """
+
+def negative(x: _t.Any) -> _t.Any:
+    """-x, elementwise.
+
+    R.negative(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.negative(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.negative(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def nonzero(x: _t.Any) -> _t.Any:
+    """The positions of the elements that are not zero, in row-major order: (rank, how many), of int64.
+
+    A scalar counts as a vector of one. Errors: ShapeError W202 when the rank of x is not known.
+    """
+
+def not_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """Whether x1 differs from x2, elementwise; bool.
+
+    R.not_equal(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.not_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
+    R.not_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
+    R.not_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def null_value() -> _t.Any:
+    """The value that stands for nothing."""
+
+def one_hot(indices: _t.Any, on_value: _t.Any, off_value: _t.Any, depth: _t.Any, axis: _t.Any = -1) -> _t.Any:
+    """A new axis of size depth that holds on_value at the index and off_value elsewhere (everywhere, for other
+    indices).
+
+    Dtype: that of on_value. Errors: ShapeError W203 the axis; DTypeError W320 two dtypes, W321 indices that are no
+    integers.
+
+    R.one_hot(R.Tensor((3,), "int64"), 1.0, 0.0, 5) -> R.Tensor((3, 5), "float32")
+    R.one_hot(R.Tensor((n, 2), "int64"), 1, 0, 4, axis=1) -> R.Tensor((n, 4, 2), "int64")
+    R.one_hot(R.Tensor((n,), "int32"), 2.0, -1.0, m, axis=0) -> R.Tensor((m, n), "float32")
+    """
+
+def ones(shape: _t.Any, dtype: _t.Any = 'float32') -> _t.Any:
+    """A tensor of ones.
+
+    R.ones((2, 3), 'float32') -> R.Tensor((2, 3), "float32")
+    R.ones((n, 4), 'int64') -> R.Tensor((n, 4), "int64")
+    R.ones((2 * n, m), 'bool') -> R.Tensor((2 * n, m), "bool")
+    """
+
+def ones_like(x: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """A tensor of ones in the shape (and the dtype, unless given) of x.
+
+    R.ones_like(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.ones_like(R.Tensor((n, 4), "float32"), dtype='int32') -> R.Tensor((n, 4), "int32")
+    """
+
+def outer(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The products of all pairs of elements of two vectors: (n,), (m,) -> (n, m).
+
+    R.outer(R.Tensor((3,), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((3, 4), "float32")
+    R.outer(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n, m), "float32")
+    """
+
+def permute_dims(x: _t.Any, axes: _t.Any = None) -> _t.Any:
+    """The dimensions in another order; reversed when no axes are given.
+
+    Errors: ShapeError W203 an axis out of range, W204 axes that are no permutation.
+
+    R.permute_dims(R.Tensor((2, 3), "float32")) -> R.Tensor((3, 2), "float32")
+    R.permute_dims(R.Tensor((n, 3, m), "float32"), [2, 0, 1]) -> R.Tensor((m, n, 3), "float32")
+    R.permute_dims(R.Tensor((n, 4), "float32"), axes=[-1, 0]) -> R.Tensor((4, n), "float32")
+    """
+
+def power(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 to the power of x2, elementwise; of integers it wraps, and a negative exponent truncates toward 0.
+
+    R.power(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.power(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.power(R.Tensor((n,), "float32"), 2) -> R.Tensor((n,), "float32")
+    R.power(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
+    R.power(R.Tensor((4,), "int64"), 3) -> R.Tensor((4,), "int64")
+    """
+
+def print(*values: _t.Any, format: _t.Any = '') -> _t.Any:
+    """Print values, by a Python format string where one is given."""
+
+def prod(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The product along the axes.
+
+    R.prod(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.prod(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.prod(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.prod(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.prod(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.prod(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.prod(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.prod(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    """
+
+def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'int8') -> _t.Any:
+    """Floats as integers: clip(round(data / scale) + zero_point), limited to the values of out_dtype.
+
+    scale and zero_point are scalars, or vectors along the axis of data. The quotient is taken in float32 (in float64 of
+    float64, and for integers of more than 16 bits). A nan has no defined result.
+
+    R.quantize(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "int8")) -> R.Tensor((2, 3), "int8")
+    R.quantize(R.Tensor((n, 4, m), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "int32"), axis=1) -> R.Tensor((n, 4, m), "int8")
+    R.quantize(R.Tensor((n, 4), "float32"), R.Tensor((), "float32"), R.Tensor((), "int8"), out_dtype='uint8') -> R.Tensor((n, 4), "uint8")
+    R.quantize(R.Tensor((n,), "float16"), R.Tensor((n,), "float32"), R.Tensor((), "int8"), axis=0, out_dtype='int16') -> R.Tensor((n,), "int16")
+    R.quantize(R.Tensor((n, 2), "float32"), 0.05, 3) -> R.Tensor((n, 2), "int8")
+    R.quantize(R.Tensor((5,), "float32"), R.Tensor((), "float32"), R.Tensor((), "int32"), out_dtype='int32') -> R.Tensor((5,), "int32")
+    """
+
+def repeat(data: _t.Any, repeats: _t.Any, axis: _t.Any = None) -> _t.Any:
+    """Every element repeated along an axis (of the flattened tensor when the axis is None), as in NumPy.
+
+    R.repeat(R.Tensor((2, 3), "float32"), 2) -> R.Tensor((12,), "float32")
+    R.repeat(R.Tensor((n, 4), "float32"), 3, axis=0) -> R.Tensor((3 * n, 4), "float32")
+    R.repeat(R.Tensor((n, 4), "float32"), m, axis=-1) -> R.Tensor((n, 4 * m), "float32")
+    R.repeat(R.Tensor((2,), "float32"), 0) -> R.Tensor((0,), "float32")
+    """
+
+def reshape(x: _t.Any, shape: _t.Any) -> _t.Any:
+    """The elements in row-major order under another shape; one size may be -1 and is computed.
+
+    Errors: ShapeError W201 when the numbers of elements differ, W205 for an impossible shape.
+
+    R.reshape(R.Tensor((2, 6), "float32"), (3, 4)) -> R.Tensor((3, 4), "float32")
+    R.reshape(R.Tensor((n, 4), "float32"), (-1, 2)) -> R.Tensor((2 * n, 2), "float32")
+    R.reshape(R.Tensor((n, 2, 3), "float32"), (-1, 6)) -> R.Tensor((n, 6), "float32")
+    R.reshape(R.Tensor((2, 3, 4), "float32"), (2, 12)) -> R.Tensor((2, 12), "float32")
+    R.reshape(R.Tensor((), "float32"), (1, 1)) -> R.Tensor((1, 1), "float32")
+    """
+
+def reverse_sequence(data: _t.Any, seq_lengths: _t.Any, seq_axis: _t.Any = 1, batch_axis: _t.Any = 0) -> _t.Any:
+    """The first seq_lengths[b] elements along the sequence axis of each batch b reversed, the others as they are.
+
+    Errors: ShapeError W201, W202, W203 the axes, W204 one axis given twice; DTypeError W321; BoundsError for a length
+    that exceeds the axis.
+
+    R.reverse_sequence(R.Tensor((3, 5), "float32"), R.Tensor((3,), "int64")) -> R.Tensor((3, 5), "float32")
+    R.reverse_sequence(R.Tensor((s, n, 2), "float32"), R.Tensor((n,), "int32"), 0, 1) -> R.Tensor((s, n, 2), "float32")
+    R.reverse_sequence(R.Tensor((2, 3, 4), "float32"), R.Tensor((2,), "int64"), seq_axis=-1) -> R.Tensor((2, 3, 4), "float32")
+    """
+
+def right_shift(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 shifted right by x2 bits, keeping the sign, elementwise; 0 or -1 where x2 is negative or not below the width.
+
+    R.right_shift(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+    R.right_shift(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
+    R.right_shift(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
+    R.right_shift(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def round(x: _t.Any) -> _t.Any:
+    """The nearest whole number, halves to even, elementwise, in the dtype of x.
+
+    R.round(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.round(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.round(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def rsqrt(x: _t.Any) -> _t.Any:
+    """One over the square root, elementwise.
+
+    R.rsqrt(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.rsqrt(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.rsqrt(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def scatter_elements(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.Any = 0, reduction: _t.Any = 'update') -> _t.Any:
+    """A copy of data with out[indices[i, j], j] set to updates[i, j] (for axis 0), or combined with it by the
+    reduction.
+
+    Reductions: update, add, mul, min, max. Updates have the indices' shape, which fits into that of data on the other
+    axes. Errors: ShapeError W201 sizes, W202 ranks, W203 the axis, W205 the reduction; DTypeError W320, W321.
+
+    R.scatter_elements(R.Tensor((4, 3), "float32"), R.Tensor((2, 3), "int64"), R.Tensor((2, 3), "float32")) -> R.Tensor((4, 3), "float32")
+    R.scatter_elements(R.Tensor((n, 5), "float32"), R.Tensor((n, m), "int64"), R.Tensor((n, m), "float32"), axis=1, reduction='add') -> R.Tensor((n, 5), "float32")
+    R.scatter_elements(R.Tensor((6,), "int64"), R.Tensor((n,), "int32"), R.Tensor((n,), "int64"), reduction='max') -> R.Tensor((6,), "int64")
+    """
+
+def scatter_nd(data: _t.Any, indices: _t.Any, updates: _t.Any, reduction: _t.Any = 'update') -> _t.Any:
+    """A copy of data with the slice at each index tuple set to its update, or combined with it by the reduction.
+
+    The last axis of indices holds positions along data's leading axes. Reductions: update, add, mul, min, max.
+    Errors: ShapeError W201 sizes, W202 ranks, W205; DTypeError W320, W321.
+
+    R.scatter_nd(R.Tensor((4, 3), "float32"), R.Tensor((m, 1), "int64"), R.Tensor((m, 3), "float32")) -> R.Tensor((4, 3), "float32")
+    R.scatter_nd(R.Tensor((4, 3, n), "float32"), R.Tensor((5, 2), "int64"), R.Tensor((5, n), "float32"), reduction='add') -> R.Tensor((4, 3, n), "float32")
+    R.scatter_nd(R.Tensor((4,), "float32"), R.Tensor((2, m, 1), "int64"), R.Tensor((2, m), "float32"), reduction='mul') -> R.Tensor((4,), "float32")
+    """
+
+def shape_of(expr: _t.Any) -> _t.Any:
+    """The shape of a tensor as a value."""
+
+def shape_to_tensor(expr: _t.Any) -> _t.Any:
+    """A shape as a tensor of int64 with one element per dimension.
+
+    R.shape_to_tensor((2, 3)) -> R.Tensor((2,), "int64")
+    R.shape_to_tensor((n, 4, m + 1)) -> R.Tensor((3,), "int64")
+    """
+
+def sigmoid(x: _t.Any) -> _t.Any:
+    """1 / (1 + exp(-x)), elementwise.
+
+    R.sigmoid(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sigmoid(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sigmoid(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def sign(x: _t.Any) -> _t.Any:
+    """-1, 0 or 1 as x is negative, zero or positive, elementwise.
+
+    R.sign(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sign(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sign(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def sin(x: _t.Any) -> _t.Any:
+    """The sine, elementwise.
+
+    R.sin(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sin(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sin(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def sinh(x: _t.Any) -> _t.Any:
+    """The hyperbolic sine, elementwise.
+
+    R.sinh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sinh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sinh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def size(expr: _t.Any) -> _t.Any:
+    """The number of elements of a tensor, as a scalar tensor of int64.
+
+    R.size(R.Tensor((2, 3), "float32")) -> R.Tensor((), "int64")
+    R.size(R.Tensor((n, 4), "float32")) -> R.Tensor((), "int64")
+    R.size(R.Tensor((), "float32")) -> R.Tensor((), "int64")
+    """
+
+def slice_scatter(input_tensor: _t.Any, src: _t.Any, start: _t.Any, end: _t.Any, step: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """A copy of the input with input[start:end:step] along an axis set to src; boundaries are those of Python slices.
+
+    Errors: ShapeError W201 src of other sizes, W202 ranks, W203 the axis, W205 a step below 1; DTypeError W320.
+
+    R.slice_scatter(R.Tensor((6, 3), "float32"), R.Tensor((2, 3), "float32"), 1, 5, 2) -> R.Tensor((6, 3), "float32")
+    R.slice_scatter(R.Tensor((n, 5), "float32"), R.Tensor((n, 2), "float32"), -2, 4611686018427387904, 1, axis=1) -> R.Tensor((n, 5), "float32")
+    R.slice_scatter(R.Tensor((n,), "float32"), R.Tensor((m,), "float32"), 1, n, 1) -> R.Tensor((n,), "float32")
+    R.slice_scatter(R.Tensor((4, 4), "float32"), R.Tensor((4, 0), "float32"), 3, 2, 1, axis=-1) -> R.Tensor((4, 4), "float32")
+    """
+
+def sort(x: _t.Any, axis: _t.Any = -1, descending: _t.Any = False) -> _t.Any:
+    """The elements along an axis in ascending (or descending) order; nan counts as the greatest.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+
+    R.sort(R.Tensor((3, 9), "float32")) -> R.Tensor((3, 9), "float32")
+    R.sort(R.Tensor((n, 5), "float32"), 0, True) -> R.Tensor((n, 5), "float32")
+    R.sort(R.Tensor((n,), "int64"), descending=True) -> R.Tensor((n,), "int64")
+    R.sort(R.Tensor((2, n, 3), "float32"), axis=1) -> R.Tensor((2, n, 3), "float32")
+    """
+
+def split(x: _t.Any, indices_or_sections: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """Parts of a tensor along an axis: so many of ceil(size / sections) each (the last ones may be smaller, or empty),
+    or cut at the given positions, which are read as in Python slices.
+
+    Errors: ShapeError W203 the axis, W205 fewer than one section.
+
+    R.split(R.Tensor((6, 2), "float32"), 3) -> R.Tuple(R.Tensor((2, 2), "float32"), R.Tensor((2, 2), "float32"), R.Tensor((2, 2), "float32"))
+    R.split(R.Tensor((n, 2), "float32"), 2) -> R.Tuple(R.Tensor(((n + 1) // 2, 2), "float32"), R.Tensor((n - (n + 1) // 2, 2), "float32"))
+    R.split(R.Tensor((2, n), "float32"), 3, axis=1) -> R.Tuple(R.Tensor((2, (n + 2) // 3), "float32"), R.Tensor((2, min(2 * ((n + 2) // 3), n) - (n + 2) // 3), "float32"), R.Tensor((2, n - min(2 * ((n + 2) // 3), n)), "float32"))
+    R.split(R.Tensor((n, 4), "float32"), [1, 3], axis=-1) -> R.Tuple(R.Tensor((n, 1), "float32"), R.Tensor((n, 2), "float32"), R.Tensor((n, 1), "float32"))
+    R.split(R.Tensor((n,), "float32"), [2, n - 1]) -> R.Tuple(R.Tensor((min(n, 2),), "float32"), R.Tensor((max(max(2 * n - n * min(n, 1) - 1, 0) - min(n, 2), 0),), "float32"), R.Tensor((n - max(2 * n - n * min(n, 1) - 1, 0),), "float32"))
+    R.split(R.Tensor((n,), "float32"), [2, 5]) -> R.Tuple(R.Tensor((min(n, 2),), "float32"), R.Tensor((min(n, 5) - min(n, 2),), "float32"), R.Tensor((n - min(n, 5),), "float32"))
+    """
+
+def sqrt(x: _t.Any) -> _t.Any:
+    """The square root, elementwise; nan below 0.
+
+    R.sqrt(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sqrt(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sqrt(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def square(x: _t.Any) -> _t.Any:
+    """x * x, elementwise.
+
+    R.square(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.square(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.square(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def squeeze(x: _t.Any, axis: _t.Any = None) -> _t.Any:
+    """Dimensions of size 1 removed: those named, which must be 1 (a run-time check where that is not known), else all
+    that are known to be 1. A symbolic size that is 1 by chance stays.
+
+    Errors: ShapeError W201 a named size that is not 1, W203, W204 for the axes.
+
+    R.squeeze(R.Tensor((2, 1, 3, 1), "float32")) -> R.Tensor((2, 3), "float32")
+    R.squeeze(R.Tensor((n, 1, 4), "float32"), 1) -> R.Tensor((n, 4), "float32")
+    R.squeeze(R.Tensor((1, n), "float32"), [0]) -> R.Tensor((n,), "float32")
+    R.squeeze(R.Tensor((n, 4), "float32"), [0]) -> R.Tensor((4,), "float32")
+    """
+
+def stack(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """Tensors of one shape along a new axis.
+
+    Errors: ShapeError W201 sizes that differ, W202 ranks, W203 the axis, W205 no tensors; DTypeError W320.
+
+    R.stack((R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32"))) -> R.Tensor((2, 2, 3), "float32")
+    R.stack((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32"), R.Tensor((n, 4), "float32")), axis=-1) -> R.Tensor((n, 4, 3), "float32")
+    """
+
+def std(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The square root of the variance along the axes.
+
+    R.std(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.std(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.std(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.std(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.std(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.std(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.std(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    """
+
+def strided_slice(x: _t.Any, axes: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any = None, assume_inbound: _t.Any = False) -> _t.Any:
+    """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
+    are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
+
+    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0.
+
+    R.strided_slice(R.Tensor((6, 4), "float32"), [0, 1], [1, 0], [5, -1], [2, 1]) -> R.Tensor((2, 3), "float32")
+    R.strided_slice(R.Tensor((n, 4), "float32"), [0], [0], [9223372036854775807], [2]) -> R.Tensor(((n + 1) // 2, 4), "float32")
+    R.strided_slice(R.Tensor((n, 4), "float32"), [0, 1], [-2, 3], [9223372036854775807, -5], [1, -1]) -> R.Tensor((n - max(n - 2, 0), 4), "float32")
+    R.strided_slice(R.Tensor((n, 3), "float32"), [0], [1], [n - 1]) -> R.Tensor((max(max(2 * n - n * min(n, 1) - 1, 0) - min(n, 1), 0), 3), "float32")
+    R.strided_slice(R.Tensor((n,), "float32"), [0], [-1], [-1152921504606846976], [-2]) -> R.Tensor(((n - max(n - 1152921504606846976, -1)) // 2,), "float32")
+    R.strided_slice(R.Tensor((n, 6), "float32"), [1], [1], [4], assume_inbound=True) -> R.Tensor((n, 3), "float32")
+    R.strided_slice(R.Tensor((n,), "float32"), [0], [1], [3], assume_inbound=True) -> R.Tensor((2,), "float32")
+    R.strided_slice(R.Tensor((8,), "float32"), [0], [100], [-100], [-3]) -> R.Tensor((3,), "float32")
+    """
+
+def subtract(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 - x2, elementwise.
+
+    R.subtract(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.subtract(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.subtract(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
+    R.subtract(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.subtract(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    """
+
+def sum(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The sum along the axes.
+
+    R.sum(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.sum(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.sum(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.sum(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.sum(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.sum(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.sum(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.sum(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    """
+
+def take(x: _t.Any, indices: _t.Any, axis: _t.Any = None, mode: _t.Any = 'fast') -> _t.Any:
+    """The elements of an axis (of the flattened tensor when the axis is None) at integer indices.
+
+    Shape: the indices' shape stands where the axis was. Mode "fast" checks indices (BoundsError W901; negative ones
+    count from the end), "clip" limits them, "wrap" takes them modulo the size. Errors: DTypeError W321, ShapeError
+    W203, W205 another mode.
+
+    R.take(R.Tensor((5,), "float32"), R.Tensor((3,), "int64")) -> R.Tensor((3,), "float32")
+    R.take(R.Tensor((n, 4), "float32"), R.Tensor((m, 2), "int64"), axis=0) -> R.Tensor((m, 2, 4), "float32")
+    R.take(R.Tensor((2, 5, 3), "float32"), R.Tensor((m,), "int32"), axis=-2) -> R.Tensor((2, m, 3), "float32")
+    R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64"), axis=0, mode='clip') -> R.Tensor((m, 3), "float32")
+    R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64"), axis=1, mode='wrap') -> R.Tensor((2, m), "float32")
+    R.take(R.Tensor((2, n), "float32"), 1, axis=0) -> R.Tensor((n,), "float32")
+    R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64")) -> R.Tensor((m,), "float32")
+    """
+
+def tan(x: _t.Any) -> _t.Any:
+    """The tangent, elementwise.
+
+    R.tan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.tan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.tan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def tanh(x: _t.Any) -> _t.Any:
+    """The hyperbolic tangent, elementwise.
+
+    R.tanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.tanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.tanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def tensor_to_shape(expr: _t.Any) -> _t.Any:
+    """A vector of integers as a shape, whose sizes a match_cast may name."""
+
+def tile(data: _t.Any, repeats: _t.Any) -> _t.Any:
+    """The tensor repeated as a whole along each axis (the last ones, when fewer counts are given), as in NumPy.
+
+    R.tile(R.Tensor((2, 3), "float32"), [2, 2]) -> R.Tensor((4, 6), "float32")
+    R.tile(R.Tensor((n, 4), "float32"), 3) -> R.Tensor((n, 12), "float32")
+    R.tile(R.Tensor((n,), "float32"), [2, m]) -> R.Tensor((2, m * n), "float32")
+    R.tile(R.Tensor((2, 1, 3), "float32"), [2, 1]) -> R.Tensor((2, 2, 3), "float32")
+    """
+
+def to_vdevice(data: _t.Any, dst_vdevice: _t.Any) -> _t.Any:
+    """The tensor on another device."""
+
+def topk(data: _t.Any, k: _t.Any = 1, axis: _t.Any = -1, ret_type: _t.Any = 'both', largest: _t.Any = True, dtype: _t.Any = 'int32') -> _t.Any:
+    """The k greatest (or least) elements along an axis in order, their positions, or both; all of them when k is below
+    1.
+
+    An axis shorter than k is refuted (ShapeError W201) or stops the kernel. Errors: W203 the axis, W205 another
+    ret_type; DTypeError W321.
+
+    R.topk(R.Tensor((3, 9), "float32"), 2) -> R.Tuple(R.Tensor((3, 2), "float32"), R.Tensor((3, 2), "int32"))
+    R.topk(R.Tensor((n, 5), "float32"), 3, ret_type='values', largest=False) -> R.Tensor((n, 3), "float32")
+    R.topk(R.Tensor((n, 4), "int64"), 1, axis=0, ret_type='indices', dtype='int64') -> R.Tensor((1, 4), "int64")
+    R.topk(R.Tensor((n,), "float32"), 0) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "int32"))
+    R.topk(R.Tensor((n, 3), "float32"), 2, axis=0) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "int32"))
+    """
+
+def tril(x: _t.Any, k: _t.Any = 0) -> _t.Any:
+    """The elements on and below the k-th diagonal of the last two dimensions, zeros above.
+
+    R.tril(R.Tensor((3, 4), "float32")) -> R.Tensor((3, 4), "float32")
+    R.tril(R.Tensor((n, 4), "float32"), 1) -> R.Tensor((n, 4), "float32")
+    R.tril(R.Tensor((2, n, 3), "int64"), -1) -> R.Tensor((2, n, 3), "int64")
+    R.tril(R.Tensor((n, 2), "float32"), R.Tensor((), "int64")) -> R.Tensor((n, 2), "float32")
+    """
+
+def triu(x: _t.Any, k: _t.Any = 0) -> _t.Any:
+    """The elements on and above the k-th diagonal of the last two dimensions, zeros below.
+
+    R.triu(R.Tensor((3, 4), "float32")) -> R.Tensor((3, 4), "float32")
+    R.triu(R.Tensor((n, 4), "float32"), 1) -> R.Tensor((n, 4), "float32")
+    R.triu(R.Tensor((2, n, 3), "int64"), -1) -> R.Tensor((2, n, 3), "int64")
+    R.triu(R.Tensor((n, 2), "float32"), R.Tensor((), "int64")) -> R.Tensor((n, 2), "float32")
+    """
+
+def trunc(x: _t.Any) -> _t.Any:
+    """x without its fraction, elementwise, in the dtype of x.
+
+    R.trunc(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.trunc(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.trunc(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, return_inverse: _t.Any = False, return_counts: _t.Any = False, axis: _t.Any = None) -> _t.Any:
+    """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of
+    each, for each element the position of its value among the distinct ones, and how often each occurs (int64 vectors).
+
+    The results are known by rank only; they are sorted whatever `sorted` says, and all nan are one. Compiled programs
+    take the axis None, or a vector. Errors: ShapeError W202, W203; DTypeError W321.
+    """
+
+def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """The mean squared deviation from the mean along the axes.
+
+    R.variance(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
+    R.variance(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    R.variance(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
+    R.variance(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
+    R.variance(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.variance(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
+    R.variance(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    """
+
+def where(condition: _t.Any, x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 where the (bool) condition holds, x2 elsewhere; the three broadcast. Dtype: that of x1 and x2.
+
+    R.where(R.Tensor((2, 3), "bool"), R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.where(R.Tensor((n, 1), "bool"), R.Tensor((4,), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.where(R.Tensor((n,), "bool"), R.Tensor((m,), "float32"), R.Tensor((), "float32")) -> R.Tensor((n,), "float32")
+    R.where(R.Tensor((3,), "bool"), R.Tensor((3,), "int64"), R.Tensor((2, 1), "int64")) -> R.Tensor((2, 3), "int64")
+    """
+
+def wrap_param(data: _t.Any, dtype: _t.Any = 'float32') -> _t.Any:
+    """A parameter of a model in the dtype that the computation uses.
+
+    R.wrap_param(R.Tensor((2, 3), "float16")) -> R.Tensor((2, 3), "float32")
+    R.wrap_param(R.Tensor((n,), "float64"), dtype='float32') -> R.Tensor((n,), "float32")
+    """
+
+def zeros(shape: _t.Any, dtype: _t.Any = 'float32') -> _t.Any:
+    """A tensor of zeros.
+
+    R.zeros((2, 3), 'float32') -> R.Tensor((2, 3), "float32")
+    R.zeros((n, 4), 'int64') -> R.Tensor((n, 4), "int64")
+    R.zeros((2 * n, m), 'bool') -> R.Tensor((2 * n, m), "bool")
+    """
+
+def zeros_like(x: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """A tensor of zeros in the shape (and the dtype, unless given) of x.
+
+    R.zeros_like(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.zeros_like(R.Tensor((n, 4), "float32"), dtype='int32') -> R.Tensor((n, 4), "int32")
+    """
+
+class builtin:
+    """Operators `R.builtin.*`."""
+
+    @staticmethod
+    def alloc_tensor(shape: _t.Any, dtype: _t.Any, runtime_device_index: _t.Any = 0, storage_scope: _t.Any = 'global') -> _t.Any:
+        """A new tensor whose contents are undefined until a kernel writes them."""
+
+    @staticmethod
+    def stop_lift_params(x: _t.Any) -> _t.Any:
+        """The value itself; computations after it are not moved to load time."""
+
+class ccl:
+    """Operators `R.ccl.*`."""
+
+    @staticmethod
+    def allgather(x: _t.Any, num_workers: _t.Any, in_group: _t.Any = True) -> _t.Any:
+        """The tensors of all workers (of the worker's group) one after the other along the first axis."""
+
+    @staticmethod
+    def allreduce(x: _t.Any, op_type: _t.Any = 'sum', in_group: _t.Any = True) -> _t.Any:
+        """The tensors of all workers (of the worker's group) joined elementwise: sum, prod, min, max or avg."""
+
+    @staticmethod
+    def broadcast_from_worker0(x: _t.Any) -> _t.Any:
+        """The tensor of the first worker, on every worker."""
+
+    @staticmethod
+    def scatter_from_worker0(x: _t.Any, num_workers: _t.Any, axis: _t.Any = 0) -> _t.Any:
+        """The worker's part of the first worker's tensor, which is cut into equal parts along an axis."""
+
+class dist:
+    """Operators `R.dist.*`."""
+
+    @staticmethod
+    def redistribute_replica_to_shard(input: _t.Any, num_workers: _t.Any, axis: _t.Any) -> _t.Any:
+        """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis."""
+
+class dynamic:
+    """Operators `R.dynamic.*`."""
+
+    @staticmethod
+    def nonzero_at(x: _t.Any, shape: _t.Any) -> _t.Any:
+        """What nonzero gives, in a result of a shape that is known; BoundsError for another number of elements.
+
+        R.dynamic.nonzero_at(R.Tensor((n, 4), "float32"), (2, 4 * n)) -> R.Tensor((2, 4 * n), "int64")
+        R.dynamic.nonzero_at(R.Tensor((3,), "int32"), (1, 3)) -> R.Tensor((1, 3), "int64")
+        """
+
+    @staticmethod
+    def nonzero_shape(x: _t.Any) -> _t.Any:
+        """The shape that nonzero gives: (rank, how many).
+
+        R.dynamic.nonzero_shape(R.Tensor((2, 5), "int64")) -> R.Tensor((2,), "int64")
+        R.dynamic.nonzero_shape(R.Tensor((n,), "float32")) -> R.Tensor((2,), "int64")
+        R.dynamic.nonzero_shape(R.Tensor((3,), "bool")) -> R.Tensor((2,), "int64")
+        """
+
+    @staticmethod
+    def slice_at(x: _t.Any, begin: _t.Any, strides: _t.Any, shape: _t.Any) -> _t.Any:
+        """The elements of a strided slice that has a shape that is known; BoundsError where it leaves x.
+
+        R.dynamic.slice_at(R.Tensor((6, 5), "float32"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64"), (2, 2)) -> R.Tensor((2, 2), "float32")
+        R.dynamic.slice_at(R.Tensor((n, 5), "float32"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64"), (n, 2)) -> R.Tensor((n, 2), "float32")
+        """
+
+    @staticmethod
+    def slice_shape(x: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any) -> _t.Any:
+        """The shape that dynamic_strided_slice gives.
+
+        R.dynamic.slice_shape(R.Tensor((4, 5), "float32"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64")) -> R.Tensor((2,), "int64")
+        R.dynamic.slice_shape(R.Tensor((n, 3), "float32"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64"), R.Tensor((2,), "int64")) -> R.Tensor((2,), "int64")
+        """
+
+    @staticmethod
+    def unique_runs(ordered: _t.Any, order: _t.Any, shape: _t.Any) -> _t.Any:
+        """The values of a sorted vector, the first position of each, the place of each element among them, and counts.
+
+        `order` tells where each sorted element stood; BoundsError where there are not as many values as the shape says.
+
+        R.dynamic.unique_runs(R.Tensor((1,), "float32"), R.Tensor((1,), "int64"), (1,)) -> R.Tuple(R.Tensor((1,), "float32"), R.Tensor((1,), "int64"), R.Tensor((1,), "int64"), R.Tensor((1,), "int64"))
+        R.dynamic.unique_runs(R.Tensor((3,), "int32"), array([2, 0, 1]), (1,)) -> R.Tuple(R.Tensor((1,), "int32"), R.Tensor((1,), "int64"), R.Tensor((3,), "int64"), R.Tensor((1,), "int64"))
+        R.dynamic.unique_runs(R.Tensor((n,), "int64"), R.Tensor((n,), "int64"), ((n + 9) // 10,)) -> R.Tuple(R.Tensor(((n + 9) // 10,), "int64"), R.Tensor(((n + 9) // 10,), "int64"), R.Tensor((n,), "int64"), R.Tensor(((n + 9) // 10,), "int64"))
+        """
+
+    @staticmethod
+    def unique_shape(ordered: _t.Any) -> _t.Any:
+        """How many different values a sorted vector has, as a shape.
+
+        R.dynamic.unique_shape(R.Tensor((n,), "int64")) -> R.Tensor((1,), "int64")
+        R.dynamic.unique_shape(R.Tensor((5,), "float32")) -> R.Tensor((1,), "int64")
+        """
+
+class grad:
+    """Operators `R.grad.*`."""
+
+    @staticmethod
+    def avg_pool2d_backward(output_grad: _t.Any, data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0, 0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
+        """The gradient of nn.avg_pool2d for data: each output's gradient in equal shares to the elements of its window.
+
+        R.grad.avg_pool2d_backward(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((1, 2, 6, 7), "float32"), pool_size=(2, 2), strides=(2, 2)) -> R.Tensor((1, 2, 6, 7), "float32")
+        R.grad.avg_pool2d_backward(R.Tensor((n, 1, 3, 2), "float32"), R.Tensor((n, 1, 5, 4), "float32"), pool_size=3, strides=2, padding=(1, 1), count_include_pad=True) -> R.Tensor((n, 1, 5, 4), "float32")
+        R.grad.avg_pool2d_backward(R.Tensor((1, 4, 3, 2), "float32"), R.Tensor((1, 7, 6, 2), "float32"), pool_size=(2, 3), strides=2, ceil_mode=True, layout='NHWC') -> R.Tensor((1, 7, 6, 2), "float32")
+        R.grad.avg_pool2d_backward(R.Tensor((1, 1, 5, 5), "float16"), R.Tensor((1, 1, 7, 7), "float16"), pool_size=3) -> R.Tensor((1, 1, 7, 7), "float16")
+        """
+
+    @staticmethod
+    def end_checkpoint(input: _t.Any) -> _t.Any:
+        """The value itself, where a part of the model ends whose values are computed again for the gradient.
+
+        R.grad.end_checkpoint(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.grad.end_checkpoint(R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
+        """
+
+    @staticmethod
+    def max_pool2d_backward(output_grad: _t.Any, data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0, 0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
+        """The gradient of nn.max_pool2d for data: each output's gradient goes to the greatest element of its window, the
+        first of equal ones.
+
+        R.grad.max_pool2d_backward(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((1, 2, 6, 7), "float32"), pool_size=(2, 2), strides=(2, 2)) -> R.Tensor((1, 2, 6, 7), "float32")
+        R.grad.max_pool2d_backward(R.Tensor((n, 1, 3, 2), "float32"), R.Tensor((n, 1, 5, 4), "float32"), pool_size=3, strides=2, padding=(1, 1)) -> R.Tensor((n, 1, 5, 4), "float32")
+        R.grad.max_pool2d_backward(R.Tensor((1, 4, 3, 2), "float32"), R.Tensor((1, 7, 6, 2), "float32"), pool_size=(2, 3), strides=2, ceil_mode=True, layout='NHWC') -> R.Tensor((1, 7, 6, 2), "float32")
+        R.grad.max_pool2d_backward(R.Tensor((1, 1, 4, 4), "float32"), R.Tensor((1, 1, 6, 6), "float32"), pool_size=2, dilation=2) -> R.Tensor((1, 1, 6, 6), "float32")
+        """
+
+    @staticmethod
+    def nll_loss_backward(output_grad: _t.Any, predictions: _t.Any, targets: _t.Any, weights: _t.Any = None, reduction: _t.Any = 'mean', ignore_index: _t.Any = -100) -> _t.Any:
+        """The gradient of nn.nll_loss for predictions: minus the target's weight where the class is the target, else 0.
+
+        output_grad has the shape of the targets for reduction "none", else it is a scalar.
+
+        R.grad.nll_loss_backward(R.Tensor((), "float32"), R.Tensor((4, 5), "float32"), R.Tensor((4,), "int64")) -> R.Tensor((4, 5), "float32")
+        R.grad.nll_loss_backward(R.Tensor((), "float32"), R.Tensor((n, 3), "float32"), R.Tensor((n,), "int64"), R.Tensor((3,), "float32"), reduction='sum') -> R.Tensor((n, 3), "float32")
+        R.grad.nll_loss_backward(R.Tensor((n, m), "float32"), R.Tensor((n, 3, m), "float32"), R.Tensor((n, m), "int32"), reduction='none', ignore_index=1) -> R.Tensor((n, 3, m), "float32")
+        R.grad.nll_loss_backward(R.Tensor((), "float32"), R.Tensor((5,), "float32"), R.Tensor((), "int64")) -> R.Tensor((5,), "float32")
+        R.grad.nll_loss_backward(R.Tensor((), "float32"), R.Tensor((6, 3, 2), "float32"), R.Tensor((6, 2), "int64"), R.Tensor((3,), "float32"), ignore_index=0) -> R.Tensor((6, 3, 2), "float32")
+        """
+
+    @staticmethod
+    def no_grad(input: _t.Any) -> _t.Any:
+        """The value itself; no gradient flows through it.
+
+        R.grad.no_grad(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.grad.no_grad(R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
+        """
+
+    @staticmethod
+    def start_checkpoint(input: _t.Any) -> _t.Any:
+        """The value itself, where a part of the model starts whose values are computed again for the gradient.
+
+        R.grad.start_checkpoint(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.grad.start_checkpoint(R.Tensor((n,), "int32")) -> R.Tensor((n,), "int32")
+        """
+
+    @staticmethod
+    def take_backward(output_grad: _t.Any, x: _t.Any, indices: _t.Any, axis: _t.Any = None, mode: _t.Any = '') -> _t.Any:
+        """The gradient of take for x: each element is the sum of the gradients of the places that it was taken to.
+
+        Negative indices count from the end; one out of range is a BoundsError.
+
+        R.grad.take_backward(R.Tensor((m, 4), "float32"), R.Tensor((5, 4), "float32"), R.Tensor((m,), "int64"), axis=0) -> R.Tensor((5, 4), "float32")
+        R.grad.take_backward(R.Tensor((2, 3, 2, n), "float32"), R.Tensor((2, 6, n), "float32"), R.Tensor((3, 2), "int64"), axis=1) -> R.Tensor((2, 6, n), "float32")
+        R.grad.take_backward(R.Tensor((7,), "float32"), R.Tensor((2, 3), "float32"), R.Tensor((7,), "int64")) -> R.Tensor((2, 3), "float32")
+        R.grad.take_backward(R.Tensor((2,), "float32"), R.Tensor((2, 3), "float32"), 1, axis=-1) -> R.Tensor((2, 3), "float32")
+        """
+
+class image:
+    """Operators `R.image.*`."""
+
+    @staticmethod
+    def affine_grid(data: _t.Any, size: _t.Any, align_corners: _t.Any = True) -> _t.Any:
+        """The grid of image.grid_sample that an affine map of each batch gives.
+
+        data (n, 2, 3), size (y, x) -> (n, 2, y, x); three sizes for data (n, 3, 4).
+
+        The first and the last position of an axis stand for -1 and 1 with align_corners; without, the outer edges of the
+        first and the last element do. One size stands for all axes.
+
+        R.image.affine_grid(R.Tensor((2, 2, 3), "float32"), (3, 4)) -> R.Tensor((2, 2, 3, 4), "float32")
+        R.image.affine_grid(R.Tensor((n, 2, 3), "float32"), (h, 5), align_corners=False) -> R.Tensor((n, 2, h, 5), "float32")
+        R.image.affine_grid(R.Tensor((1, 2, 3), "float32"), 1) -> R.Tensor((1, 2, 1, 1), "float32")
+        R.image.affine_grid(R.Tensor((1, 3, 4), "float32"), (2, 3, 4)) -> R.Tensor((1, 3, 2, 3, 4), "float32")
+        """
+
+    @staticmethod
+    def grid_sample(data: _t.Any, grid: _t.Any, method: _t.Any = 'bilinear', layout: _t.Any = 'NCHW', padding_mode: _t.Any = 'zeros', align_corners: _t.Any = False) -> _t.Any:
+        """The image at positions that a grid gives: data (n, c, h, w), grid (n, 2, y, x) -> (n, c, y, x), or with a third
+        axis and layout NCDHW.
+
+        The grid holds the position along w, then h (then d): -1 is the start and 1 the end of the axis, the middle of the
+        outermost elements with align_corners, else their outer edges. Methods: nearest, bilinear, bicubic (two axes).
+        padding_mode says what is outside: zeros, the border, or the image reflected.
+
+        R.image.grid_sample(R.Tensor((1, 2, 4, 5), "float32"), R.Tensor((1, 2, 3, 3), "float32")) -> R.Tensor((1, 2, 3, 3), "float32")
+        R.image.grid_sample(R.Tensor((n, 1, h, 4), "float32"), R.Tensor((n, 2, 2, w), "float32"), padding_mode='border', align_corners=True) -> R.Tensor((n, 1, 2, w), "float32")
+        R.image.grid_sample(R.Tensor((1, 2, 4, 5), "float32"), R.Tensor((1, 2, 3, 2), "float32"), method='nearest', padding_mode='reflection') -> R.Tensor((1, 2, 3, 2), "float32")
+        R.image.grid_sample(R.Tensor((1, 1, 4, 5), "float32"), R.Tensor((1, 2, 2, 2), "float32"), method='bicubic') -> R.Tensor((1, 1, 2, 2), "float32")
+        R.image.grid_sample(R.Tensor((1, 1, 4, 5), "float32"), R.Tensor((1, 2, 2, 2), "float32"), method='bicubic', padding_mode='reflection', align_corners=True) -> R.Tensor((1, 1, 2, 2), "float32")
+        R.image.grid_sample(R.Tensor((1, 2, 3, 4, 2), "float32"), R.Tensor((1, 3, 2, 2, 2), "float32"), layout='NCDHW', padding_mode='reflection') -> R.Tensor((1, 2, 2, 2, 2), "float32")
+        """
+
+    @staticmethod
+    def resize2d(data: _t.Any, size: _t.Any, roi: _t.Any = None, layout: _t.Any = 'NCHW', method: _t.Any = 'linear', coordinate_transformation_mode: _t.Any = 'half_pixel', rounding_method: _t.Any = 'round', cubic_alpha: _t.Any = -0.75, cubic_exclude: _t.Any = 0, extrapolation_value: _t.Any = 0.0, out_dtype: _t.Any = None) -> _t.Any:
+        """Images of 2 axes at another size (one number stands for all axes).
+
+        Methods: nearest_neighbor, linear, cubic (cubic_alpha is its parameter; cubic_exclude leaves out what is
+        outside). rounding_method says which neighbour is nearest: round (halves to even), round_prefer_floor,
+        round_prefer_ceil, floor, ceil, or nothing for floor (round with align_corners). With tf_crop_and_resize,
+        roi gives the starts and then the ends of a region as shares of the image, and what is outside the image is
+        extrapolation_value. Dtype: out_dtype, by default that of data.
+
+        R.image.resize2d(R.Tensor((1, 2, 4, 5), "float32"), (8, 3)) -> R.Tensor((1, 2, 8, 3), "float32")
+        R.image.resize2d(R.Tensor((n, 3, h, 4), "float32"), (7, 6), coordinate_transformation_mode='align_corners') -> R.Tensor((n, 3, 7, 6), "float32")
+        R.image.resize2d(R.Tensor((1, 4, 5, 2), "float32"), (9, 2), layout='NHWC', method='nearest_neighbor', rounding_method='floor', coordinate_transformation_mode='asymmetric') -> R.Tensor((1, 9, 2, 2), "float32")
+        R.image.resize2d(R.Tensor((1, 1, 5, 6), "float32"), (4, 9), method='cubic') -> R.Tensor((1, 1, 4, 9), "float32")
+        R.image.resize2d(R.Tensor((1, 1, 5, 6), "float32"), (10, 3), method='cubic', cubic_exclude=1, cubic_alpha=-0.5) -> R.Tensor((1, 1, 10, 3), "float32")
+        R.image.resize2d(R.Tensor((1, 2, 5, 6), "float32"), (3, 4), roi=(0.1, -0.2, 0.9, 0.8), coordinate_transformation_mode='tf_crop_and_resize', extrapolation_value=3.0) -> R.Tensor((1, 2, 3, 4), "float32")
+        R.image.resize2d(R.Tensor((1, 2, 4, 4), "uint8"), 6, method='nearest_neighbor', rounding_method='round_prefer_ceil') -> R.Tensor((1, 2, 6, 6), "uint8")
+        R.image.resize2d(R.Tensor((1, 2, 4, 4), "float16"), (3, 1), coordinate_transformation_mode='pytorch_half_pixel', out_dtype='float32') -> R.Tensor((1, 2, 3, 1), "float32")
+        R.image.resize2d(R.Tensor((1, 2, 3, 4), "float32"), (5, 7), method='nearest_neighbor', coordinate_transformation_mode='tf_half_pixel_for_nn', rounding_method='ceil') -> R.Tensor((1, 2, 5, 7), "float32")
+        """
+
+    @staticmethod
+    def resize3d(data: _t.Any, size: _t.Any, roi: _t.Any = None, layout: _t.Any = 'NCDHW', method: _t.Any = 'linear', coordinate_transformation_mode: _t.Any = 'half_pixel', rounding_method: _t.Any = '', cubic_alpha: _t.Any = -0.75, cubic_exclude: _t.Any = 0, extrapolation_value: _t.Any = 0.0, out_dtype: _t.Any = None) -> _t.Any:
+        """Images of 3 axes at another size (one number stands for all axes).
+
+        Methods: nearest_neighbor, linear, cubic (cubic_alpha is its parameter; cubic_exclude leaves out what is
+        outside). rounding_method says which neighbour is nearest: round (halves to even), round_prefer_floor,
+        round_prefer_ceil, floor, ceil, or nothing for floor (round with align_corners). With tf_crop_and_resize,
+        roi gives the starts and then the ends of a region as shares of the image, and what is outside the image is
+        extrapolation_value. Dtype: out_dtype, by default that of data.
+
+        R.image.resize3d(R.Tensor((1, 2, 3, 4, 5), "float32"), (6, 3, 4)) -> R.Tensor((1, 2, 6, 3, 4), "float32")
+        R.image.resize3d(R.Tensor((n, 1, d, 3, 4), "float32"), (4, 5, 6), method='nearest_neighbor') -> R.Tensor((n, 1, 4, 5, 6), "float32")
+        R.image.resize3d(R.Tensor((1, 4, 3, 5, 2), "float32"), (2, 6, 5), layout='NDHWC', method='cubic', coordinate_transformation_mode='align_corners') -> R.Tensor((1, 2, 6, 5, 2), "float32")
+        """
+
+class inspect:
+    """Operators `R.inspect.*`."""
+
+    @staticmethod
+    def tensor_byte_offset(tensor: _t.Any) -> _t.Any:
+        """Where a tensor starts in its memory, in bytes: 0."""
+
+    @staticmethod
+    def tensor_dtype_bits(tensor: _t.Any) -> _t.Any:
+        """The bits of an element of a tensor."""
+
+    @staticmethod
+    def tensor_dtype_code(tensor: _t.Any) -> _t.Any:
+        """The kind of dtype of a tensor: 0 integers, 1 unsigned integers, 2 floats, 4 bfloat16, 6 bool."""
+
+    @staticmethod
+    def tensor_dtype_lanes(tensor: _t.Any) -> _t.Any:
+        """How many values an element of a tensor holds: 1."""
+
+    @staticmethod
+    def tensor_elem_offset(tensor: _t.Any) -> _t.Any:
+        """Where a tensor starts in its memory, in elements: 0."""
+
+    @staticmethod
+    def tensor_ndim(tensor: _t.Any) -> _t.Any:
+        """The number of dimensions of a tensor."""
+
+    @staticmethod
+    def tensor_shape_i(tensor: _t.Any, axis: _t.Any) -> _t.Any:
+        """The size of an axis of a tensor.
+
+        Errors: ShapeError W203 an axis that is out of range or not known.
+        """
+
+    @staticmethod
+    def tensor_stride_i(tensor: _t.Any, axis: _t.Any) -> _t.Any:
+        """How many elements apart neighbours along an axis of a tensor are: the product of the sizes after it.
+
+        Errors: ShapeError W203 an axis that is out of range or not known.
+        """
+
+class memory:
+    """Operators `R.memory.*`."""
+
+    @staticmethod
+    def alloc_storage(size: _t.Any, virtual_device_index: _t.Any = 0, storage_scope: _t.Any = 'global', dtype: _t.Any = 'uint8') -> _t.Any:
+        """A block of memory of so many elements, that tensors are placed in."""
+
+    @staticmethod
+    def alloc_tensor(storage: _t.Any, offset: _t.Any, shape: _t.Any, dtype: _t.Any, runtime_device_ind: _t.Any = 0) -> _t.Any:
+        """A tensor at an offset in a block of memory; its contents are undefined until a kernel writes them."""
+
+    @staticmethod
+    def ensure_zero_offset(data: _t.Any) -> _t.Any:
+        """The tensor, copied if it does not start where its memory starts."""
+
+    @staticmethod
+    def kill_storage(storage: _t.Any) -> _t.Any:
+        """The block of memory is not used after this."""
+
+    @staticmethod
+    def kill_tensor(tensor: _t.Any) -> _t.Any:
+        """The tensor is not used after this."""
+
+    @staticmethod
+    def view(data: _t.Any, shape: _t.Any = None, dtype: _t.Any = None, relative_byte_offset: _t.Any = None) -> _t.Any:
+        """The memory of a tensor seen with another shape, dtype or start."""
+
+class nn:
+    """Operators `R.nn.*`."""
+
+    @staticmethod
+    def adaptive_avg_pool1d(data: _t.Any, output_size: _t.Any = None, layout: _t.Any = 'NCW', out_layout: _t.Any = None) -> _t.Any:
+        """The means of output_size nearly equal parts of data (of the elements themselves for None) along one axis.
+
+        R.nn.adaptive_avg_pool1d(R.Tensor((2, 3, 7), "float32"), output_size=3) -> R.Tensor((2, 3, 3), "float32")
+        R.nn.adaptive_avg_pool1d(R.Tensor((n, 2, w), "float32"), output_size=[2]) -> R.Tensor((n, 2, 2), "float32")
+        """
+
+    @staticmethod
+    def adaptive_avg_pool2d(data: _t.Any, output_size: _t.Any = None, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
+        """The means of output_size nearly equal parts of data (of the elements themselves for None) along two axes.
+
+        R.nn.adaptive_avg_pool2d(R.Tensor((1, 2, 6, 4), "float32"), output_size=[3, 2]) -> R.Tensor((1, 2, 3, 2), "float32")
+        R.nn.adaptive_avg_pool2d(R.Tensor((n, h, 5, 3), "float32"), output_size=[2, 3], layout='NHWC') -> R.Tensor((n, 2, 3, 3), "float32")
+        R.nn.adaptive_avg_pool2d(R.Tensor((n, 2, h, w), "float32"), output_size=1) -> R.Tensor((n, 2, 1, 1), "float32")
+        R.nn.adaptive_avg_pool2d(R.Tensor((1, 2, 3, w), "float32")) -> R.Tensor((1, 2, 3, w), "float32")
+        R.nn.adaptive_avg_pool2d(R.Tensor((1, 1, 12, 12), "float16"), output_size=1) -> R.Tensor((1, 1, 1, 1), "float16")
+        """
+
+    @staticmethod
+    def adaptive_avg_pool3d(data: _t.Any, output_size: _t.Any = None, layout: _t.Any = 'NCDHW', out_layout: _t.Any = None) -> _t.Any:
+        """The means of output_size nearly equal parts of data (of the elements themselves for None) along three axes.
+
+        R.nn.adaptive_avg_pool3d(R.Tensor((n, 2, 3, 4, 5), "float32"), output_size=[2, 4, 1]) -> R.Tensor((n, 2, 2, 4, 1), "float32")
+        """
+
+    @staticmethod
+    def attention(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any = None, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None) -> _t.Any:
+        """softmax(query key^T * scale + bias) value, for each batch and head; scale is 1 / sqrt(h) by default.
+
+        query (b, s, n, h), key (b, t, n, h), value (b, t, n, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). A
+        causal mask lets query i see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only
+        that many of the last of them. A query that sees no key gives zeros.
+
+        R.nn.attention(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 3), "float32")) -> R.Tensor((2, 3, 2, 3), "float32")
+        R.nn.attention(R.Tensor((b, s, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), scale=0.5, causal_mask='TopLeft') -> R.Tensor((b, s, 2, 4), "float32")
+        R.nn.attention(R.Tensor((1, s, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), R.Tensor((1, t, 2, 4), "float32"), causal_mask='BottomRight') -> R.Tensor((1, s, 2, 4), "float32")
+        R.nn.attention(R.Tensor((1, 5, 1, 4), "float32"), R.Tensor((1, 6, 1, 4), "float32"), R.Tensor((1, 6, 1, 4), "float32"), causal_mask='BottomRight', window_size=2) -> R.Tensor((1, 5, 1, 4), "float32")
+        R.nn.attention(R.Tensor((1, 4, 1, 8), "float16"), R.Tensor((1, 4, 1, 8), "float16"), R.Tensor((1, 4, 1, 8), "float16")) -> R.Tensor((1, 4, 1, 8), "float16")
+        R.nn.attention(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 1, 3, 5), "float32")) -> R.Tensor((2, 3, 2, 4), "float32")
+        """
+
+    @staticmethod
+    def attention_bias(query: _t.Any, key: _t.Any, value: _t.Any, bias: _t.Any, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None) -> _t.Any:
+        """Attention with a bias that is always given; see nn.attention.
+
+        R.nn.attention_bias(R.Tensor((2, 3, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 5, 2, 4), "float32"), R.Tensor((2, 2, 3, 5), "float32")) -> R.Tensor((2, 3, 2, 4), "float32")
+        R.nn.attention_bias(R.Tensor((b, s, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), R.Tensor((b, t, 2, 4), "float32"), R.Tensor((1, 1, s, t), "float32"), scale=1.0) -> R.Tensor((b, s, 2, 4), "float32")
+        """
+
+    @staticmethod
+    def attention_var_len(queries: _t.Any, keys: _t.Any, values: _t.Any, seqstart_q: _t.Any, max_seqlen_q: _t.Any, seqstart_k: _t.Any = None, max_seqlen_k: _t.Any = None, scale: _t.Any = None, causal_mask: _t.Any = None, window_size: _t.Any = None) -> _t.Any:
+        """Attention within each of several sequences that lie one after the other: see nn.attention.
+
+        queries (1, s, n, h), keys (1, t, n, h), values (1, t, n, v) -> (1, s, n, v). Sequence i of the queries is the rows
+        from seqstart_q[i] up to seqstart_q[i + 1]; without seqstart_k the keys are cut alike.
+        """
+
+    @staticmethod
+    def avg_pool1d(data: _t.Any, pool_size: _t.Any = (1,), strides: _t.Any = (1,), padding: _t.Any = (0,), dilation: _t.Any = (1,), ceil_mode: _t.Any = False, count_include_pad: _t.Any = True, layout: _t.Any = 'NCW', out_layout: _t.Any = None) -> _t.Any:
+        """The mean of each window that slides over one axis. Padding counts as zeros when count_include_pad is true, else not at all.
+
+        R.nn.avg_pool1d(R.Tensor((2, 3, 8), "float32"), pool_size=3, strides=2, padding=1) -> R.Tensor((2, 3, 4), "float32")
+        R.nn.avg_pool1d(R.Tensor((n, 2, 7), "float32"), pool_size=3, strides=3, padding=[1, 0], ceil_mode=True, count_include_pad=False) -> R.Tensor((n, 2, 3), "float32")
+        """
+
+    @staticmethod
+    def avg_pool2d(data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
+        """The mean of each window that slides over two axes. Padding counts as zeros when count_include_pad is true, else not at all.
+
+        R.nn.avg_pool2d(R.Tensor((1, 2, 6, 7), "float32"), pool_size=[2, 2], strides=[2, 2]) -> R.Tensor((1, 2, 3, 3), "float32")
+        R.nn.avg_pool2d(R.Tensor((n, 3, h, 5), "float32"), pool_size=3, strides=[1, 2], padding=[1, 1], count_include_pad=True) -> R.Tensor((n, 3, h, 3), "float32")
+        R.nn.avg_pool2d(R.Tensor((1, 7, 7, 2), "float32"), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout='NHWC') -> R.Tensor((1, 3, 3, 2), "float32")
+        R.nn.avg_pool2d(R.Tensor((1, 1, 6, 6), "float32"), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1) -> R.Tensor((1, 1, 4, 4), "float32")
+        R.nn.avg_pool2d(R.Tensor((1, 1, 9, 9), "float16"), pool_size=9) -> R.Tensor((1, 1, 1, 1), "float16")
+        """
+
+    @staticmethod
+    def avg_pool3d(data: _t.Any, pool_size: _t.Any = (1, 1, 1), strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = True, layout: _t.Any = 'NCDHW', out_layout: _t.Any = None) -> _t.Any:
+        """The mean of each window that slides over three axes. Padding counts as zeros when count_include_pad is true, else not at all.
+
+        R.nn.avg_pool3d(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 1, 0]) -> R.Tensor((n, 2, 3, 5, 3), "float32")
+        """
+
+    @staticmethod
+    def batch_flatten(data: _t.Any) -> _t.Any:
+        """The tensor as a matrix: the first axis stays, the others become one.
+
+        R.nn.batch_flatten(R.Tensor((2, 3, 4), "float32")) -> R.Tensor((2, 12), "float32")
+        R.nn.batch_flatten(R.Tensor((n, 3, m), "float32")) -> R.Tensor((n, 3 * m), "float32")
+        R.nn.batch_flatten(R.Tensor((n,), "float32")) -> R.Tensor((n, 1), "float32")
+        """
+
+    @staticmethod
+    def batch_norm(data: _t.Any, gamma: _t.Any, beta: _t.Any, moving_mean: _t.Any, moving_var: _t.Any, axis: _t.Any, epsilon: _t.Any = 1e-05, center: _t.Any = True, scale: _t.Any = True, momentum: _t.Any = 0.1, training: _t.Any = True) -> _t.Any:
+        """A triple: data normalised for each index along an axis, and the running mean and variance.
+
+        With training the statistics are those of data, and the running ones move towards them by momentum; without it the
+        running ones are used and stay. gamma (if scale) and beta (if center) have the size of the axis.
+
+        R.nn.batch_norm(R.Tensor((2, 3, 4), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"), axis=1) -> R.Tuple(R.Tensor((2, 3, 4), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"))
+        R.nn.batch_norm(R.Tensor((4, c), "float32"), R.Tensor((c,), "float32"), R.Tensor((c,), "float32"), R.Tensor((c,), "float32"), R.Tensor((c,), "float32"), axis=-1, training=False) -> R.Tuple(R.Tensor((4, c), "float32"), R.Tensor((c,), "float32"), R.Tensor((c,), "float32"))
+        R.nn.batch_norm(R.Tensor((3, 2), "float32"), R.Tensor((2,), "float32"), R.Tensor((2,), "float32"), R.Tensor((2,), "float32"), R.Tensor((2,), "float32"), axis=1, momentum=0.3, center=False) -> R.Tuple(R.Tensor((3, 2), "float32"), R.Tensor((2,), "float32"), R.Tensor((2,), "float32"))
+        """
+
+    @staticmethod
+    def conv1d(data: _t.Any, weight: _t.Any, strides: _t.Any = (1,), padding: _t.Any = (0,), dilation: _t.Any = (1,), groups: _t.Any = 1, data_layout: _t.Any = 'NCW', kernel_layout: _t.Any = 'OIW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The convolution over one axis: sums of products of windows of data with a kernel, by groups of channels.
+
+        R.nn.conv1d(R.Tensor((2, 3, 9), "float32"), R.Tensor((4, 3, 3), "float32")) -> R.Tensor((2, 4, 7), "float32")
+        R.nn.conv1d(R.Tensor((n, 4, w), "float32"), R.Tensor((2, 2, 1), "float32"), groups=2) -> R.Tensor((n, 2, w), "float32")
+        R.nn.conv1d(R.Tensor((n, 8, 3), "float32"), R.Tensor((3, 3, 2), "float32"), strides=2, padding=1, data_layout='NWC', kernel_layout='WIO') -> R.Tensor((n, 4, 2), "float32")
+        R.nn.conv1d(R.Tensor((1, 2, 9), "float32"), R.Tensor((2, 2, 3), "float32"), dilation=2, padding=[1, 2], out_layout='NWC') -> R.Tensor((1, 8, 2), "float32")
+        """
+
+    @staticmethod
+    def conv1d_transpose(data: _t.Any, weight: _t.Any, strides: _t.Any = (1,), padding: _t.Any = (0,), output_padding: _t.Any = (0,), dilation: _t.Any = (1,), groups: _t.Any = 1, data_layout: _t.Any = 'NCW', kernel_layout: _t.Any = 'IOW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The transposed convolution over one axis: every element of data adds its multiple of the kernel to the result.
+
+        R.nn.conv1d_transpose(R.Tensor((2, 3, 5), "float32"), R.Tensor((3, 4, 3), "float32")) -> R.Tensor((2, 4, 7), "float32")
+        R.nn.conv1d_transpose(R.Tensor((n, 2, w), "float32"), R.Tensor((2, 2, 3), "float32"), strides=2, padding=1, output_padding=1) -> R.Tensor((n, 2, 2 * w), "float32")
+        R.nn.conv1d_transpose(R.Tensor((1, 5, 4), "float32"), R.Tensor((4, 2, 3), "float32"), groups=2, dilation=2, data_layout='NWC') -> R.Tensor((1, 9, 4), "float32")
+        """
+
+    @staticmethod
+    def conv2d(data: _t.Any, weight: _t.Any, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), groups: _t.Any = 1, data_layout: _t.Any = 'NCHW', kernel_layout: _t.Any = 'OIHW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The convolution over two axes: sums of products of windows of data with a kernel, by groups of channels.
+
+        R.nn.conv2d(R.Tensor((1, 3, 6, 7), "float32"), R.Tensor((4, 3, 3, 2), "float32")) -> R.Tensor((1, 4, 4, 6), "float32")
+        R.nn.conv2d(R.Tensor((n, 2, h, 5), "float32"), R.Tensor((3, 2, 1, 3), "float32"), padding=[1, 1]) -> R.Tensor((n, 3, h + 2, 5), "float32")
+        R.nn.conv2d(R.Tensor((1, 7, 6, 3), "float32"), R.Tensor((2, 2, 3, 4), "float32"), strides=[2, 1], padding=[1, 0, 2, 1], data_layout='NHWC', kernel_layout='HWIO') -> R.Tensor((1, 5, 6, 4), "float32")
+        R.nn.conv2d(R.Tensor((2, 4, 7, 7), "float32"), R.Tensor((6, 2, 3, 3), "float32"), groups=2, dilation=2, out_layout='NHWC') -> R.Tensor((2, 3, 3, 6), "float32")
+        R.nn.conv2d(R.Tensor((1, 3, 5, 5), "float32"), R.Tensor((3, 1, 3, 3), "float32"), groups=3, padding=1) -> R.Tensor((1, 3, 5, 5), "float32")
+        R.nn.conv2d(R.Tensor((1, c, 4, 4), "float32"), R.Tensor((o, c, 2, 2), "float32"), strides=2) -> R.Tensor((1, o, 2, 2), "float32")
+        R.nn.conv2d(R.Tensor((1, 8, 4, 4), "float16"), R.Tensor((2, 8, 3, 3), "float16")) -> R.Tensor((1, 2, 2, 2), "float16")
+        R.nn.conv2d(R.Tensor((1, 2, 4, 4), "int8"), R.Tensor((2, 2, 2, 2), "int8"), out_dtype='int32') -> R.Tensor((1, 2, 3, 3), "int32")
+        """
+
+    @staticmethod
+    def conv2d_transpose(data: _t.Any, weight: _t.Any, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), output_padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), groups: _t.Any = 1, data_layout: _t.Any = 'NCHW', kernel_layout: _t.Any = 'IOHW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The transposed convolution over two axes: every element of data adds its multiple of the kernel to the result.
+
+        R.nn.conv2d_transpose(R.Tensor((1, 2, 3, 4), "float32"), R.Tensor((2, 3, 3, 2), "float32"), strides=[2, 1], padding=[1, 0, 0, 1]) -> R.Tensor((1, 3, 6, 4), "float32")
+        R.nn.conv2d_transpose(R.Tensor((n, 3, 3, 4), "float32"), R.Tensor((2, 2, 2, 4), "float32"), strides=2, groups=2, data_layout='NHWC', kernel_layout='HWOI') -> R.Tensor((n, 6, 6, 4), "float32")
+        """
+
+    @staticmethod
+    def conv3d(data: _t.Any, weight: _t.Any, strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), groups: _t.Any = 1, data_layout: _t.Any = 'NCDHW', kernel_layout: _t.Any = 'OIDHW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The convolution over three axes: sums of products of windows of data with a kernel, by groups of channels.
+
+        R.nn.conv3d(R.Tensor((1, 2, 4, 5, 4), "float32"), R.Tensor((2, 2, 2, 3, 2), "float32")) -> R.Tensor((1, 2, 3, 3, 3), "float32")
+        R.nn.conv3d(R.Tensor((n, 3, 3, 4, 2), "float32"), R.Tensor((2, 2, 2, 1, 1), "float32"), strides=[1, 2, 1], padding=1, groups=2, data_layout='NDHWC', kernel_layout='ODHWI', dilation=[1, 1, 2]) -> R.Tensor((n, 4, 2, 6, 2), "float32")
+        """
+
+    @staticmethod
+    def conv3d_transpose(data: _t.Any, weight: _t.Any, strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), output_padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), groups: _t.Any = 1, data_layout: _t.Any = 'NCDHW', kernel_layout: _t.Any = 'IODHW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
+        """The transposed convolution over three axes: every element of data adds its multiple of the kernel to the result.
+
+        R.nn.conv3d_transpose(R.Tensor((n, 2, 2, 3, 2), "float32"), R.Tensor((2, 1, 2, 2, 3), "float32"), strides=[1, 2, 1], padding=[0, 1, 1]) -> R.Tensor((n, 1, 3, 4, 2), "float32")
+        """
+
+    @staticmethod
+    def cross_entropy_with_logits(predictions: _t.Any, labels: _t.Any) -> _t.Any:
+        """-sum(predictions * labels), divided by the number of rows of a matrix; predictions are log probabilities.
+
+        R.nn.cross_entropy_with_logits(R.Tensor((3, 4), "float32"), R.Tensor((3, 4), "float32")) -> R.Tensor((), "float32")
+        R.nn.cross_entropy_with_logits(R.Tensor((n, c), "float32"), R.Tensor((n, c), "float32")) -> R.Tensor((), "float32")
+        R.nn.cross_entropy_with_logits(R.Tensor((5,), "float32"), R.Tensor((5,), "float32")) -> R.Tensor((), "float32")
+        """
+
+    @staticmethod
+    def dropout(data: _t.Any, rate: _t.Any = 0.5) -> _t.Any:
+        """A pair: data as it is (nothing is dropped when a model is run, only when it is trained), and a mask of ones.
+
+        R.nn.dropout(R.Tensor((2, 3), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32"))
+        R.nn.dropout(R.Tensor((n, 4), "float32"), rate=0.1) -> R.Tuple(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32"))
+        """
+
+    @staticmethod
+    def gelu(data: _t.Any) -> _t.Any:
+        """data * P(X <= data) for a standard normal X, elementwise, by the error function.
+
+        R.nn.gelu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.gelu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.gelu(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        """
+
+    @staticmethod
+    def gelu_tanh(data: _t.Any) -> _t.Any:
+        """The approximation of gelu by tanh, elementwise.
+
+        R.nn.gelu_tanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.gelu_tanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.gelu_tanh(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        """
+
+    @staticmethod
+    def group_norm(data: _t.Any, gamma: _t.Any, beta: _t.Any, num_groups: _t.Any, channel_axis: _t.Any, axes: _t.Any, epsilon: _t.Any = 1e-05, center: _t.Any = True, scale: _t.Any = True) -> _t.Any:
+        """data normalised over the axes and the channels of each group, times gamma, plus beta, given by channel.
+
+        R.nn.group_norm(R.Tensor((2, 6, 4, 5), "float32"), R.Tensor((6,), "float32"), R.Tensor((6,), "float32"), num_groups=3, channel_axis=1, axes=[2, 3]) -> R.Tensor((2, 6, 4, 5), "float32")
+        R.nn.group_norm(R.Tensor((n, 4, h, 4), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "float32"), num_groups=2, channel_axis=-1, axes=[1, 2], scale=False) -> R.Tensor((n, 4, h, 4), "float32")
+        R.nn.group_norm(R.Tensor((2, 4, 30), "float16"), R.Tensor((4,), "float16"), R.Tensor((4,), "float16"), 2, 1, [2]) -> R.Tensor((2, 4, 30), "float16")
+        """
+
+    @staticmethod
+    def instance_norm(data: _t.Any, gamma: _t.Any, beta: _t.Any, channel_axis: _t.Any, axes: _t.Any, epsilon: _t.Any = 1e-05, center: _t.Any = True, scale: _t.Any = True) -> _t.Any:
+        """data normalised over the axes for each instance and channel, times gamma, plus beta, given by channel.
+
+        R.nn.instance_norm(R.Tensor((2, 3, 4, 5), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "float32"), channel_axis=1, axes=[2, 3]) -> R.Tensor((2, 3, 4, 5), "float32")
+        R.nn.instance_norm(R.Tensor((n, 4, c), "float32"), R.Tensor((c,), "float32"), R.Tensor((c,), "float32"), channel_axis=-1, axes=[1]) -> R.Tensor((n, 4, c), "float32")
+        """
+
+    @staticmethod
+    def layer_norm(data: _t.Any, gamma: _t.Any, beta: _t.Any, axes: _t.Any, epsilon: _t.Any = 1e-05, center: _t.Any = True, scale: _t.Any = True) -> _t.Any:
+        """(data - mean) / sqrt(variance + epsilon) over the axes, times gamma (if scale), plus beta (if center).
+
+        gamma and beta have the sizes of the axes.
+
+        R.nn.layer_norm(R.Tensor((2, 5), "float32"), R.Tensor((5,), "float32"), R.Tensor((5,), "float32"), axes=-1) -> R.Tensor((2, 5), "float32")
+        R.nn.layer_norm(R.Tensor((n, 3, 4), "float32"), R.Tensor((3, 4), "float32"), R.Tensor((3, 4), "float32"), axes=[-2, -1], epsilon=0.01) -> R.Tensor((n, 3, 4), "float32")
+        R.nn.layer_norm(R.Tensor((n, m), "float32"), R.Tensor((m,), "float32"), R.Tensor((m,), "float32"), axes=[1], center=False) -> R.Tensor((n, m), "float32")
+        R.nn.layer_norm(R.Tensor((2, 70), "float16"), R.Tensor((70,), "float16"), R.Tensor((70,), "float16"), axes=[1], scale=False) -> R.Tensor((2, 70), "float16")
+        R.nn.layer_norm(R.Tensor((3, 2, 4), "float32"), R.Tensor((4, 3), "float32"), R.Tensor((4, 3), "float32"), axes=[2, 0]) -> R.Tensor((3, 2, 4), "float32")
+        """
+
+    @staticmethod
+    def leakyrelu(data: _t.Any, alpha: _t.Any = 0.01) -> _t.Any:
+        """data where it is positive, alpha * data elsewhere.
+
+        R.nn.leakyrelu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.leakyrelu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.leakyrelu(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        R.nn.leakyrelu(R.Tensor((2, 3), "float32"), alpha=0.3) -> R.Tensor((2, 3), "float32")
+        """
+
+    @staticmethod
+    def log_softmax(data: _t.Any, axis: _t.Any = -1) -> _t.Any:
+        """The logarithm of the softmax along an axis, without overflow or cancellation.
+
+        R.nn.log_softmax(R.Tensor((2, 5), "float32")) -> R.Tensor((2, 5), "float32")
+        R.nn.log_softmax(R.Tensor((n, m), "float32")) -> R.Tensor((n, m), "float32")
+        R.nn.log_softmax(R.Tensor((n, 3, 4), "float32"), axis=1) -> R.Tensor((n, 3, 4), "float32")
+        R.nn.log_softmax(R.Tensor((2, 70), "float16")) -> R.Tensor((2, 70), "float16")
+        """
+
+    @staticmethod
+    def max_pool1d(data: _t.Any, pool_size: _t.Any = (1,), strides: _t.Any = (1,), padding: _t.Any = (0,), dilation: _t.Any = (1,), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCW', out_layout: _t.Any = None) -> _t.Any:
+        """The greatest value of each window that slides over one axis.
+
+        R.nn.max_pool1d(R.Tensor((2, 3, 8), "float32"), pool_size=3, strides=2, padding=1) -> R.Tensor((2, 3, 4), "float32")
+        R.nn.max_pool1d(R.Tensor((n, w, 2), "float32"), pool_size=2, ceil_mode=True, strides=2, layout='NWC') -> R.Tensor((n, (w + 1) // 2, 2), "float32")
+        """
+
+    @staticmethod
+    def max_pool2d(data: _t.Any, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCHW', out_layout: _t.Any = None) -> _t.Any:
+        """The greatest value of each window that slides over two axes.
+
+        R.nn.max_pool2d(R.Tensor((1, 2, 6, 7), "float32"), pool_size=[2, 2], strides=[2, 2]) -> R.Tensor((1, 2, 3, 3), "float32")
+        R.nn.max_pool2d(R.Tensor((n, 3, h, 5), "float32"), pool_size=3, strides=[1, 2], padding=[1, 1]) -> R.Tensor((n, 3, h, 3), "float32")
+        R.nn.max_pool2d(R.Tensor((1, 7, 7, 2), "float32"), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout='NHWC') -> R.Tensor((1, 3, 3, 2), "float32")
+        R.nn.max_pool2d(R.Tensor((1, 2, 5, 5), "float32"), pool_size=2, padding=[0, 1, 1, 0], out_layout='NHWC') -> R.Tensor((1, 5, 5, 2), "float32")
+        R.nn.max_pool2d(R.Tensor((1, 1, 4, 4), "int32"), pool_size=3, padding=1) -> R.Tensor((1, 1, 4, 4), "int32")
+        """
+
+    @staticmethod
+    def max_pool3d(data: _t.Any, pool_size: _t.Any = (1, 1, 1), strides: _t.Any = (1, 1, 1), padding: _t.Any = (0, 0, 0), dilation: _t.Any = (1, 1, 1), ceil_mode: _t.Any = False, count_include_pad: _t.Any = False, layout: _t.Any = 'NCDHW', out_layout: _t.Any = None) -> _t.Any:
+        """The greatest value of each window that slides over three axes.
+
+        R.nn.max_pool3d(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]) -> R.Tensor((n, 2, 3, 3, 3), "float32")
+        """
+
+    @staticmethod
+    def nll_loss(predictions: _t.Any, targets: _t.Any, weights: _t.Any = None, reduction: _t.Any = 'mean', ignore_index: _t.Any = -100) -> _t.Any:
+        """The negative log likelihood of the target classes: -predictions[target] * weights[target], reduced.
+
+        predictions (n, c, ...) or (c,), targets (n, ...) or () of integers, weights (c,). Targets equal to ignore_index
+        count for nothing. reduction: "none", "sum", or "mean" (the sum divided by the weights that count).
+
+        R.nn.nll_loss(R.Tensor((4, 5), "float32"), R.Tensor((4,), "int64")) -> R.Tensor((), "float32")
+        R.nn.nll_loss(R.Tensor((n, 3), "float32"), R.Tensor((n,), "int64"), R.Tensor((3,), "float32"), reduction='sum') -> R.Tensor((), "float32")
+        R.nn.nll_loss(R.Tensor((n, 3, m), "float32"), R.Tensor((n, m), "int32"), reduction='none', ignore_index=1) -> R.Tensor((n, m), "float32")
+        R.nn.nll_loss(R.Tensor((5,), "float32"), R.Tensor((), "int64")) -> R.Tensor((), "float32")
+        R.nn.nll_loss(R.Tensor((6, 3, 2), "float32"), R.Tensor((6, 2), "int64"), R.Tensor((3,), "float32"), ignore_index=0) -> R.Tensor((), "float32")
+        R.nn.nll_loss(R.Tensor((20, 3), "float16"), R.Tensor((20,), "int64")) -> R.Tensor((), "float16")
+        """
+
+    @staticmethod
+    def pad(data: _t.Any, pad_width: _t.Any, pad_mode: _t.Any = 'constant', pad_value: _t.Any = 0.0) -> _t.Any:
+        """data with elements added before and after it along each axis.
+
+        pad_width is before and after of the first axis, then of the second, and so on. The added elements are pad_value
+        (constant), the mirror image without the edge (reflect), the edge (replicate or edge), or the other end (circular).
+
+        R.nn.pad(R.Tensor((2, 3), "float32"), [1, 0, 2, 1]) -> R.Tensor((3, 6), "float32")
+        R.nn.pad(R.Tensor((n, 4), "float32"), [0, 2, 1, 1], pad_value=-1.5) -> R.Tensor((n + 2, 6), "float32")
+        R.nn.pad(R.Tensor((n, 4), "float32"), [0, 0, 3, 2], pad_mode='reflect') -> R.Tensor((n, 9), "float32")
+        R.nn.pad(R.Tensor((2, m), "float32"), [1, 1, 0, 2], pad_mode='replicate') -> R.Tensor((4, m + 2), "float32")
+        R.nn.pad(R.Tensor((3, m), "float32"), [2, 1, 1, 0], pad_mode='circular') -> R.Tensor((6, m + 1), "float32")
+        R.nn.pad(R.Tensor((3,), "int32"), [1, 1], pad_value=7) -> R.Tensor((5,), "int32")
+        """
+
+    @staticmethod
+    def pixel_shuffle(data: _t.Any, upscale_factor: _t.Any) -> _t.Any:
+        """Channels moved into the plane: (..., c * r**2, h, w) -> (..., c, h * r, w * r) for the factor r.
+
+        R.nn.pixel_shuffle(R.Tensor((2, 8, 3, 4), "float32"), 2) -> R.Tensor((2, 2, 6, 8), "float32")
+        R.nn.pixel_shuffle(R.Tensor((9, h, w), "float32"), 3) -> R.Tensor((1, 3 * h, 3 * w), "float32")
+        """
+
+    @staticmethod
+    def prelu(data: _t.Any, alpha: _t.Any, axis: _t.Any = 1) -> _t.Any:
+        """data where it is positive, elsewhere data times alpha, which has a value for each index along an axis, or one.
+
+        R.nn.prelu(R.Tensor((2, 3, 4), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((2, 3, 4), "float32")
+        R.nn.prelu(R.Tensor((n, c), "float32"), R.Tensor((c,), "float32"), axis=-1) -> R.Tensor((n, c), "float32")
+        R.nn.prelu(R.Tensor((n, 3), "float32"), R.Tensor((1,), "float32")) -> R.Tensor((n, 3), "float32")
+        """
+
+    @staticmethod
+    def relu(data: _t.Any) -> _t.Any:
+        """max(data, 0), elementwise.
+
+        R.nn.relu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.relu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.relu(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        R.nn.relu(R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+        """
+
+    @staticmethod
+    def relu6(data: _t.Any) -> _t.Any:
+        """min(max(data, 0), 6), elementwise.
+
+        R.nn.relu6(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.relu6(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.relu6(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        R.nn.relu6(R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32")
+        """
+
+    @staticmethod
+    def rms_norm(data: _t.Any, weight: _t.Any, axes: _t.Any = (-1,), epsilon: _t.Any = 1e-05) -> _t.Any:
+        """data / sqrt(mean(data**2) + epsilon) over the axes, times weight, which has the sizes of the axes.
+
+        R.nn.rms_norm(R.Tensor((2, 5), "float32"), R.Tensor((5,), "float32")) -> R.Tensor((2, 5), "float32")
+        R.nn.rms_norm(R.Tensor((n, m), "float32"), R.Tensor((m,), "float32"), axes=-1) -> R.Tensor((n, m), "float32")
+        R.nn.rms_norm(R.Tensor((n, 3, 4), "float32"), R.Tensor((3, 4), "float32"), axes=[1, 2], epsilon=0.1) -> R.Tensor((n, 3, 4), "float32")
+        R.nn.rms_norm(R.Tensor((2, 70), "float16"), R.Tensor((70,), "float16")) -> R.Tensor((2, 70), "float16")
+        """
+
+    @staticmethod
+    def selu(data: _t.Any) -> _t.Any:
+        """scale * (max(data, 0) + min(alpha * (exp(data) - 1), 0)) with the self-normalising constants.
+
+        R.nn.selu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.selu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.selu(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        """
+
+    @staticmethod
+    def silu(data: _t.Any) -> _t.Any:
+        """data * sigmoid(data), elementwise.
+
+        R.nn.silu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.silu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.silu(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        """
+
+    @staticmethod
+    def softmax(data: _t.Any, axis: _t.Any = -1) -> _t.Any:
+        """exp(data) divided by its sum along an axis, without overflow.
+
+        R.nn.softmax(R.Tensor((2, 5), "float32")) -> R.Tensor((2, 5), "float32")
+        R.nn.softmax(R.Tensor((n, m), "float32")) -> R.Tensor((n, m), "float32")
+        R.nn.softmax(R.Tensor((n, 3, 4), "float32"), axis=1) -> R.Tensor((n, 3, 4), "float32")
+        R.nn.softmax(R.Tensor((2, 70), "float16")) -> R.Tensor((2, 70), "float16")
+        """
+
+    @staticmethod
+    def softplus(data: _t.Any, beta: _t.Any = 1.0, threshold: _t.Any = 20.0) -> _t.Any:
+        """log(1 + exp(beta * data)) / beta, elementwise; data itself where beta * data exceeds the threshold.
+
+        R.nn.softplus(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.softplus(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.softplus(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
+        R.nn.softplus(R.Tensor((2, 3), "float32"), beta=2.0, threshold=1.0) -> R.Tensor((2, 3), "float32")
+        """
+
+class vision:
+    """Operators `R.vision.*`."""
+
+    @staticmethod
+    def all_class_non_max_suppression(boxes: _t.Any, scores: _t.Any, max_output_boxes_per_class: _t.Any, iou_threshold: _t.Any, score_threshold: _t.Any, output_format: _t.Any = 'onnx') -> _t.Any:
+        """Boxes that overlap no better one of their class, for every class.
+
+        boxes (b, n, 4), scores (b, c, n). "onnx": rows (image, class, box) of shape (b * c * n, 3) and their number (1,);
+        "tensorflow": rows (class, box) of shape (b, c * n, 2), their scores (b, c * n), and a number per image (b,).
+        """
+
+    @staticmethod
+    def get_valid_counts(data: _t.Any, score_threshold: _t.Any = 0.0, id_index: _t.Any = 0, score_index: _t.Any = 1) -> _t.Any:
+        """Boxes whose score is over a threshold: (their number per image, the boxes moved to the front, their indices).
+
+        data (b, n, e), rows of class, score and corners -> ((b,), (b, n, e), (b, n)), counts and indices int32.
+        """
+
+    @staticmethod
+    def multibox_transform_loc(cls_pred: _t.Any, loc_pred: _t.Any, anchor: _t.Any, clip: _t.Any = False, threshold: _t.Any = 0.0, variances: _t.Any = (1.0, 1.0, 1.0, 1.0), keep_background: _t.Any = True, apply_softmax: _t.Any = True) -> _t.Any:
+        """Boxes from anchors and predicted offsets, with the scores of every class.
+
+        cls_pred (b, c, n), loc_pred (b, 4 * n), anchor (1, n, 4) -> boxes (b, n, 4), scores (b, c, n).
+        """
+
+    @staticmethod
+    def non_max_suppression(data: _t.Any, valid_count: _t.Any, indices: _t.Any, max_output_size: _t.Any = -1, iou_threshold: _t.Any = 0.5, force_suppress: _t.Any = False, top_k: _t.Any = -1, coord_start: _t.Any = 2, score_index: _t.Any = 1, id_index: _t.Any = 0, return_indices: _t.Any = True, invalid_to_bottom: _t.Any = False, soft_nms_sigma: _t.Any = 0.0, score_threshold: _t.Any = 0.0) -> _t.Any:
+        """Boxes that overlap no better one: their indices (b, n) and number (b, 1), or the boxes themselves.
+
+        data (b, n, e). Without return_indices the boxes, moved to the front; with soft_nms_sigma the boxes with their new
+        scores, the indices and the number.
+        """
+
+    @staticmethod
+    def roi_align(data: _t.Any, rois: _t.Any, pooled_size: _t.Any, spatial_scale: _t.Any, sample_ratio: _t.Any = -1, aligned: _t.Any = False, layout: _t.Any = 'NCHW', mode: _t.Any = 'avg') -> _t.Any:
+        """Each region cut into pooled_size bins, of whose values between elements the mean (avg) or the greatest (max) is
+        taken: data (n, c, h, w), rois (r, 5) -> (r, c, y, x).
+
+        A bin has sample_ratio samples along an axis, as many as it has elements when that is not positive. Unless aligned,
+        a region is at least one element large. A bin without samples is 0.
+
+        R.vision.roi_align(R.Tensor((1, 2, 6, 5), "float32"), R.Tensor((3, 5), "float32"), (2, 3), 5.0) -> R.Tensor((3, 2, 2, 3), "float32")
+        R.vision.roi_align(R.Tensor((1, 1, h, 4), "float32"), R.Tensor((r, 5), "float32"), 2, 4.0, sample_ratio=2, aligned=True, mode='max') -> R.Tensor((r, 1, 2, 2), "float32")
+        R.vision.roi_align(R.Tensor((1, 4, 5, 2), "float32"), R.Tensor((2, 5), "float32"), (2, 2), 6.0, layout='NHWC') -> R.Tensor((2, 2, 2, 2), "float32")
+        """
+
+    @staticmethod
+    def roi_pool(data: _t.Any, rois: _t.Any, pooled_size: _t.Any, spatial_scale: _t.Any, layout: _t.Any = 'NCHW') -> _t.Any:
+        """Each region, rounded to whole elements (halves away from zero), cut into pooled_size bins, of which the greatest
+        element is taken: data (n, c, h, w), rois (r, 5) -> (r, c, y, x).
+
+        A bin without elements is 0.
+
+        R.vision.roi_pool(R.Tensor((1, 2, 6, 5), "float32"), R.Tensor((3, 5), "float32"), (2, 3), 6.0) -> R.Tensor((3, 2, 2, 3), "float32")
+        R.vision.roi_pool(R.Tensor((1, 1, h, 4), "float32"), R.Tensor((r, 5), "float32"), 2, 5.0) -> R.Tensor((r, 1, 2, 2), "float32")
+        R.vision.roi_pool(R.Tensor((1, 4, 5, 2), "float32"), R.Tensor((2, 5), "float32"), (2, 2), 6.0, layout='NHWC') -> R.Tensor((2, 2, 2, 2), "float32")
+        """
+
+class vm:
+    """Operators `R.vm.*`."""
+
+    @staticmethod
+    def alloc_storage(size: _t.Any, runtime_device_index: _t.Any = 0, dtype: _t.Any = 'uint8', storage_scope: _t.Any = 'global') -> _t.Any:
+        """A block of memory from the virtual machine's pool."""
+
+    @staticmethod
+    def alloc_tensor(storage: _t.Any, offset: _t.Any, shape: _t.Any, dtype: _t.Any, runtime_device_index: _t.Any = 0) -> _t.Any:
+        """A tensor at an offset in a block of memory of the virtual machine."""
+
+    @staticmethod
+    def call_tir_dyn(func: _t.Any, args: _t.Any) -> _t.Any:
+        """Call a kernel with the inputs, the outputs and a shape whose sizes are its scalar parameters."""
+
+    @staticmethod
+    def kill_object(obj: _t.Any) -> _t.Any:
+        """The value is not used after this."""

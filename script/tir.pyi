@@ -1,0 +1,588 @@
+"""The namespace `T`: tensor-level functions, buffers, expressions. Written by docs/stubs.py; do not edit."""
+
+import builtins as _b
+import typing as _t
+from contextlib import AbstractContextManager as _Context
+
+from weft.script.checked.inline.typing_extensions import no_type_check as _inline
+from weft.script.checked.macro.typing_extensions import no_type_check as _macro
+from weft.script.checked.tensor.typing_extensions import no_type_check as _prim_func
+
+
+prim_func = _prim_func
+macro = _macro
+inline = _inline
+
+class _DType:
+    """A dtype: makes constants, casts, and without a value a new symbol."""
+
+    name: _b.str
+    def __call__(self, value: _t.Any = None) -> _t.Any: ...
+
+bool: _DType
+int4: _DType
+int8: _DType
+int16: _DType
+int32: _DType
+int64: _DType
+uint4: _DType
+uint8: _DType
+uint16: _DType
+uint32: _DType
+uint64: _DType
+float16: _DType
+float32: _DType
+float64: _DType
+bfloat16: _DType
+float8_e4m3fn: _DType
+float8_e5m2: _DType
+int8x2: _DType
+int8x4: _DType
+int8x8: _DType
+int8x16: _DType
+int8x32: _DType
+int8x64: _DType
+int32x2: _DType
+int32x4: _DType
+int32x8: _DType
+int32x16: _DType
+int32x32: _DType
+int32x64: _DType
+uint8x2: _DType
+uint8x4: _DType
+uint8x8: _DType
+uint8x16: _DType
+uint8x32: _DType
+uint8x64: _DType
+float16x2: _DType
+float16x4: _DType
+float16x8: _DType
+float16x16: _DType
+float16x32: _DType
+float16x64: _DType
+float32x2: _DType
+float32x4: _DType
+float32x8: _DType
+float32x16: _DType
+float32x32: _DType
+float32x64: _DType
+
+def Broadcast(value: _t.Any, lanes: _t.Any) -> _t.Any:
+    """A scalar in every lane."""
+
+class _BufferForm:
+    """A buffer: sizes are ints, expressions, or names of symbols."""
+
+    def __call__(self, shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = ()) -> _t.Any:
+        """A buffer: sizes are ints, expressions, or names of symbols."""
+    def __getitem__(self, parts: _t.Any) -> _t.Any: ...
+
+Buffer: _BufferForm
+
+def Cast(dtype: _t.Any, value: _t.Any) -> _t.Any:
+    """A value converted to a dtype."""
+
+def Let(body: _t.Any, *, where: _t.Any) -> _t.Any:
+    """body with variables standing for values."""
+
+def LetStmt(value: _t.Any, var: _t.Any = None, *, type_annotation: _t.Any = None) -> _Context[_t.Any]:
+    """A name for a value."""
+
+def Ramp(base: _t.Any, stride: _t.Any, lanes: _t.Any) -> _t.Any:
+    """The vector base, base + stride, ..."""
+
+def Select(condition: _t.Any, true_value: _t.Any, false_value: _t.Any) -> _t.Any:
+    """One of two values, both evaluated."""
+
+def Shuffle(vectors: _t.Any, indices: _t.Any) -> _t.Any:
+    """Lanes picked from vectors."""
+
+def alloc_buffer(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), block: _t.Any = True, annotations: _t.Any = ...) -> _t.Any:
+    """A temporary buffer."""
+
+def alloc_local(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), annotations: _t.Any = ...) -> _t.Any:
+    """A temporary buffer in local memory."""
+
+def alloc_shared(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), annotations: _t.Any = ...) -> _t.Any:
+    """A temporary buffer in shared memory."""
+
+def allocate(shape: _t.Any, dtype: _t.Any = 'float32', scope: _t.Any = 'global', condition: _t.Any = None, *, annotations: _t.Any = ...) -> _t.Any:
+    """A temporary buffer."""
+
+def allocate_const(data: _t.Any, dtype: _t.Any, shape: _t.Any, *, annotations: _t.Any = ...) -> _t.Any:
+    """Memory with known content."""
+
+def attr(node: _t.Any, key: _t.Any, value: _t.Any) -> _Context[_t.Any]:
+    """An attribute of a node, for the statements inside or after."""
+
+def bind(value: _t.Any, var: _t.Any = None) -> _t.Any:
+    """A name for a value."""
+
+def block(name: _t.Any = '', *, no_realize: _t.Any = False) -> _Context[_t.Any]:
+    """A unit of computation over iteration variables."""
+
+def block_attr(attrs: _t.Any) -> _t.Any:
+    """Attributes of the block."""
+
+def call_intrin(dtype: _t.Any, op: _t.Any, *args: _t.Any, attrs: _t.Any = ...) -> _t.Any:
+    """A call of an intrinsic by name."""
+
+def decl_buffer(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = ()) -> _t.Any:
+    """A buffer over memory that exists."""
+
+def evaluate(value: _t.Any) -> _t.Any:
+    """An expression for its effect."""
+
+def func_attr(attrs: _t.Any) -> _t.Any:
+    """Attributes of the function."""
+
+def grid(*extents: _t.Any) -> _t.Iterator[_t.Any]:
+    """Nested loops, one variable each (a single name stands for the tuple of all)."""
+
+def init() -> _Context[_t.Any]:
+    """What runs before the first step of a reduction."""
+
+def launch_thread(thread: _t.Any, extent: _t.Any) -> _t.Any:
+    """A thread axis around the rest of the block."""
+
+def local_scalar(dtype: _t.Any = 'float32') -> _t.Any:
+    """A local variable."""
+
+def match_buffer(source: _t.Any, shape: _t.Any = None, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = ()) -> _t.Any:
+    """A buffer over the memory of a handle parameter, or over a region of another buffer."""
+
+def parallel(start: _t.Any, stop: _t.Any = None, *, step: _t.Any = None, annotations: _t.Any = ..., dtype: _t.Any = None, extent: _t.Any = None) -> _t.Iterator[_t.Any]:
+    """A loop whose rounds may run at the same time."""
+
+def reads(*regions: _t.Any) -> _t.Any:
+    """What the block reads; derived where it is not stated."""
+
+def seq() -> _Context[_t.Any]:
+    """Statements kept together."""
+
+def serial(start: _t.Any, stop: _t.Any = None, *, step: _t.Any = None, annotations: _t.Any = ..., dtype: _t.Any = None, extent: _t.Any = None) -> _t.Iterator[_t.Any]:
+    """A loop."""
+
+def shared_scalar(dtype: _t.Any = 'float32') -> _t.Any:
+    """A variable in shared memory."""
+
+def thread_binding(start: _t.Any, stop: _t.Any = None, thread: _t.Any = '', *, step: _t.Any = None, annotations: _t.Any = ..., dtype: _t.Any = None, extent: _t.Any = None) -> _t.Iterator[_t.Any]:
+    """A loop whose rounds are threads of a device."""
+
+def unroll(start: _t.Any, stop: _t.Any = None, *, step: _t.Any = None, annotations: _t.Any = ..., dtype: _t.Any = None, extent: _t.Any = None) -> _t.Iterator[_t.Any]:
+    """A loop that is written out."""
+
+def vectorized(start: _t.Any, stop: _t.Any = None, *, step: _t.Any = None, annotations: _t.Any = ..., dtype: _t.Any = None, extent: _t.Any = None) -> _t.Iterator[_t.Any]:
+    """A loop of one vector operation."""
+
+def where(predicate: _t.Any) -> _t.Any:
+    """When the block runs."""
+
+def writes(*regions: _t.Any) -> _t.Any:
+    """What the block writes; derived where it is not stated."""
+
+class axis:
+    """Iteration variables of a block."""
+
+    @staticmethod
+    def spatial(extent: _t.Any, value: _t.Any = None, *, start: _t.Any = 0, dtype: _t.Any = None) -> _t.Any:
+        """An iteration variable each of whose values is a result of its own."""
+
+    @staticmethod
+    def reduce(extent: _t.Any, value: _t.Any = None, *, start: _t.Any = 0, dtype: _t.Any = None) -> _t.Any:
+        """An iteration variable that is summed over."""
+
+    @staticmethod
+    def scan(extent: _t.Any, value: _t.Any = None, *, start: _t.Any = 0, dtype: _t.Any = None) -> _t.Any:
+        """An iteration variable that runs in order."""
+
+    @staticmethod
+    def opaque(extent: _t.Any, value: _t.Any = None, *, start: _t.Any = 0, dtype: _t.Any = None) -> _t.Any:
+        """An iteration variable of unknown kind."""
+
+    @staticmethod
+    def remap(kinds: _t.Any, values: _t.Any) -> _t.Any:
+        """Iteration variables of given kinds (S spatial, R reduce) for enclosing loops."""
+    S = spatial
+    R = reduce
+
+def Add(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a + b`."""
+
+def And(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a and b`."""
+
+def bitwise_and(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a & b`."""
+
+def bitwise_or(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a | b`."""
+
+def bitwise_xor(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a ^ b`."""
+
+def Div(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a / b`."""
+
+def EQ(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a == b`."""
+
+def floordiv(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a // b`."""
+
+def floormod(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a % b`."""
+
+def GE(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a >= b`."""
+
+def GT(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a > b`."""
+
+def LE(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a <= b`."""
+
+def LT(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a < b`."""
+
+def max(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The max of a and b."""
+
+def min(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The min of a and b."""
+
+def Mul(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a * b`."""
+
+def NE(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a != b`."""
+
+def Or(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a or b`."""
+
+def shift_left(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a << b`."""
+
+def shift_right(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a >> b`."""
+
+def Sub(a: _t.Any, b: _t.Any) -> _t.Any:
+    """`a - b`."""
+
+def truncdiv(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The truncdiv of a and b."""
+
+def truncmod(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The truncmod of a and b."""
+
+def bitwise_not(a: _t.Any) -> _t.Any:
+    """`~a`."""
+
+def neg(a: _t.Any) -> _t.Any:
+    """`-a`."""
+
+def Not(a: _t.Any) -> _t.Any:
+    """`not a`."""
+
+def TVMBackendAllocWorkspace(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic TVMBackendAllocWorkspace."""
+
+def TVMBackendFreeWorkspace(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic TVMBackendFreeWorkspace."""
+
+def abs(a: _t.Any) -> _t.Any:
+    """The intrinsic abs. The result has the dtype of the operands."""
+
+def access_ptr(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic access_ptr."""
+
+def acos(a: _t.Any) -> _t.Any:
+    """The intrinsic acos. Operands are floating; the result has their dtype."""
+
+def acosh(a: _t.Any) -> _t.Any:
+    """The intrinsic acosh. Operands are floating; the result has their dtype."""
+
+def address_of(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic address_of."""
+
+def asin(a: _t.Any) -> _t.Any:
+    """The intrinsic asin. Operands are floating; the result has their dtype."""
+
+def asinh(a: _t.Any) -> _t.Any:
+    """The intrinsic asinh. Operands are floating; the result has their dtype."""
+
+def assume(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic assume."""
+
+def atan(a: _t.Any) -> _t.Any:
+    """The intrinsic atan. Operands are floating; the result has their dtype."""
+
+def atan2(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic atan2. Operands are floating; the result has their dtype."""
+
+def atanh(a: _t.Any) -> _t.Any:
+    """The intrinsic atanh. Operands are floating; the result has their dtype."""
+
+def call_cpacked(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_cpacked."""
+
+def call_cpacked_lowered(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_cpacked_lowered."""
+
+def call_extern(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_extern."""
+
+def call_kernel(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_kernel."""
+
+def call_llvm_intrin(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_llvm_intrin."""
+
+def call_llvm_pure_intrin(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_llvm_pure_intrin."""
+
+def call_packed(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_packed."""
+
+def call_packed_lowered(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_packed_lowered."""
+
+def call_pure_extern(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic call_pure_extern."""
+
+def ceil(a: _t.Any) -> _t.Any:
+    """The intrinsic ceil. Operands are floating; the result has their dtype."""
+
+def clz(a: _t.Any) -> _t.Any:
+    """The intrinsic clz. Operands are integers; the result has their dtype."""
+
+def copysign(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic copysign. Operands are floating; the result has their dtype."""
+
+def cos(a: _t.Any) -> _t.Any:
+    """The intrinsic cos. Operands are floating; the result has their dtype."""
+
+def cosh(a: _t.Any) -> _t.Any:
+    """The intrinsic cosh. Operands are floating; the result has their dtype."""
+
+def dp4a(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic dp4a."""
+
+def erf(a: _t.Any) -> _t.Any:
+    """The intrinsic erf. Operands are floating; the result has their dtype."""
+
+def exp(a: _t.Any) -> _t.Any:
+    """The intrinsic exp. Operands are floating; the result has their dtype."""
+
+def exp10(a: _t.Any) -> _t.Any:
+    """The intrinsic exp10. Operands are floating; the result has their dtype."""
+
+def exp2(a: _t.Any) -> _t.Any:
+    """The intrinsic exp2. Operands are floating; the result has their dtype."""
+
+def fabs(a: _t.Any) -> _t.Any:
+    """The intrinsic fabs. Operands are floating; the result has their dtype."""
+
+def floor(a: _t.Any) -> _t.Any:
+    """The intrinsic floor. Operands are floating; the result has their dtype."""
+
+def fma(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
+    """The intrinsic fma. Operands are floating; the result has their dtype."""
+
+def fmod(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic fmod. Operands are floating; the result has their dtype."""
+
+def get_active_lane_mask(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic get_active_lane_mask."""
+
+def handle_add_byte_offset(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic handle_add_byte_offset."""
+
+def hypot(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic hypot. Operands are floating; the result has their dtype."""
+
+def if_then_else(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
+    """lazy: only the chosen value is evaluated"""
+
+def ignore_loop_partition(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic ignore_loop_partition."""
+
+def isfinite(a: _t.Any) -> _t.Any:
+    """The intrinsic isfinite. The result is a bool."""
+
+def isinf(a: _t.Any) -> _t.Any:
+    """The intrinsic isinf. The result is a bool."""
+
+def isnan(a: _t.Any) -> _t.Any:
+    """The intrinsic isnan. The result is a bool."""
+
+def isnullptr(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """whether a pointer points to nothing"""
+
+def ldexp(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic ldexp. Operands are floating; the result has their dtype."""
+
+def likely(a: _t.Any) -> _t.Any:
+    """The intrinsic likely. The result is a bool."""
+
+def llvm_lookup_intrinsic_id(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic llvm_lookup_intrinsic_id."""
+
+def log(a: _t.Any) -> _t.Any:
+    """The intrinsic log. Operands are floating; the result has their dtype."""
+
+def log10(a: _t.Any) -> _t.Any:
+    """The intrinsic log10. Operands are floating; the result has their dtype."""
+
+def log1p(a: _t.Any) -> _t.Any:
+    """The intrinsic log1p. Operands are floating; the result has their dtype."""
+
+def log2(a: _t.Any) -> _t.Any:
+    """The intrinsic log2. Operands are floating; the result has their dtype."""
+
+def lookup_param(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic lookup_param."""
+
+def masked_load(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic masked_load."""
+
+def masked_store(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic masked_store."""
+
+def nearbyint(a: _t.Any) -> _t.Any:
+    """The intrinsic nearbyint. Operands are floating; the result has their dtype."""
+
+def nextafter(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic nextafter. Operands are floating; the result has their dtype."""
+
+def popcount(a: _t.Any) -> _t.Any:
+    """The intrinsic popcount. Operands are integers; the result has their dtype."""
+
+def pow(a: _t.Any, b: _t.Any) -> _t.Any:
+    """The intrinsic pow. The result has the dtype of the operands."""
+
+def print_buffer(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic print_buffer."""
+
+def ptr_byte_offset(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic ptr_byte_offset."""
+
+def q_multiply_shift(a: _t.Any, b: _t.Any, c: _t.Any, d: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic q_multiply_shift."""
+
+def q_multiply_shift_per_axis(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic q_multiply_shift_per_axis."""
+
+def reinterpret(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic reinterpret."""
+
+def round(a: _t.Any) -> _t.Any:
+    """The intrinsic round. Operands are floating; the result has their dtype."""
+
+def rsqrt(a: _t.Any) -> _t.Any:
+    """The intrinsic rsqrt. Operands are floating; the result has their dtype."""
+
+def sigmoid(a: _t.Any) -> _t.Any:
+    """The intrinsic sigmoid. Operands are floating; the result has their dtype."""
+
+def sin(a: _t.Any) -> _t.Any:
+    """The intrinsic sin. Operands are floating; the result has their dtype."""
+
+def sinh(a: _t.Any) -> _t.Any:
+    """The intrinsic sinh. Operands are floating; the result has their dtype."""
+
+def sqrt(a: _t.Any) -> _t.Any:
+    """The intrinsic sqrt. Operands are floating; the result has their dtype."""
+
+def tan(a: _t.Any) -> _t.Any:
+    """The intrinsic tan. Operands are floating; the result has their dtype."""
+
+def tanh(a: _t.Any) -> _t.Any:
+    """The intrinsic tanh. Operands are floating; the result has their dtype."""
+
+def trunc(a: _t.Any) -> _t.Any:
+    """The intrinsic trunc. Operands are floating; the result has their dtype."""
+
+def tvm_call_packed(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic tvm_call_packed."""
+
+def undef(*, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic undef."""
+
+def vectorcombine(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic vectorcombine."""
+
+def vectorhigh(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic vectorhigh."""
+
+def vectorlow(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic vectorlow."""
+
+def vscale(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+    """The intrinsic vscale."""
+
+def broadcast(value: _t.Any, lanes: _t.Any) -> _t.Any:
+    """A scalar in every lane."""
+
+def ceildiv(a: _t.Any, b: _t.Any) -> _t.Any:
+    """a / b rounded up."""
+
+def handle(dtype: _t.Any = None, scope: _t.Any = 'global') -> _t.Any:
+    """A pointer parameter."""
+
+def infinity(dtype: _t.Any) -> _t.Any:
+    """Positive infinity."""
+
+def max_value(dtype: _t.Any) -> _t.Any:
+    """The greatest finite value."""
+
+def meta_var(value: _t.Any) -> _t.Any:
+    """The value itself."""
+
+def min_value(dtype: _t.Any) -> _t.Any:
+    """The least finite value."""
+
+FloorDiv = floordiv
+
+FloorMod = floormod
+
+Max = max
+
+Min = min
+
+Mod = truncmod
+
+boolean = bool
+
+buffer_decl = Buffer
+
+cast = Cast
+
+div = Div
+
+indexdiv = floordiv
+
+indexmod = floormod
+
+let = LetStmt
+
+logical_and = And
+
+logical_not = Not
+
+logical_or = Or
+
+power = pow
+
+ramp = Ramp
+
+sblock = block
+
+sblock_alloc_buffer = alloc_buffer
+
+sblock_attr = block_attr
+
+truncDiv = truncdiv
+
+def __getattr__(name: _b.str) -> _t.Any:
+    """Intrinsics of devices, and vectors of dtypes."""
