@@ -104,7 +104,7 @@ def _carried(module: IRModule) -> Target | None:
 def _for_host(machine: HostTarget, executor: str | None, opt: int) -> Plan:
     host_target(None, opt)  # the level
     if not machine.cpu:
-        machine = HostTarget(machine.cpu, machine.features, opt, machine.fast_math)
+        machine = HostTarget(machine.cpu, machine.features, opt, machine.fast_math, machine.strict_math)
     target = Target("llvm")
     return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
 

@@ -32,6 +32,7 @@ class HostTarget:
     features: str = ""
     opt: int = 2
     fast_math: bool = False
+    strict_math: bool = False
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
@@ -79,7 +80,8 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     for feature in features:
         _check_feature(feature)
     cpu = _checked_cpu(str(options.get("mcpu", "host")))
-    return HostTarget(cpu, ",".join(features), opt, bool(options.get("fast_math", False)))
+    fast, strict = (bool(options.get(name, False)) for name in ("fast_math", "strict_math"))
+    return HostTarget(cpu, ",".join(features), opt, fast, strict)
 
 
 def _spec(target: object) -> Any:

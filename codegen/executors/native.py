@@ -48,7 +48,7 @@ def generate(
     for name, function in functions.items():
         label = owner[name] if owner[name] in machines else driver
         if isinstance(function, PrimFunc) and name not in aliases:
-            emission.fast_math = machines[label].fast_math
+            emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
             lowered = lower_vector_loops(lower_blocks(function))
             writer = kernels[label][is_explicit(lowered)]
             emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))

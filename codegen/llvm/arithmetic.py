@@ -25,10 +25,15 @@ _INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "bitwise_and": "and", "
 
 
 class Arithmetic:
-    """Emits arithmetic into a function; `flags` are the fast-math flags of the optimisation level."""
+    """Emits arithmetic into a function.
 
-    def __init__(self, writer: FunctionWriter, flags: str = "") -> None:
+    `flags` are the fast-math flags of the optimisation level; `strict` asks for the C library's functions in place of
+    polynomials.
+    """
+
+    def __init__(self, writer: FunctionWriter, flags: str = "", strict: bool = False) -> None:
         self.w = writer
+        self.strict = strict
         self.flags = f" {flags}" if flags else ""
 
     def call(self, name: str, dtype: str, *operands: tuple[str, str], flags: str = "") -> str:

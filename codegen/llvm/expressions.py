@@ -80,7 +80,7 @@ class ExpressionEmitter:
     def __init__(self, writer: FunctionWriter, program: Program, flags: str) -> None:
         self.w = writer
         self.program = program
-        self.arith = Arithmetic(writer, flags)
+        self.arith = Arithmetic(writer, flags, program.strict_math)
         self.variables: dict[PrimVar, str] = {}
         self.wide: dict[PrimVar, Size] = {}  # 64-bit values of narrower integer variables, where known
         self.buffers: dict[Buffer, BufferView] = {}

@@ -3,7 +3,7 @@
     LLVM        an LLVM intrinsic of the value's type (the code generator picks an instruction or the C library)
     LIBRARY     a function of the C library, called lane by lane on vectors
     CUSTOM      a sequence written here
-    POLYNOMIALS what vector code computes itself in float32
+    POLYNOMIALS what vector code computes itself in float32, unless the target asks for strict_math
 float16 and bfloat16 are computed in float32 and rounded.
 """
 
@@ -14,11 +14,19 @@ from collections.abc import Callable, Sequence
 from weft.codegen.llvm.arithmetic import Arithmetic, mangled
 from weft.codegen.llvm.polynomials import exp_float32, tanh_float32
 from weft.codegen.llvm.spelling import constant, splat, value_type
+from weft.codegen.llvm.vector_math import cos_float32, erf_float32, log_float32, pow_float32, sin_float32
 from weft.ir import dtype as dtypes
 
 __all__ = ["emit_math", "is_math"]
 
-_POLYNOMIALS = {"exp": exp_float32, "tanh": tanh_float32}
+_POLYNOMIALS: dict[str, Callable[..., str]] = {
+    "cos": cos_float32,
+    "erf": erf_float32,
+    "exp": exp_float32,
+    "log": log_float32,
+    "sin": sin_float32,
+    "tanh": tanh_float32,
+}
 _LLVM = {
     "exp": "exp",
     "exp2": "exp2",
@@ -71,7 +79,7 @@ def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str],
         return _in_float32(arith, name, dtype, operands)
     if dtypes.element(dtype) == "bfloat16":
         return _in_float32(arith, name, dtype, operands)
-    if name in _POLYNOMIALS and dtypes.element(dtype) == "float32":
+    if name in _POLYNOMIALS and dtypes.element(dtype) == "float32" and not arith.strict:
         return _POLYNOMIALS[name](arith, dtype, operands[0])
     if name in _LLVM:
         return arith.overloaded(_LLVM[name], dtype, *operands)
@@ -167,10 +175,17 @@ def _likely(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]
     return operands[0]
 
 
+_SIMPLE_POWERS = (0.5, 1.0, 2.0, 3.0, 4.0, -0.5, -1.0, -2.0)
+"""Exponents that LLVM turns into a few instructions."""
+
+
 def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
     if dtypes.is_float(dtype):
         if dtypes.element(dtype) in ("float16", "bfloat16"):
             return _in_float32(arith, "pow", dtype, operands)
+        simple = any(operands[1] == constant(value, dtype) for value in _SIMPLE_POWERS)
+        if dtypes.element(dtype) == "float32" and not arith.strict and not simple:
+            return pow_float32(arith, dtype, *operands)
         return arith.overloaded("pow", dtype, *operands)
     return by_lane(arith, dtype, operands, kinds, lambda a, b: _integer_power(arith, dtypes.element(dtype), a, b))
 
