@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from weft.transform.schedule.blocks import TensorIntrin
 from weft.transform.schedule.core import register_primitive
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.schedule import Schedule
@@ -18,5 +19,5 @@ from weft.transform.scheduled import SCHEDULED
 
 __all__ = [
     "PRIMITIVES", "SCHEDULED", "BlockRV", "ExprRV", "Handle", "Instruction", "LoopRV", "Primitive", "Schedule",
-    "Trace", "register_primitive",
+    "TensorIntrin", "Trace", "register_primitive",
 ]  # fmt: skip

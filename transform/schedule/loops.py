@@ -28,7 +28,7 @@ from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
 from weft.transform.schedule.tree import Tree, sequence, statements_of
 
-__all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain"]
+__all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain", "times"]
 
 Factor = int | ExprRV | str | DimExpr | PrimExpr | None
 
@@ -92,8 +92,11 @@ class LoopPrimitives(ScheduleCore):
         for name, size in zip(names, whole, strict=True):
             if not preserve_unit_iters and point.same(size, 1):
                 continue
-            step = point.expr(size, variable.dtype)
-            value = name if value is None else binary("add", binary("mul", value, step), name)
+            if value is None:
+                value = name
+                continue
+            scaled = value if point.same(size, 1) else binary("mul", value, point.expr(size, variable.dtype))
+            value = binary("add", scaled, name)
         value = as_expr(0, variable.dtype) if value is None else value
         index = value if found.start == 0 else binary("add", as_expr(found.start, variable.dtype), value)
         body = substitute(found.body, {variable: index})
@@ -195,7 +198,7 @@ class LoopPrimitives(ScheduleCore):
             if not preserve_unit_iters and loop.extent == 1:
                 value = as_expr(0, dtype)
             values[loop.loop_var] = cast(loop.loop_var.dtype, value)
-            extent = loop.extent if _is_one(extent) else _times(loop.extent, extent, dtype)
+            extent = times(loop.extent, extent, dtype)
         body = substitute(chain[-1].body, values)
         new = self._tidied(tree, chain[0], For(fused, 0, extent, body, span=chain[0].span))
         tree = self._set(tree, tree.replaced((chain[0], new)))
@@ -355,10 +358,13 @@ def _is_one(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
-def _times(a: Extent, b: Extent, dtype: str) -> Extent:
+def times(a: Extent, b: Extent, dtype: str | None = None) -> Extent:
+    """The product of two sizes, a plain number where both are; a factor of one is left out."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
-    return binary("mul", as_expr(a, dtype), as_expr(b, dtype))
+    if _is_one(a) or _is_one(b):
+        return b if _is_one(a) else a
+    return binary("mul", as_expr(a, dtype), b) if isinstance(b, int) else binary("mul", a, as_expr(b, dtype))
 
 
 def _shown(extent: Extent) -> str:

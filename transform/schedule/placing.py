@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.errors import ScheduleError
 from weft.ir import replace, walk
-from weft.ir.dim import Dim, maximum, minimum
+from weft.ir.dim import Dim
 from weft.ir.prim import as_expr, binary
 from weft.ir.tensor import Block, Buffer, For, IterVar, PrimExpr, PrimVar, SeqStmt, Stmt
 from weft.transform.schedule.affine import Reader, Value
@@ -25,22 +25,24 @@ from weft.transform.schedule.buffers import (
     require_reduction,
     require_unchanged,
 )
-from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import touches, update_of, without_bindings
+from weft.transform.schedule.core import primitive
+from weft.transform.schedule.dependence import update_of, without_bindings
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.inlining import one_load, require_readers_after
+from weft.transform.schedule.inlining import Inlining, one_load, require_readers_after
 from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
+from weft.transform.schedule.spans import Span, touched
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, sequence, statements_of, stores_in
 
-__all__ = ["Placing", "can_compute_at", "can_reverse_compute_at"]
+__all__ = ["INLINE", "ROOT", "Placing", "can_compute_at", "can_reverse_compute_at"]
 
-Span = tuple[Dim, Dim]  # inclusive
+ROOT, INLINE = PrimVar("root"), PrimVar("inline")
+"""What the loop handles of sampled places stand for that are no loops."""
 
 
-class Placing(ScheduleCore):
+class Placing(Inlining):
     """Blocks moved under loops of others."""
 
     @primitive
@@ -51,6 +53,12 @@ class Placing(ScheduleCore):
         is just before the first reader, -2 the first place that is possible. ScheduleError W605 a loop elsewhere,
         W609-W615 a block that cannot move there.
         """
+        _, place_key = self._key(loop, LoopRV, "loop")
+        if place_key is ROOT:
+            return
+        if place_key is INLINE:
+            self.compute_inline(block)
+            return
         tree, found, target = self._pair(block, loop)
         buffer = _require_computed(tree, found)
         require_local(tree, found, buffer)
@@ -66,7 +74,7 @@ class Placing(ScheduleCore):
         makers = [i for i, part in enumerate(parts[:first]) if reads_of(found) & {s.buffer for s in stores_in(part)}]
         place = self._place(index, first, max(makers, default=-1) + 1, tree, target)
         point = Point.inside(tree, target)
-        moved = _regenerated(found, _needed(target.body, buffer, point), point, preserve_unit_loops)
+        moved = _regenerated(found, touched([target.body], buffer, point), point, preserve_unit_loops)
         new = replace(target, body=sequence((*parts[:place], moved, *parts[place:])))
         self._set(tree, tree.replaced((found, SeqStmt()), (target, new)))
 
@@ -147,27 +155,6 @@ def _require_inits(tree: Tree, target: For) -> None:
 
 
 # What is needed -----------------------------------------------------------------------------------------------------
-
-
-def _union(a: Span, b: Span, point: Point) -> Span:
-    low = a[0] if point.at_most(a[0], b[0]) else b[0] if point.at_most(b[0], a[0]) else minimum(a[0], b[0])
-    high = b[1] if point.at_most(a[1], b[1]) else a[1] if point.at_most(b[1], a[1]) else maximum(a[1], b[1])
-    return low, high
-
-
-def _needed(body: Stmt, buffer: Buffer, point: Point) -> list[Span | None]:
-    """The range of each index with which a body touches a buffer; None: anywhere."""
-    ranges: list[Span | None] | None = None
-    for touch in touches(without_bindings(body), point.bounds()):
-        if touch.buffer is not buffer:
-            continue
-        here: list[Span | None] = [None if part is None else (part.low, part.high) for part in touch.intervals]
-        if ranges is None:
-            ranges = here
-        else:
-            pairs = zip(ranges, here, strict=True)
-            ranges = [None if a is None or b is None else _union(a, b, point) for a, b in pairs]
-    return [None] * buffer.ndim if ranges is None else ranges
 
 
 def _regenerated(block: Block, needed: Sequence[Span | None], point: Point, preserve_unit_loops: bool) -> Stmt:

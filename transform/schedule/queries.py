@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.ir.dim import fresh_name
 from weft.ir.regions import block_accesses
-from weft.ir.tensor import Block, Buffer, BufferRegion, For, Stmt
+from weft.ir.tensor import Block, Buffer, BufferRegion, Stmt
 from weft.transform.registry import nearest
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.dependence import private_buffers
@@ -100,7 +99,7 @@ class Queries(ScheduleCore):
 
     @primitive
     def work_on(self, func_name: str) -> None:
-        """Choose the function that names of blocks refer to; ScheduleError W601 when the module has none of the name."""
+        """Choose the function that names of blocks refer to; ScheduleError W601 when there is none of the name."""
         self._function = self._name_of_function(func_name)
 
     @primitive
@@ -171,16 +170,3 @@ class Queries(ScheduleCore):
             return tree, (tree.function.body,)
         tree, block = self._block(handle)
         return tree, inner_statements(block)
-
-    def _fresh_names(self, tree: Tree, *bases: str) -> list[str]:
-        """Free block names near the given ones."""
-        taken = set(tree.blocks)
-        found: list[str] = []
-        for base in bases:
-            name = fresh_name(base, taken)
-            taken.add(name)
-            found.append(name)
-        return found
-
-    def _own_loops(self, tree: Tree, loops: Iterable[For]) -> list[LoopRV]:
-        return [self._loop_handle(tree.name, loop.loop_var) for loop in loops]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from weft.transform.schedule.blocks import Blocks
+from weft.transform.schedule.caching import Caching
 from weft.transform.schedule.core import ScheduleCore
-from weft.transform.schedule.inlining import Inlining
+from weft.transform.schedule.layouts import Layouts
 from weft.transform.schedule.loops import LoopPrimitives
 from weft.transform.schedule.marks import Marks
 from weft.transform.schedule.placing import Placing
 from weft.transform.schedule.queries import Queries
+from weft.transform.schedule.reductions import Reductions
+from weft.transform.schedule.sampling import Sampling
 
 __all__ = ["Schedule"]
 
 
-class Schedule(Queries, LoopPrimitives, Marks, Inlining, Placing):
+class Schedule(Queries, LoopPrimitives, Marks, Placing, Caching, Reductions, Layouts, Blocks, Sampling):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 
     `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was

@@ -1,0 +1,76 @@
+"""Which box of a buffer code touches: inclusive ranges of indices as dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.dim import Dim, maximum, minimum
+from weft.ir.tensor import Block, Buffer, BufferStore, Stmt
+from weft.transform.schedule.affine import Reader, Value
+from weft.transform.schedule.dependence import touches, without_bindings
+from weft.transform.schedule.points import Point
+
+__all__ = ["Span", "inside", "stored_box", "touched", "union"]
+
+Span = tuple[Dim, Dim]
+
+
+def union(a: Span, b: Span, point: Point) -> Span:
+    """The range around two."""
+    low = a[0] if point.at_most(a[0], b[0]) else b[0] if point.at_most(b[0], a[0]) else minimum(a[0], b[0])
+    high = b[1] if point.at_most(a[1], b[1]) else a[1] if point.at_most(b[1], a[1]) else maximum(a[1], b[1])
+    return low, high
+
+
+def touched(parts: Sequence[Stmt], buffer: Buffer, point: Point) -> list[Span | None]:
+    """The range of each index with which statements touch a buffer, over all their loops; None: anywhere."""
+    ranges: list[Span | None] | None = None
+    for touch in (touch for part in parts for touch in touches(without_bindings(part), point.bounds())):
+        if touch.buffer is not buffer:
+            continue
+        here: list[Span | None] = [None if part is None else (part.low, part.high) for part in touch.intervals]
+        if ranges is None:
+            ranges = here
+        else:
+            pairs = zip(ranges, here, strict=True)
+            ranges = [None if a is None or b is None else union(a, b, point) for a, b in pairs]
+    return [None] * buffer.ndim if ranges is None else ranges
+
+
+def inside(spans: Sequence[Span | None], buffer: Buffer, point: Point) -> list[Span] | None:
+    """The ranges where they are proved to be inside of a buffer, else its whole dimensions; None: unknown sizes."""
+    found: list[Span] = []
+    for span, extent in zip(spans, buffer.shape, strict=True):
+        size = point.dim(extent)
+        if size is None:
+            return None
+        fits = span is not None and point.at_most(0, span[0]) and point.below(span[1], size)
+        found.append(span if fits and span is not None else (0, size - 1))
+    return found
+
+
+def stored_box(block: Block, store: BufferStore, point: Point) -> list[Span] | None:
+    """The box of elements that a store of a block writes over the block's domain, every one of them; else None."""
+    inner = point.copy()
+    inner.enter_block(block)
+    extents: dict[str, Dim] = {}
+    for item in block.iter_vars:
+        size = inner.dim(item.extent)
+        if item.kind == "spatial" and item.start == 0 and size is not None:
+            extents[inner.name(item.var)] = size
+    found: list[Span] = []
+    seen: set[Dim] = set()
+    for index in store.indices:
+        dim = inner.dim(index)
+        reader = Reader(inner, extents, {}, [] if dim is None else [dim])
+        value = None if dim is None else reader.read(dim)
+        if value is None or any(term.source.parts is not None for term in value.terms):
+            return None
+        used = [term.source.dim for term in value.terms]
+        whole = all(inner.same(t.lower, 1) and inner.same(t.extent, t.source.extent) for t in value.terms)
+        count = reader.extent_of(Value(value.terms))
+        if count is None or not whole or len(set(used)) != len(used) or seen & set(used):
+            return None
+        seen |= set(used)
+        found.append((value.base, value.base + count - 1))
+    return found
