@@ -358,7 +358,10 @@ class BufferStore(Stmt):
 
 @node
 class For(Stmt):
-    """A loop; kind is serial, parallel, vectorized, unrolled or thread_binding (`thread` names the axis)."""
+    """A loop; kind is serial, parallel, vectorized, unrolled or thread_binding (`thread` names the axis).
+
+    `launched` keeps that a text said so of a thread axis (`T.launch_thread`), which is the same loop here.
+    """
 
     visit_order: ClassVar[tuple[str, ...]] = ("start", "extent", "step", "loop_var", "body")
     loop_var: PrimVar = binder()
@@ -370,6 +373,7 @@ class For(Stmt):
     step: Extent | None = None
     annotations: FrozenMap = EMPTY
     span: Span | None = ignored(default=None)
+    launched: bool = ignored(default=False)
 
     def __post_init__(self) -> None:
         _set_plain(self, "start", "extent", "step")

@@ -34,7 +34,7 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
 from weft.ir.target import Target
 from weft.ir.tensor import Buffer, PrimVar
-from weft.ir.types import FuncType, StringType, TupleType, Type, VDevice
+from weft.ir.types import AnyType, FuncType, StringType, TupleType, Type, VDevice
 from weft.ir.visit import walk
 from weft.script.constants import constant_lists
 from weft.script.defaults import DEVICE_KINDS
@@ -174,10 +174,10 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             return super()._func_type(ty)
         if ty.params is not None:
             raise self.refuse("a function type with parameters and a derivation")
-        parts = [f"ret={self.show_type(ty.ret)}", f"purity={ty.pure}"]
-        if ty.derive:
-            parts.append(f"derive_func={string_text(ty.derive)}")
-        return f"R.Callable({', '.join(parts)})"
+        if ty.derive and not isinstance(ty.ret, AnyType):
+            raise self.refuse("a function type with a result and a derivation")
+        result = f"derive_func={string_text(ty.derive)}" if ty.derive else f"ret={self.show_type(ty.ret)}"
+        return f"R.Callable({result}, purity={ty.pure})"
 
     def dim_text(self, value: DimExpr) -> str:
         """A dimension."""
@@ -297,6 +297,9 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             raise self.refuse(f"a call without {self.spelled(param.name)}")
         if value is None:
             return self.show_literal(param.default)
+        if param.kind == "types" and self.operator in ("invoke_closure", "invoke_pure_closure"):
+            text = self._argument(param, value)  # these take types, and no names that stand for one
+            return text if text.endswith((")", "]")) else f"{text}()"
         return self._argument(param, value)
 
     def _argument(self, param: Any, value: Any) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import ScriptError
 from weft.ir import dtype as dtypes
+from weft.ir.graph import GlobalVar
+from weft.ir.node import Node
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -184,10 +186,8 @@ class PeerTensorPrinter(TensorPrinter):
     # -----------------------------------------------------------------------------------------------------------------
 
     def _for(self, stmt: For) -> None:
-        # A function without blocks is lowered: its threads are launched around what they run.
         plain = isinstance(stmt.start, int) and stmt.start == 0 and stmt.step is None and not stmt.annotations
-        launched = stmt.kind == "thread_binding" and stmt.thread and stmt.loop_var not in self.threads
-        if launched and plain and not self.blocks_inside:
+        if stmt.launched and plain and stmt.kind == "thread_binding" and stmt.loop_var not in self.threads:
             extent = self._sized(stmt.extent, stmt.loop_var.dtype)
             text = self.form_text(LOOPS["T.launch_thread"], {"thread": stmt.thread, "extent": extent})
             self._loop([stmt], f"with {text} as {self.name(stmt.loop_var)}:")
@@ -284,12 +284,25 @@ class PeerTensorPrinter(TensorPrinter):
             raise self.refuse(f"a store to '{stmt.buffer.name}' with a predicate", stmt)
         super()._store(stmt)
 
+    def module_alias(self, function: Node) -> None:
+        """Say what `cls` is, in graph functions: in others names of the class are plain values."""
+        if not isinstance(function, PrimFunc):
+            super().module_alias(function)
+
     def _prim_call(self, expr: PrimCall) -> tuple[list[Piece], int]:
+        args = separated([self._call_argument(argument)] for argument in expr.args)
+        if isinstance(expr.op, GlobalVar) and self.module_class:
+            return [f"{self.module_class}.{expr.op.name}(", *args, ")"], ATOM
+        if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]) and not expr.attrs:
+            name = self.name(expr.args[0].args[0].buffer)  # type: ignore[union-attr]
+            return [f"{name}.access_ptr(", *separated([self._call_argument(item)] for item in expr.args[1:]), ")"], ATOM
         if expr.op == "address_of" and len(expr.args) == 1 and _is_first_element(expr.args[0]):
             return [f"{self.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
         return super()._prim_call(expr)
 
     def _call_intrin(self, name: str, expr: PrimCall) -> tuple[list[Piece], int]:
+        if name.startswith("ptx_") and self.spelling == "tvm-0.27":
+            raise self.refuse(f"T.{name}", expr, hint="that version spells it T.ptx... with other arguments")
         if expr.attrs:
             raise self.refuse(f"attributes of a call of '{name}'", expr)
         args = [[self._call_argument(argument)] for argument in expr.args]
@@ -373,3 +386,8 @@ def _device_dtype(name: str, expr: PrimCall) -> str:
     if position is not None and position < len(expr.args):
         return expr.args[position].dtype  # type: ignore[union-attr]
     return RESULT_DTYPES.get(name, "void")
+
+
+def _is_first_data(value: Any) -> bool:
+    """Whether an expression is the data of a buffer."""
+    return isinstance(value, PrimCall) and value.op == "address_of" and _is_first_element(value.args[0])

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
-from weft.ir.node import EMPTY, FrozenMap, Node
+from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.prim import cast, const
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
@@ -35,6 +35,7 @@ from weft.ir.tensor import (
     IntImm,
     IterVar,
     MatchBufferRegion,
+    PrimCall,
     PrimExpr,
     PrimVar,
     Ramp,
@@ -355,6 +356,8 @@ class BindingReader(BufferReader):
             self.scope.names[target.id] = value
             return None
         made = self.as_prim(value, tree, dtype.dtype if dtype is not None and dtype.dtype != "handle" else None)
+        if dtype is not None and isinstance(made, PrimCall) and made.dtype == "void":
+            made = replace(made, dtype=dtype.dtype)
         if dtype is not None and dtype.dtype not in ("handle", made.dtype):
             made = self.fold(lambda: cast(dtype.dtype, made), tree)
         if repeated:
@@ -385,6 +388,23 @@ class BindingReader(BufferReader):
             "W115", f"'{target.id}' is bound by an outer block: {describe(value)} cannot be stored as the kernel runs",
             target, "use another name",
         )  # fmt: skip
+
+    def _preflattened(self, target: ast.Name | None, tree: ast.Call) -> Stmt:
+        """`T.preflattened_buffer(A, shape, dtype, data=A.data)`: the parameter in the shape that callers see."""
+        source = self.value(tree.args[0]) if tree.args else None
+        if not isinstance(source, Buffer):
+            raise self.fail("W114", "T.preflattened_buffer takes a buffer and its shape", tree)
+        rest = ast.copy_location(ast.Call(tree.func, tree.args[1:], tree.keywords), tree)
+        values = self.bind_buffer("T.decl_buffer", rest)
+        if values["data"] is None:
+            values["data"] = self._data_of(source, tree)
+        name = target or ast.copy_location(ast.Name(f"{source.name}_preflattened", ast.Store()), tree)
+        buffer = self.make_buffer(values, name.id, name)
+        self.scope.names[name.id] = buffer
+        return DeclBuffer(buffer, span=self.span(tree))
+
+    def _preflattened_statement(self, tree: ast.Call) -> Stmt:
+        return self._preflattened(None, tree)
 
     def _view(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> Stmt | None:
         """`B = A.view(8, 4)`, `A.view("int32")`: the memory of a buffer in another shape or dtype."""
@@ -505,8 +525,17 @@ class BindingReader(BufferReader):
         return BufferStore(buffer, made, indices, span=self.span(statement))
 
     def _converted(self, value: PrimExpr, wanted: str, buffer: Buffer, tree: ast.AST) -> PrimExpr:
-        """A value in the dtype of the buffer it is stored into; W123 where that would lose information unasked."""
-        if dtypes.promote(value.dtype, wanted) == wanted and dtypes.lanes(value.dtype) in (1, dtypes.lanes(wanted)):
+        """A value in the dtype of the buffer it is stored into: a store converts between integers and between floats.
+
+        W123 where a float would become an integer, or the lanes differ.
+        """
+        if isinstance(value, PrimCall) and value.dtype == "void":
+            return replace(value, dtype=wanted)  # a call of a device that does not say what it gives
+        same = dtypes.lanes(value.dtype) in (1, dtypes.lanes(wanted))
+        scalar, target = dtypes.element(value.dtype), dtypes.element(wanted)
+        widens = dtypes.promote(value.dtype, wanted) == wanted
+        kind = all(map(dtypes.is_float, (scalar, target))) or all(map(dtypes.is_integer, (scalar, target)))
+        if same and (widens or kind):
             return self.fold(lambda: cast(wanted, value), tree)
         raise self.fail(
             "W123",
@@ -750,7 +779,9 @@ class BindingReader(BufferReader):
             if name:
                 self.scope.names[name] = var
         self.loops[var] = (0, values["extent"])
-        return lambda body: For(var, 0, values["extent"], body, "thread_binding", str(tag), span=self.span(tree))
+        return lambda body: For(
+            var, 0, values["extent"], body, "thread_binding", str(tag), span=self.span(tree), launched=True,
+        )  # fmt: skip
 
     _CLAUSE_METHODS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
 
@@ -793,6 +824,7 @@ BindingReader._NAMED = {
     "T.axis.remap": BindingReader._remap_one,
     "T.bind": BindingReader._bind_call,
     "T.env_thread": BindingReader._env_thread,
+    "T.preflattened_buffer": BindingReader._preflattened,
     "T.launch_thread": BindingReader._launch_named,
     **_AXES,
 }
@@ -812,5 +844,6 @@ BindingReader._CLAUSE_METHODS = {
     **BindingReader._JUMPS,
     "T.launch_thread": BindingReader._launch_statement,
     "T.static_assert": BindingReader._static_assert,
+    "T.preflattened_buffer": BindingReader._preflattened_statement,
     **{name: BindingReader._bare_axis for name in _AXES},
 }

@@ -110,7 +110,23 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
     ),
     "attributes of nothing": (prim('T.attr({"pragma_scope": "seq"})\nB[0] = A[0]'), ['with T.attr({"pragma_scope": "seq"}):'], None),
     "launched threads": (
-        prim('for t in T.thread_binding(16, thread="threadIdx.x"):\n    B[t] = A[t]'), ['with T.launch_thread("threadIdx.x", 16) as t:'], None,
+        prim('with T.launch_thread("threadIdx.x", 16) as t:\n    B[t] = A[t]'), ['with T.launch_thread("threadIdx.x", 16) as t:'], None,
+    ),
+    "bound threads": (
+        prim('for t in T.thread_binding(16, thread="threadIdx.x"):\n    B[t] = A[t]'), ['for t in T.thread_binding(16, thread="threadIdx.x"):'], None,
+    ),
+    "pointers with an access": (
+        prim('T.evaluate(T.call_extern("int32", "use", A.access_ptr("r")))\nB[0] = 0.0'), ['T.evaluate(T.call_extern("int32", "use", A.access_ptr("r")))'], None,
+    ),
+    "calls of functions of the module": (
+        "@I.ir_module\nclass M:\n    @T.prim_func(private=True)\n    def g(x: T.float32) -> T.float32:\n        return x\n"
+        "    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        A[0] = M.g(A[1])\n",
+        ["A[0] = M.g(A[1])"], None,
+    ),
+    "closures": (
+        "@R.function(pure=False)\ndef main(f: R.Callable(derive='d', pure=False), c: R.Any, x: R.Any):\n    y = R.invoke_closure(c, (x,), ty_args=R.Any)\n    return y\n",
+        ['def main(f: R.Callable(derive_func="d", purity=False), c: R.Any, x: R.Any) -> R.Any:', "y: R.Any = R.invoke_closure(c, (x,), ty_args=R.Any())"],
+        ['def main(f: R.Callable(derive_func="d", purity=False), c: R.Object, x: R.Object) -> R.Object:', "y: R.Object = R.invoke_closure(c, (x,), sinfo_args=R.Object())"],
     ),
     "threads of blocks": (
         prim("for t in T.thread_binding(16, thread='threadIdx.x'):\n    with T.block('b'):\n        v = T.axis.spatial(16, t)\n        B[v] = A[v]"),
