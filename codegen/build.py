@@ -4,20 +4,31 @@
     kind with a code generator  artifacts, linked by the loaders of their kinds
     anything else               refused, with the label, the kind and a function named
 
-Errors: TargetError W736 a part that nothing can make code for, or that the driving part cannot call.
+Errors: TargetError W736 a part that nothing can make code for, or that the driving part cannot call; W739 an executor
+or an entry that the code generator of the driving part does not have.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from weft.codegen.executors import native
+from weft.codegen.c.library import SourceTree, source_tree
+from weft.codegen.executors import native, vm
 from weft.codegen.generators import ARTIFACTS, generate_artifacts
+from weft.codegen.llvm.kernel import written_buffers
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
+from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.module import IRModule
+from weft.ir.prim_dim import kernel_signature
+from weft.ir.target.builtin import C
+from weft.ir.tensor import PrimFunc
+from weft.ir.types import TupleType
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import Executable, Program
+from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.target_parts import owners
 
 __all__ = ["EMITTERS", "build"]
@@ -29,7 +40,13 @@ def _native(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     return native.generate(module, plan.machines, owner, plan.driver)
 
 
-EMITTERS: dict[str, Emitter] = {"native": _native}
+def _vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
+    program = native.generate(module, plan.machines, owner, plan.driver, kernels_only=True)
+    program.driver = vm.emit_program(module, program)
+    return program
+
+
+EMITTERS: dict[str, Emitter] = {"native": _native, "vm": _vm}
 """For each executor, what makes a program of a lowered module whose other parts are artifacts."""
 
 
@@ -37,7 +54,87 @@ def build(module: IRModule, plan: Plan) -> Executable | ArtifactSet:
     """The executable of a lowered module, or its artifacts where they do not run here."""
     if plan.runs_here:
         return Executable(link(module, plan))
-    raise _no_generator(plan, plan.driver, "")
+    kind = plan.parts[plan.driver].kind
+    if kind is C:
+        return _c_sources(module, plan)
+    made = generate_artifacts(module, plan.target)
+    owner = owners(made, plan.parts)
+    for name in made:
+        raise _no_generator(plan, owner[name], name, made)
+    return made.attrs.get(ARTIFACTS, ArtifactSet())
+
+
+class SourceArtifacts(ArtifactSet):
+    """The artifacts of a tree of C sources; exported to a folder they are the whole tree with its build files."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        super().__init__(tree.artifacts().values())
+        self.tree = tree
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write a shared object (a path that ends in .so) or the tree; ArtifactError W818 when that cannot be done."""
+        if Path(path).suffix == ".so":
+            return super().export(path)
+        self.tree.write(path)
+        return Path(path)
+
+
+def _c_sources(module: IRModule, plan: Plan) -> ArtifactSet:
+    """C for all parts: those of other kinds give C drivers of their own."""
+    if plan.executor not in ("native", "aot"):
+        raise TargetError(
+            f"executor {plan.executor!r} cannot be had with {plan.where(plan.driver)}: C is compiled ahead of time",
+            code="W739",
+            hint='leave the executor out, or say "aot"',
+        )
+    made = generate_artifacts(module, plan.target)
+    owner = owners(made, plan.parts)
+    for name in made:
+        if plan.parts[owner[name]].kind is not C:
+            raise _no_generator(plan, owner[name], name, made)
+    graphs = [name for name, function in made.items() if isinstance(function, Function) and not function.private]
+    if not graphs:
+        made, graphs = _with_entries(made)
+    package = plan.target.options.get("package") if plan.target.kind.name == "config" else None
+    name = str(package.get("name", "model")) if package else "model"
+    if len(graphs) == 1:
+        return SourceArtifacts(source_tree(made, plan.target, name=name, function=graphs[0]))
+    raise TargetError(
+        f"c: one entry can be compiled, the module has {', '.join(graphs)}",
+        code="W739",
+        span=made[graphs[1]].span,
+        hint="make the others private, or compile them one by one",
+    )
+
+
+def _with_entries(module: IRModule) -> tuple[IRModule, list[str]]:
+    """A module of kernels alone with a graph function that calls its public one."""
+    kernels = {name: f for name, f in module.items() if isinstance(f, PrimFunc) and not f.private}
+    if len(kernels) != 1:
+        raise TargetError(
+            f"c: one public kernel can be compiled, the module has {', '.join(kernels) or 'none'}", code="W739"
+        )
+    ((name, kernel),) = kernels.items()
+    written = written_buffers(kernel)
+    types = kernel_signature(kernel)
+    params = tuple(Var(p.name or f"arg{i}", ty) for i, (p, ty) in enumerate(zip(kernel.params, types, strict=True)))
+    inputs = [params[i] for i in range(len(params)) if i not in written]
+    outputs = [i for i in range(len(params)) if i in written]
+    if outputs != list(range(len(inputs), len(params))):
+        raise TargetError(
+            f"c: kernel {name!r} reads what it writes, or its outputs are not its last parameters",
+            code="W739",
+            span=kernel.span,
+            hint="call it from a graph function with R.call_tir_inplace",
+        )
+    results = [types[i] for i in outputs]
+    ret = results[0] if len(results) == 1 else TupleType(tuple(results))
+    out = Var("out", ret)
+    call = Call(Op("call_tir"), (GlobalVar(name), Tuple(tuple(inputs))), ty_args=(ret,), span=kernel.span)
+    body = SeqExpr((BindingBlock((VarBinding(out, call),)),), out)
+    entry = Function(tuple(inputs), body, ret, name=module.fresh_name("main"))
+    made = module.with_function(entry.name, entry)
+    return LowerToMemory()(made), [entry.name]
 
 
 def link(module: IRModule, plan: Plan) -> Program:

@@ -65,8 +65,7 @@ def compile(
     """
     module = as_module(module_or_function)
     plan = make_plan(module, target, executor, opt)
-    lowered = lower(module, plan, params=params, pipeline=pipeline, start=start, trace=trace)
-    return build(lowered, plan)
+    return build(_lowered(module, plan, params, pipeline, start, trace), plan)
 
 
 def as_module(value: object) -> IRModule:
@@ -79,13 +78,37 @@ def as_module(value: object) -> IRModule:
 
 
 def lower(
-    module: IRModule, plan: Plan, *, params: Mapping[str, Any] | None = None, pipeline: Any = None, start: str | None =
-    None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None =
+    None, start: str | None = None, stop: str | None = None, trace: list[Step] | None = None,
+) -> IRModule:  # fmt: skip
+    """The module after the phases from `start` to `stop`, both included; by default after all of them.
+
+    `compile` is this and then code generators; `compile(lower(module, stop="fuse"), start="schedule")` gives the same,
+    also when the module went through text and another process in between.
+    Raises: PassError W507 for an unknown phase, and what `compile` raises.
+
+    >>> lower(IRModule({}), stop="legalize").functions
+    FrozenMap({})
+    """
+    module = as_module(module_or_function)
+    plan = make_plan(module, target, None, opt)
+    with transform.PassContext(level=opt):
+        return run_phases(_bound(module, params), plan.passes, start=start, stop=stop, trace=trace)
+
+
+def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
+    if not params:
+        return module
+    name = "main" if "main" in module else next(iter(module.functions))
+    return transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
+
+
+def _lowered(
+    module: IRModule, plan: Plan, params: Mapping[str, Any] | None, pipeline: Any, start: str | None,
+    trace: list[Step] | None,
 ) -> IRModule:  # fmt: skip
     """The module after the phases of a plan, ready for code generators."""
-    if params:
-        name = "main" if "main" in module else next(iter(module.functions))
-        module = transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
+    module = _bound(module, params)
     level = plan.opt
     if pipeline is not None:
         module, level = pipeline(module), 0

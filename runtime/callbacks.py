@@ -38,7 +38,7 @@ from weft.runtime.values import (
     words_of,
 )
 
-__all__ = ["CALLBACK_ADDRESS", "CallState", "begin", "end"]
+__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end"]
 
 Words = Sequence[int]
 
@@ -85,7 +85,7 @@ def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
-    action = _ACTIONS.get(site["name"])
+    action = ACTIONS.get(site["name"])
     count = sum(_words_of(arg) for arg in site["args"])
     words = list((ctypes.c_int64 * max(1, count)).from_address(arguments))
     values, start = [], 0
@@ -239,7 +239,7 @@ def _as_it_is(site: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-_ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
+ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
     "weft.print": _show,
     "weft.print_format": _show_format,
     "weft.assert": _assert,

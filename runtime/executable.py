@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import json
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +21,14 @@ import numpy as np
 
 from weft.errors import ArgumentError, ArtifactError
 from weft.runtime import archive
-from weft.runtime.artifact import ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.bytecode import program_bytes
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
 from weft.runtime.fastcall import fast_call, result_tensors
 from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PLACE, SITE, VALUES
 from weft.runtime.linker import Library, assembly
+from weft.runtime.signature import arranged
 from weft.runtime.values import Packer, Quick, address, copy_into, storage, unpack, words_of
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
@@ -156,7 +159,7 @@ class _Caller:
             if words is not None:
                 return self._run(words, None, out, args)
         if named or len(args) != len(self._types):
-            args = tuple(self._arranged(args, named))
+            args = tuple(arranged(self.signature, args, named))
         packer = Packer(self.name)
         position = 0
         try:
@@ -231,25 +234,24 @@ class _Caller:
         place = state.sites[frame[PLACE] - 1] if frame[PLACE] else None
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 
-    def _arranged(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Positional and named arguments in order; ArgumentError W850 when some lack or are too many."""
-        takes = f"{self.name} takes {len(self._names)} arguments ({', '.join(self._names)})"
-        for name in named:
-            if name not in self._names:
-                close = difflib.get_close_matches(name, self._names, 1)
-                hint = f"did you mean {close[0]!r}?" if close else None
-                raise ArgumentError(f"{self.name} has no parameter {name!r}", code="W850", notes=[takes], hint=hint)
-        if len(args) > len(self._names):
-            raise ArgumentError(f"{takes}, got {len(args)}", code="W850")
-        values = dict(zip(self._names, args, strict=False))
-        twice = [name for name in named if name in values]
-        if twice:
-            raise ArgumentError(f"{self.name} got two values for {twice[0]!r}", code="W850")
-        values.update(named)
-        missing = [name for name in self._names if name not in values]
-        if missing:
-            raise ArgumentError(f"{takes}, got {len(values)}: {', '.join(missing)} missing", code="W850")
-        return [values[name] for name in self._names]
+
+def program_artifacts(program: Program) -> ArtifactSet:
+    """The artifacts that an executable consists of."""
+    target = json.dumps(dict(zip(("triple", "cpu", "features"), program.target, strict=True)))
+    signatures = program_bytes({"functions": program.functions})
+    provides = tuple(Symbol(function["symbol"]) for function in program.functions)
+    made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
+    for index, code in enumerate(program.objects):
+        symbols = provides if index + 1 == len(program.objects) else ()
+        made.append(Artifact("object", f"code{index}.o", code, target, symbols, codegen="llvm"))
+    for index, (array, dtype) in enumerate(program.constants):
+        facts = {"dtype": dtype, "shape": list(array.shape)}
+        content = np.ascontiguousarray(array).tobytes()
+        made.append(Artifact("constants", f"constant{index}.bin", content, codegen="weft", provenance=facts))
+    if program.driver is not None:
+        content = program_bytes(program.driver)
+        made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
+    return ArtifactSet([*made, *program.artifacts.values()])
 
 
 class Executable(Mapping[str, CompiledFunction]):
@@ -258,8 +260,10 @@ class Executable(Mapping[str, CompiledFunction]):
     def __init__(self, program: Program) -> None:
         self._program = program
         self._loaded = _Loaded(program)
-        self.functions = {
-            f["name"]: CompiledFunction(self._loaded, f) for f in program.functions if not f.get("private")
+        compiled = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions}
+        driven = _driven(program.driver, self._loaded, compiled)
+        self.functions: dict[str, Any] = {
+            name: function for name, function in {**compiled, **driven}.items() if not function.signature.get("private")
         }
 
     def __getitem__(self, name: str) -> CompiledFunction:
@@ -301,9 +305,35 @@ class Executable(Mapping[str, CompiledFunction]):
         """Give the memory back that the functions keep between calls."""
         self._loaded.trim()
 
+    @property
+    def executor(self) -> str:
+        """What runs the graph functions: native, vm or graph."""
+        driver = self._program.driver
+        return "native" if driver is None else str(driver["executor"])
+
+    @property
+    def artifacts(self) -> ArtifactSet:
+        """What was compiled, as data: object code, the program of the executor, constants, what was linked.
+
+        Places in the source text are no part of it: the same module gives the same set, wherever its text stood.
+        """
+        return program_artifacts(self._program)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""
         archive.write(path, self._program)
+
+
+def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str, CompiledFunction]) -> dict[str, Any]:
+    """The functions that an executor other than machine code runs."""
+    if driver is None:
+        return {}
+    if driver.get("format") == "weft-bytecode":
+        from weft.runtime.vm import VirtualMachine, VMFunction  # only for programs of this executor
+
+        machine = VirtualMachine(driver, kernels, loaded.constants, loaded.linked)
+        return {function["name"]: VMFunction(machine, function) for function in driver["functions"]}
+    raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")
 
 
 def load(path: str | PathLike[str]) -> Executable:

@@ -13,13 +13,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from weft.errors import ArgumentError
 
-__all__ = ["Binder", "evaluate_dim", "expected_text", "shape_text"]
+__all__ = ["Binder", "arranged", "dim_names", "dim_tree", "evaluate_dim", "expected_text", "shape_text", "solve_linear"]
 
 Tree = Any
 
@@ -54,15 +55,17 @@ def evaluate_dim(tree: Tree, values: dict[str, int]) -> int | None:
         return None
 
 
-def _names(tree: Tree) -> list[str]:
+def dim_names(tree: Tree) -> list[str]:
+    """The symbols of a dimension's tree, in order."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, list):
-        return [name for part in tree[1:] for name in _names(part)]
+        return [name for part in tree[1:] for name in dim_names(part)]
     return []
 
 
-def _tree(dim: Any) -> Tree:
+def dim_tree(dim: Any) -> Tree:
+    """The tree of a dimension."""
     return dim[1] if isinstance(dim, list) else dim
 
 
@@ -135,7 +138,7 @@ class Binder:
             pass
         for ty, dims, sizes, got, position, name in self._claims:
             for dim, size in zip(dims, sizes, strict=True):
-                if dim is not None and evaluate_dim(_tree(dim), self.values) != size:
+                if dim is not None and evaluate_dim(dim_tree(dim), self.values) != size:
                     self.refused = position
                     raise self.refuse(position, name, expected_text(ty), got, self.explain(dims))
 
@@ -143,10 +146,10 @@ class Binder:
         self, ty: Sequence[Any], dims: Sequence[Any], sizes: Sequence[int], got: str, position: int, name: str
     ) -> bool:
         for dim, size in zip(dims, sizes, strict=True):
-            missing = {symbol for symbol in _names(_tree(dim)) if symbol not in self.values}
+            missing = {symbol for symbol in dim_names(dim_tree(dim)) if symbol not in self.values}
             if len(missing) == 1:
                 symbol = missing.pop()
-                value = _solve_linear(_tree(dim), symbol, size, self.values)
+                value = solve_linear(dim_tree(dim), symbol, size, self.values)
                 if value is not None:
                     self._set(symbol, value, position, name)
                     return True
@@ -154,7 +157,7 @@ class Binder:
 
     def explain(self, dims: Sequence[Any]) -> str:
         """The symbols in some dimensions with their values and sources."""
-        names = dict.fromkeys(name for dim in dims for name in _names(_tree(dim)))
+        names = dict.fromkeys(name for dim in dims for name in dim_names(dim_tree(dim)))
         return ", ".join(
             f"{name}={self.values[name]} from {self.sources[name]}" if name in self.values else f"{name} has no value"
             for name in names
@@ -175,10 +178,34 @@ class Binder:
         return ArgumentError(message + (f"; {why}" if why else ""), code=code, hint=hint)
 
 
-def _solve_linear(tree: Tree, symbol: str, size: int, values: dict[str, int]) -> int | None:
+def solve_linear(tree: Tree, symbol: str, size: int, values: dict[str, int]) -> int | None:
     """The value of a symbol at which a dimension that is linear in it has the given size."""
     at = [evaluate_dim(tree, {**values, symbol: point}) for point in (0, 1)]
     if at[0] is None or at[1] is None or at[0] == at[1]:
         return None
     value, rest = divmod(size - at[0], at[1] - at[0])
     return value if rest == 0 and value >= 0 and evaluate_dim(tree, {**values, symbol: value}) == size else None
+
+
+def arranged(signature: Mapping[str, Any], args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+    """Positional and named arguments in order; ArgumentError W850 when some lack or are too many."""
+    names, function = [param["name"] for param in signature["params"]], signature["name"]
+    if not named and len(args) == len(names):
+        return args
+    takes = f"{function} takes {len(names)} arguments ({', '.join(names)})"
+    for name in named:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else None
+            raise ArgumentError(f"{function} has no parameter {name!r}", code="W850", notes=[takes], hint=hint)
+    if len(args) > len(names):
+        raise ArgumentError(f"{takes}, got {len(args)}", code="W850")
+    values = dict(zip(names, args, strict=False))
+    twice = [name for name in named if name in values]
+    if twice:
+        raise ArgumentError(f"{function} got two values for {twice[0]!r}", code="W850")
+    values.update(named)
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ArgumentError(f"{takes}, got {len(values)}: {', '.join(missing)} missing", code="W850")
+    return [values[name] for name in names]

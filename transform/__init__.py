@@ -40,7 +40,7 @@ from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
 from weft.transform.partition_calls import PartitionCalls
-from weft.transform.phases import default_pipeline, phase, phases
+from weft.transform.phases import Step, default_pipeline, phase, phases, run_phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
 from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import find_pass, pass_names
@@ -60,7 +60,7 @@ __all__ = [
     "FunctionPass", "FuseOps", "FuseTIR", "HoistScratch", "InlinePrivateFunctions", "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "NameUnknownSizes", "Normalize",
     "PartitionCalls", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore",
-    "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "TileContractions", "Timing",
+    "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "Step", "TileContractions", "Timing",
     "ToNonDataflow", "VectorizeNests", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions",
-    "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
+    "module_pass", "parse_pipeline", "pass_names", "phase", "phases", "run_phases",
 ]  # fmt: skip

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as copied_node
 from typing import Any, ClassVar
 
 from weft.errors import Span, TargetError
-from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, VarBinding
+from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
 from weft.ir.target import Target
-from weft.ir.tensor import PrimCall, PrimFunc
+from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
 from weft.ir.visit import rewrite, walk
 from weft.transform.base import Pass, map_functions
 from weft.transform.rewriting import FunctionRewriter
@@ -294,4 +295,6 @@ class _Specialiser:
         if copy or several or new.attrs.get(LABEL, label) != label:
             attrs = FrozenMap({key: value for key, value in new.attrs.items() if key != "global_symbol" or not copy})
             new = replace(new, attrs=attrs.set(LABEL, label), private=new.private or copy, name=name)
+        if copy:  # variables of its own
+            new = rewrite(new, lambda node: copied_node(node) if isinstance(node, (Var, PrimVar, Buffer)) else None)
         return new

@@ -8,6 +8,7 @@ function allocates is a local array when it is small, else a fixed offset into t
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -342,6 +343,8 @@ class KernelWriter:
 
 
 def _identifier(name: str, taken: set[str]) -> str:
+    """A C name without the suffixes by which texts keep names apart: a module and its text give the same C."""
+    name = _SUFFIX.sub("", name) or name
     base = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
     base = base if base and not base[0].isdigit() and base not in _RESERVED else f"v_{base}"
     count, candidate = 0, base
@@ -352,6 +355,7 @@ def _identifier(name: str, taken: set[str]) -> str:
     return candidate
 
 
+_SUFFIX = re.compile(r"(_\d+)+$")
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main NAN "

@@ -25,7 +25,7 @@ from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from weft import codegen, ir, runtime, script, transform
-    from weft.codegen import Executable, compile, interpret
+    from weft.codegen import Executable, compile, interpret, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
@@ -51,6 +51,7 @@ _HOMES = {
     "interpret": "weft.codegen",
     "load": "weft.runtime",
     "load_plugins": "weft.plugins",
+    "lower": "weft.codegen",
     "parse": "weft.script",
     "register_func": "weft.runtime",
     "structural_equal": "weft.ir",
@@ -72,7 +73,7 @@ __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "DTypeError",
     "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
     "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
-    "first_mismatch", "interpret", "ir", "load", "load_plugins", "parse", "register_func", "runtime", "script",
+    "first_mismatch", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime", "script",
     "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform", "verify",
 ]  # fmt: skip
 
