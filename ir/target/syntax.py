@@ -94,7 +94,7 @@ def _atom(token: Any) -> str:
 
 def write_options(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """The options as `-name=value`, nested data with dotted names."""
-    for name in sorted(options):
+    for name in options if prefix else sorted(options):
         value = options[name]
         key = f"{prefix}{name.replace('_', '-')}"
         if isinstance(value, Mapping):

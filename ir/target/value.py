@@ -24,6 +24,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.target import builtin
 from weft.ir.target.cpus import CPU, find_cpu
 from weft.ir.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
+from weft.ir.target.schema import check_pools, config_default, config_field, typed
 from weft.ir.target.syntax import parse_target, write_options
 from weft.ir.target.triple import Triple
 
@@ -87,7 +88,8 @@ class Target:
         raise AttributeError(f"a Target is immutable: cannot delete {name!r}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Target) and self.to_dict() == other.to_dict()
+        # As text: the order of parts and of memory pools is part of the value.
+        return isinstance(other, Target) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash(self.to_json())
@@ -240,8 +242,8 @@ class Target:
         lines = [f"kind = {self.kind.name}"]
         if self.tag is not None:
             lines.append(f"tag = {self.tag}")
-        for name in sorted({*self.kind.fields, *self.options}):
-            value = self.options.get(name, self.kind.fields[name].default if name in self.kind.fields else None)
+        for name in sorted({*self._fields(), *self.options}):
+            value = self.options.get(name, self._default(name))
             origin = self.origins.get(name, "given") if name in self.options else "default"
             lines.append(f"{name} = {_show(value)} ({origin})")
         if self.is_leaf and "mcpu" in self.kind.fields:
@@ -254,6 +256,48 @@ class Target:
             lines.append(f"part {label}:")
             lines.extend("  " + line for line in part.explain().splitlines())
         return "\n".join(lines)
+
+    def _fields(self) -> tuple[str, ...]:
+        return CONFIG_FIELDS if self.kind.name == "config" else tuple(self.kind.fields)
+
+    def _default(self, name: str) -> Any:
+        if self.kind.name == "config":
+            return config_default(name) or None
+        return self.kind.fields[name].default if name in self.kind.fields else None
+
+    def complete(self) -> Target:
+        """The target with every default and what follows from the processor stated; `explain` says which is which.
+
+        Completing it again changes nothing, and it means the same.
+
+        >>> Target("c -mcpu=cortex-m0").complete().options["mtriple"]
+        'thumbv6m-none-none-eabi'
+        """
+        data = self.to_dict()
+        origins = dict(self.origins)
+        for name in self._fields():
+            inside = data.get(name)
+            value = self._default(name)
+            if self.kind.name == "config" and isinstance(inside, dict) and name != "memory":
+                data[name] = {**(value or {}), **inside}
+            elif name not in data and value not in (None, (), "auto"):
+                data[name] = _thaw(value)
+                origins[name] = "default"
+        if self.cpu is not None:
+            for name, value in (("mtriple", str(self.triple)), ("mfpu", self._unit())):
+                if value and name not in data:
+                    data[name] = value
+                    origins[name] = "derived"
+        if self.parts:
+            data["parts"] = {label: part.complete() for label, part in self.parts.items()}
+        made = Target(data)
+        object.__setattr__(made, "origins", FrozenMap({name: origins.get(name, "derived") for name in made.options}))
+        return made
+
+    def _unit(self) -> str | None:
+        """The floating-point unit in effect, where it can be chosen."""
+        cpu = self.cpu
+        return (cpu.fpu or "none") if cpu is not None and cpu.facts.fpu_optional else None
 
     # The current target.
 
@@ -284,7 +328,7 @@ def _thaw(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_thaw(item) for item in value]
     if isinstance(value, FrozenMap):
-        return {key: _thaw(value[key]) for key in sorted(value)}
+        return {key: _thaw(item) for key, item in value.items()}  # the order of memory pools means something
     return value
 
 
@@ -322,10 +366,26 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
             raise TargetError(f"{part_label!r} is not a label", code="W707", hint="labels are identifiers")
         parts[part_label] = part if isinstance(part, Target) else Target(part)
     options = _options(kind, data, source)
+    if "memory" in options:
+        labels = {label: None for part in parts.values() for label in _labels_below(part)}
+        try:
+            check_pools(options["memory"], [*parts, *labels])
+        except TargetError as error:
+            raise error.at(_place(source, "memory")) from None
     return {
         "kind": kind, "options": FrozenMap(options), "parts": FrozenMap(parts), "tag": label,
         "origins": FrozenMap(dict.fromkeys(options, "given")),
     }  # fmt: skip
+
+
+def _labels_below(target: Target) -> Iterator[str]:
+    for label, part in target.parts.items():
+        yield label
+        yield from _labels_below(part)
+
+
+def _frozen(value: Any) -> Any:
+    return FrozenMap({key: _frozen(item) for key, item in value.items()}) if isinstance(value, Mapping) else value
 
 
 def _from_tag(name: str, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -382,9 +442,10 @@ def _options(kind: TargetKind, data: Mapping[str, Any], source: Source | None) -
         name = key.replace("-", "_")
         try:
             if kind.name == "config":
-                options[name] = _config_option(name, value)
+                if stated := config_field(name, value):  # nothing said is nothing stated
+                    options[name] = _frozen(stated)
             else:
-                options[name] = _typed(kind, name, _field(kind, name), value)
+                options[name] = typed(repr(kind.name), name, _field(kind, name), value)
         except TargetError as error:
             raise error.at(_place(source, key)) from None
     if kind.canonicalise is not None:
@@ -401,65 +462,6 @@ def _place(source: Source | None, key: str | None) -> Span | None:
         return None
     found = re.search(rf"-{re.escape(key)}(?:=(?:\"(?:\\.|[^\"\\])*\"|[^\s;{{}}]*))?", source.text)
     return Span(source, found.start(), found.end()) if found else None
-
-
-def _typed(kind: TargetKind, name: str, field: Field, value: Any) -> Any:
-    """A value in the type of its field; strings are read (`-macs=128`)."""
-    read: Any = value
-    if field.type == "int" and isinstance(value, str):
-        read = int(value) if re.fullmatch(r"-?\d{1,18}", value) else value
-    elif field.type == "bool" and isinstance(value, str):
-        read = {"true": True, "1": True, "false": False, "0": False}.get(value.lower(), value)
-    elif field.type == "list":
-        read = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else value
-    elif field.type == "str" and isinstance(value, (list, tuple)):
-        read = ",".join(map(str, value))
-    expected = {"int": int, "bool": bool, "str": str, "list": tuple}[field.type]
-    if not isinstance(read, expected) or (field.type == "int" and isinstance(read, bool)):
-        raise TargetError(f"option {name!r} of {kind.name!r} takes {field.type}, got {value!r}", code="W703")
-    if field.choices and read not in field.choices:
-        close = difflib.get_close_matches(str(read), field.choices, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(field.choices)}"
-        raise TargetError(f"option {name!r} of {kind.name!r} cannot be {read!r}", code="W703", hint=hint)
-    return read
-
-
-_CHOICES = {"executor": ("kind", builtin.EXECUTORS), "runtime": ("kind", builtin.RUNTIMES)}
-
-
-def _config_option(name: str, value: Any) -> Any:
-    if name not in CONFIG_FIELDS:
-        close = difflib.get_close_matches(name, CONFIG_FIELDS, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"fields: {', '.join(CONFIG_FIELDS)}"
-        raise TargetError(f"a configuration has no field {name!r}", code="W702", hint=hint)
-    if isinstance(value, str):
-        value = {_CHOICES.get(name, ("format", ()))[0]: value}
-    if not isinstance(value, Mapping):
-        raise TargetError(f"field {name!r} takes named values, got {value!r}", code="W703")
-    if name in _CHOICES:
-        key, choices = _CHOICES[name]
-        if value.get(key) not in choices:
-            close = difflib.get_close_matches(str(value.get(key)), choices, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(choices)}"
-            raise TargetError(f"unknown {name} {value.get(key)!r}", code="W703", hint=hint)
-    return FrozenMap({key: _memory_size(name, key, item) for key, item in value.items()})
-
-
-def _memory_size(field: str, key: str, value: Any) -> Any:
-    """Sizes of memory pools in bytes: `256K` and `4M` are read."""
-    if field != "memory" or not isinstance(value, Mapping):
-        return int(value) if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value) else value
-    pool = dict(value)
-    size = pool.get("bytes")
-    if isinstance(size, str):
-        match = re.fullmatch(r"(\d{1,12})([KMG]?)", size)
-        if match is None:
-            raise TargetError(f"memory pool {key!r} has no size {size!r}", code="W703", hint="as in 16384, 256K, 4M")
-        pool["bytes"] = int(match.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[match.group(2)]
-    for access in ("rw", "ro"):
-        if isinstance(pool.get(access), str):
-            pool[access] = [pool[access]]
-    return pool
 
 
 class Tags:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
-    from weft.ir.target import Target, tag, target_kind
+    from weft.ir.target import Config, Target, tag, target_kind
     from weft.ir.verify import assert_well_formed, verify
     from weft.plugins import load_plugins
     from weft.runtime import load, register_func
@@ -41,6 +41,7 @@ _HOMES = {
     "Artifact": "weft.runtime.artifact",
     "ArtifactSet": "weft.runtime.artifact",
     "BlockBuilder": "weft.ir.builder",
+    "Config": "weft.ir.target",
     "Executable": "weft.runtime",
     "IRModule": "weft.ir",
     "Target": "weft.ir.target",
@@ -70,8 +71,9 @@ _MODULES = {
 }
 
 __all__ = [
-    "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "DTypeError",
-    "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
+    "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "Config",
+    "DTypeError", "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target",
+    "TargetError",
     "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
     "first_mismatch", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime", "script",
     "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform", "verify",
