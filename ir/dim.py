@@ -1340,9 +1340,15 @@ class _World:
     steps: tuple[Mapping[str, Dim], ...]
     assumptions: tuple[Dim, ...]
 
-    def translate(self, d: Dim) -> Dim:
-        for step in self.steps:
-            d = substitute(d, step)
+    def translate(self, d: Dim) -> Dim | None:
+        """The dimension over the parameters; None where the facts make it a division by zero."""
+        try:
+            for step in self.steps:
+                d = substitute(d, step)
+        except ShapeError as error:
+            if error.code != "W280":
+                raise
+            return None
         return d
 
 
@@ -1354,9 +1360,12 @@ def _world_of(facts: Facts) -> _World:
         step = _next_step(zeros, positives)
         if step is None:
             break
+        moved = _World((step,), ())
+        after = [[moved.translate(d) for d in dims] for dims in (zeros, positives)]
+        if any(d is None for dims in after for d in dims):
+            break
         steps.append(step)
-        zeros = [substitute(zero, step) for zero in zeros]
-        positives = [substitute(positive, step) for positive in positives]
+        zeros, positives = ([d for d in dims if d is not None] for dims in after)
         positives.extend(value for name, value in step.items() if _interval(value)[0] < 0)
     rest = [side for zero in zeros if zero != 0 for side in (zero, -zero)] + positives
     kept = [d for d in map(_normal, rest) if _interval(d)[0] < 0]
@@ -1844,7 +1853,8 @@ def _question(a: Dim, b: Dim, facts: Facts | None) -> tuple[Dim, tuple[Dim, ...]
     difference = as_dim(b) - as_dim(a)
     if facts is None or not isinstance(difference, DimExpr) or not (facts.equalities or facts.orders):
         return _normal(difference), ()
-    return _normal(facts._world.translate(difference)), facts._world.assumptions
+    translated = facts._world.translate(difference)
+    return (_normal(difference), ()) if translated is None else (_normal(translated), facts._world.assumptions)
 
 
 def _never_divisible(d: DimExpr) -> bool:
@@ -1959,8 +1969,8 @@ def bounds(d: Dim, facts: Facts | None = None) -> tuple[int | None, int | None]:
     if not isinstance(image, DimExpr):
         return image, image
     known = _known_bounds(assumptions)
-    translated = d if facts is None else facts._world.translate(d)
-    ends = [_interval(form, known) for form in (image, translated)]
+    translated = None if facts is None else facts._world.translate(d)
+    ends = [_interval(form, known) for form in (image, d if translated is None else translated)]
     low, high = max(low for low, _ in ends), min(high for _, high in ends)
     names = tuple(sorted(image.names.union(*(set(free_symbols(assumption)) for assumption in assumptions))))
     points = [*_points(names, 24), *(islice(_candidates(names), 200) if assumptions else ())]
@@ -2001,7 +2011,10 @@ def _search(a: Dim, b: Dim, facts: Facts | None, wanted: Callable[[int, int], bo
     if same(a, b):
         return None
     names = sorted({*free_symbols(a), *free_symbols(b), *facts.names})
-    images = {name: facts._world.translate(symbol(name)) for name in names}
+    translated = {name: facts._world.translate(symbol(name)) for name in names}
+    images = {name: image for name, image in translated.items() if image is not None}
+    if len(images) < len(translated):
+        return None
     parameters = tuple(sorted({name for image in images.values() for name in free_symbols(image)}))
     for point in _candidates(parameters):
         try:

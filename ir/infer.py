@@ -121,6 +121,15 @@ class TypeContext:
         finally:
             self.facts, self._learning = before
 
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """One check of a call against a signature: what it compares first is known to what it compares later."""
+        if self._learning:
+            yield
+            return
+        with self.scope():
+            yield
+
     def learn(self, declared: Type, found: Type) -> None:
         """Take the sizes of two types for equal, one having been cast to the other at run time."""
         if isinstance(declared, TupleType) and isinstance(found, TupleType):

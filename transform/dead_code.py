@@ -15,7 +15,6 @@ from weft.ir import (
     BaseFunc,
     Binding,
     BindingBlock,
-    Call,
     Expr,
     Function,
     GlobalVar,
@@ -28,10 +27,9 @@ from weft.ir import (
     replace,
     walk,
 )
-from weft.ir.infer import TypeContext, infer_type
 from weft.transform.base import Pass, map_functions
-from weft.transform.purity import is_pure
-from weft.transform.rewriting import bindings_of, merge_blocks, operands, shape_variables
+from weft.transform.purity import checks_sizes, is_pure
+from weft.transform.rewriting import merge_blocks, operands, shape_variables
 
 __all__ = ["DeadCodeElimination"]
 
@@ -101,7 +99,7 @@ class _Sweep:
     def binding(self, binding: Binding) -> Binding | None:
         value = binding.value
         if isinstance(binding, VarBinding):
-            if binding.var not in self.used and is_pure(value, self.module) and not self.checks(value):
+            if binding.var not in self.used and is_pure(value, self.module) and not checks_sizes(value, self.module):
                 return None
             if isinstance(value, If):
                 else_branch, then_branch = self.sequence(value.else_branch), self.sequence(value.then_branch)
@@ -113,17 +111,6 @@ class _Sweep:
         self.use_type(binding.var.ty)
         self.use(value)
         return replace(binding, value=value)
-
-    def checks(self, value: Expr) -> bool:
-        """Whether evaluating a pure value compares sizes that are not proved equal."""
-        if isinstance(value, If):
-            branches = (value.then_branch, value.else_branch)
-            return any(self.checks(binding.value) for branch in branches for binding in bindings_of(branch))
-        if not isinstance(value, Call):
-            return False
-        context = TypeContext(self.module.functions)
-        infer_type(value, context)
-        return bool(context.checks)
 
     def use(self, value: Expr) -> None:
         self.used.update(leaf for leaf in operands(value) if isinstance(leaf, Var))

@@ -7,6 +7,7 @@ else, an unknown operator above all, is impure.
 
 from __future__ import annotations
 
+from weft.errors import ShapeError
 from weft.ir import (
     Call,
     Expr,
@@ -18,13 +19,16 @@ from weft.ir import (
     IRModule,
     MatchCast,
     Op,
+    PrimFunc,
     SeqExpr,
     Var,
 )
+from weft.ir.infer import TypeContext, infer_type
 from weft.ir.op import OPS
+from weft.ir.tensor import AssertStmt, SeqStmt
 from weft.transform.rewriting import bindings_of
 
-__all__ = ["gives_fresh_memory", "is_pure"]
+__all__ = ["checks_sizes", "gives_fresh_memory", "is_pure"]
 
 # Each of these gives memory of its own, so two equal calls are not one value.
 _FRESH = {"builtin.alloc_tensor", "memory.alloc_storage", "memory.alloc_tensor", "vm.alloc_storage", "vm.alloc_tensor"}
@@ -44,6 +48,29 @@ def is_pure(value: Expr, module: IRModule) -> bool:
     if isinstance(value, SeqExpr):
         return _is_pure_sequence(value, module)
     return True
+
+
+def checks_sizes(value: Expr, module: IRModule) -> bool:
+    """Whether evaluating a pure value compares sizes that are not proved equal: leaving it out would lose an error."""
+    if isinstance(value, If):
+        branches = (value.then_branch, value.else_branch)
+        return any(checks_sizes(binding.value, module) for branch in branches for binding in bindings_of(branch))
+    if not isinstance(value, Call):
+        return False
+    context = TypeContext(module.functions)
+    try:
+        infer_type(value, context)
+    except ShapeError:  # right only after checks further up
+        return True
+    named = (value.op, *value.args)
+    kernels = (module.functions.get(item.name) for item in named if isinstance(item, GlobalVar))
+    return bool(context.checks) or any(isinstance(kernel, PrimFunc) and _asserts_sizes(kernel) for kernel in kernels)
+
+
+def _asserts_sizes(kernel: PrimFunc) -> bool:
+    """Whether a kernel begins with checks of sizes that its parameters cannot state."""
+    body = kernel.body.stmts if isinstance(kernel.body, SeqStmt) else (kernel.body,)
+    return any(isinstance(stmt, AssertStmt) and stmt.kind == "ShapeError" for stmt in body)
 
 
 def _is_pure_sequence(seq: SeqExpr, module: IRModule) -> bool:

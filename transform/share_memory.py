@@ -32,10 +32,13 @@ from weft.ir import (
     structural_equal,
     structural_hash,
 )
+from weft.ir.dim import product, prove_equal
 from weft.ir.op import get_op
+from weft.ir.relations import dims_of
 from weft.transform.accesses import is_reshape, sharing_pairs
 from weft.transform.base import Pass, map_functions
 from weft.transform.lifetimes import Lifetimes
+from weft.transform.purity import checks_sizes
 from weft.transform.rewriting import FunctionRewriter, derived
 
 __all__ = ["SHARES_MEMORY", "ShareMemory", "is_allocation"]
@@ -133,12 +136,12 @@ class _Choice:
         if not outputs:
             return
         if len(call.args) == 2 and 1 in outputs and isinstance(call.args[0], Var) and self.kernels.is_reshape(name):
-            if self._may_view(step, call.args[0], outputs[1]):
+            if self._may_view(step, call.args[0], outputs[1]) and not checks_sizes(call, self.kernels.module):
                 self._take(binding, call.args[0], outputs[1], copy=False)
                 return
         for i, o in self.kernels.pairs_of(name):
             given = call.args[i]
-            if o in outputs and isinstance(given, Var) and self._may_overwrite(step, given, call):
+            if o in outputs and isinstance(given, Var) and self._may_overwrite(step, given, outputs[o], call):
                 self._take(binding, given, outputs.pop(o), copy=True)
                 self.kernels.used.setdefault(name, set()).add((i, o))
 
@@ -165,13 +168,21 @@ class _Choice:
             return False
         return not lifetimes.leaves(output) or (lifetimes.is_own(given) and not lifetimes.leaves(given))
 
-    def _may_overwrite(self, step: int, given: Var, call: Call) -> bool:
+    def _may_overwrite(self, step: int, given: Var, output: Var, call: Call) -> bool:
         lifetimes = self.lifetimes
+        if not _have_equal_sizes(given, output):  # the call is to find it, not the view before it
+            return False
         if not lifetimes.is_own(given) or lifetimes.last(given) != step or given not in lifetimes.made:
             return False
         root = lifetimes.groups.root(given)
         same = [arg for arg in call.args if isinstance(arg, Var) and lifetimes.groups.root(arg) is root]
         return len(same) == 1 and isinstance(given.ty, TensorType) and given.ty.dims is not None
+
+
+def _have_equal_sizes(given: Var, output: Var) -> bool:
+    """Whether an input is proved to have as many elements as an output."""
+    a, b = dims_of(given.ty), dims_of(output.ty)
+    return a is not None and b is not None and prove_equal(product(a), product(b)) is True
 
 
 def is_allocation(binding: Binding) -> bool:

@@ -122,8 +122,9 @@ class _KernelMatch:
         match = match_types(wanted, self.given)
         if match.answer is False:
             raise self._mismatch(match)
-        for index, (param, given) in enumerate(zip(wanted, self.given, strict=True)):
-            self._compare(index, param, given, match)
+        with self.context.one_call():  # outputs come after the inputs, whose sizes the call compares
+            for index, (param, given) in enumerate(zip(wanted, self.given, strict=True)):
+                self._compare(index, param, given, match)
 
     def _parameters(self) -> list[Type]:
         names = symbol_names(self.kernel)
