@@ -22,14 +22,16 @@ same, so results differ only by the fusion of multiply and add.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.dtype import bits
-from weft.ir.tensor import Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.ir.tensor import AllocBuffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.base import FunctionPass
 from weft.transform.contractions.direct import direct
+from weft.transform.contractions.epilogue import with_epilogue
 from weft.transform.contractions.packed import packed
 from weft.transform.contractions.planning import Limits, packing_pays
 from weft.transform.contractions.recognition import Contraction, match, products_of
@@ -66,12 +68,35 @@ class TileContractions(FunctionPass):
 
     def _statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, SeqStmt):
-            new = tuple(self._statement(part) for part in stmt.stmts)
-            return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
+            new = self._sequence(stmt.stmts)
+            same = len(new) == len(stmt.stmts) and all(a is b for a, b in zip(new, stmt.stmts, strict=True))
+            return stmt if same else replace(stmt, stmts=new)
         if isinstance(stmt, For):
             found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)
         return stmt
+
+    def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Statements one after another: a contraction takes what is done to its result next with it."""
+        new: list[Stmt] = []
+        taken: set[int] = set()
+        for position, stmt in enumerate(stmts):
+            if position in taken:
+                continue
+            found = self._found(stmt) if isinstance(stmt, For) else None
+            if found is None or not found.pays:
+                new.append(self._statement(stmt))
+                continue
+            after = [at for at in range(position + 1, len(stmts)) if not isinstance(stmts[at], AllocBuffer)]
+            if after:
+                fused = with_epilogue(found, stmts[after[0]], [stmts[at] for at in after[1:]])
+                new.extend(stmts[position + 1 : after[0]])
+                taken.update(range(position + 1, after[0]))
+                if fused is not None and self._tiled(fused, stmt) is not stmt:
+                    found = fused
+                    taken.add(after[0])
+            new.append(self._tiled(found, stmt))
+        return tuple(new)
 
     def _found(self, stmt: For) -> Contraction | None:
         products = products_of(stmt)

@@ -8,12 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.ir import For, IRModule, PrimFunc, TensorType, Var, walk
+from weft.ir import Block, For, IRModule, PrimFunc, TensorType, Var, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.script import tir as T
-from weft.transform import LegalizeOps, TileContractions
+from weft.transform import (
+    AnnotateTIROpPattern,
+    ConvertToDataflow,
+    FuseOps,
+    FuseTIR,
+    LegalizeOps,
+    Pipeline,
+    TileContractions,
+)
 
 N = symbol("n")
 
@@ -230,3 +238,49 @@ def test_machine_code_agrees_with_numpy() -> None:
     for rows in (0, 1, 5, 6, 13):
         data = random(rows, 33)
         np.testing.assert_allclose(main(data, weights), data @ weights, rtol=1e-4, atol=1e-4)
+
+
+def chained(first: str, shapes: list[tuple[Dim, ...]], then: list[tuple[str, int]], **options: object) -> IRModule:
+    """An operator on the first two operands, then others on its result and so many of the next operands each."""
+    params = [Var(f"x{i}", TensorType(shape, "float32")) for i, shape in enumerate(shapes)]
+    builder, rest = BlockBuilder(), params[2:]
+    with builder.function("main", params):
+        result = builder.emit(get_op(first).bind(params[:2], options, None))
+        for name, count in then:
+            result = builder.emit(get_op(name).bind([result, *rest[:count]], {}, None))
+            rest = rest[count:]
+        builder.emit_func_output(result)
+    passes = (LegalizeOps(), ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR())
+    return Pipeline(passes)(builder.get())
+
+
+EPILOGUES = [
+    ("matmul", [(N, 13), (13, 19), (19,), (N, 19)], [("add", 1), ("nn.relu", 0), ("add", 1)], {}),
+    ("matmul", [(N, 13), (13, 19), (19,)], [("add", 1), ("nn.gelu", 0)], {}),
+    ("linear", [(N, 13), (19, 13), (19,)], [("add", 1), ("nn.relu", 0)], {}),
+    ("nn.conv2d", [(N, 4, 6, 7), (9, 4, 3, 3), (9, 1, 1), (N, 9, 6, 7)], [("add", 1), ("add", 1)], {"padding": 1}),
+    ("nn.conv2d", [(N, 4, 6, 7), (8, 2, 3, 3), (8, 1, 1)], [("add", 1)], {"padding": 1, "groups": 2}),
+    ("nn.conv2d", [(1, 4, 6, 7), (9, 4, 1, 1), (9, 1, 1)], [("add", 1), ("nn.relu", 0)], {}),
+    ("nn.conv1d", [(N, 4, 23), (9, 4, 3), (9, 1)], [("add", 1)], {"strides": 2}),
+]
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize(("first", "shapes", "then", "options"), EPILOGUES)
+def test_what_becomes_of_the_sums_happens_in_their_tiles(
+    first: str, shapes: list[tuple[Dim, ...]], then: list[tuple[str, int]], options: dict[str, object], packs: bool
+) -> None:
+    module = chained(first, shapes, then, **options)
+    for rows in (1, 15):
+        arrays = [random(*(rows if size is N else size for size in shape)) for shape in shapes]
+        tiled = check(module, *arrays, vector_bits=256, block_sums=4, pack_from=1 if packs else 1 << 17)
+        kernels = [f for _, f in tiled.items() if isinstance(f, PrimFunc)]
+        assert not any(isinstance(part, Block) and part.name != "padded" for part in walk(kernels[-1].body))
+    got = weft.compile(tiled)["main"](*arrays)
+    np.testing.assert_allclose(got, weft.compile(module, opt=0)["main"](*arrays), rtol=1e-4, atol=1e-4)
+
+
+def test_a_sum_of_nothing_gets_its_epilogue() -> None:
+    module = chained("linear", [(5, N), (19, N), (19,)], [("add", 1)])
+    tiled = check(module, random(5, 0), random(19, 0), random(19), vector_bits=256)
+    assert tiled is not module

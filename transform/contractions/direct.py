@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.ir import replace, substitute
-from weft.ir.prim import binary, const
+from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt
 from weft.transform.contractions.planning import INDEX, Limits, ceil_div, tile_rows, tile_vectors
 from weft.transform.contractions.recognition import Contraction
@@ -15,6 +15,7 @@ from weft.transform.contractions.tiles import (
     blocks,
     cover_columns,
     cover_rows,
+    finisher,
     fresh,
     plus,
     row_at,
@@ -59,11 +60,13 @@ def _stream(found: Contraction, limits: Limits) -> Stmt:
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
         def tile(panel: Panel) -> Stmt:
             p = PrimVar("p", INDEX)
-            return _tile(found, lambda i: _ZERO, panel, 1, (p, count, plus(start, p)), binary("gt", start, _ZERO))
+            last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(found.extents[k], INDEX))
+            part = (p, count, plus(start, p))
+            return _tile(found, lambda i: _ZERO, panel, 1, part, binary("gt", start, _ZERO), last)
 
         return cover_columns(found.v.name, found.extents[found.v], limits.stream_vectors, limits, tile)
 
-    return _outer(found, blocks(k, found.extents[k], limits.stream_rows, rows_of_b))
+    return _outer(found, blocks(k, found.extents[k], limits.stream_rows, rows_of_b, sums=True))
 
 
 def _outer(found: Contraction, body: Stmt) -> Stmt:
@@ -84,7 +87,7 @@ def _rows(found: Contraction, limits: Limits, panel: Panel) -> Stmt:
     extent = found.extents[found.r]
     most = tile_rows(extent, limits)
     return cover_rows(
-        found.r.name, extent, most, (ceil_div(most, 4), ceil_div(most, 2)),
+        found.r.name, extent, most, (ceil_div(most, 2),),
         lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows),
     )  # fmt: skip
 
@@ -92,6 +95,7 @@ def _rows(found: Contraction, limits: Limits, panel: Panel) -> Stmt:
 def _tile(
     found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int,
     part: tuple[PrimVar, Extent, PrimExpr] | None = None, goes_on: PrimExpr | None = None,
+    is_last: PrimExpr | None = None,
 ) -> Stmt:  # fmt: skip
     """One tile; with `part`, over a part of the sum: its loop variable, extent, and the term that it stands for."""
     reduction: dict[PrimVar, PrimExpr]
@@ -121,5 +125,6 @@ def _tile(
         scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
-        loops=loops, goes_on=goes_on,
+        loops=loops, goes_on=goes_on, is_last=is_last,
+        finish=finisher(found, panel, row), long_finish=found.has_long_epilogue,
     ).build(target.buffer.dtype)  # fmt: skip

@@ -46,6 +46,7 @@ from weft.transform.contractions.tiles import (
     blocks,
     cover_columns,
     cover_rows,
+    finisher,
     flat_view,
     fresh,
     plus,
@@ -113,7 +114,8 @@ class _Packed:
         return flat_view(found.scalar.buffer, len(last))
 
     def _rows(self, first: PrimExpr, count: Extent) -> Stmt:
-        return blocks(self.k, self.found.extents[self.k], self.steps, lambda at, n: self._block(first, count, at, n))
+        extent = self.found.extents[self.k]
+        return blocks(self.k, extent, self.steps, lambda at, n: self._block(first, count, at, n), sums=True)
 
     def _block(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
@@ -267,7 +269,12 @@ class _Packed:
 
         several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps
         goes_on = binary("gt", k, const(0, INDEX)) if several else None
-        return Tile(rows, panel, scalar, vector, element, [(p, sums)], goes_on).build(self.dtype)
+        end = binary("ge", plus(k, as_expr(steps, INDEX)), as_expr(found.extents[self.k], INDEX))
+        finish = finisher(found, panel, lambda i: plus(first, clamp(plus(at, i))))
+        is_last = end if several else None
+        return Tile(
+            rows, panel, scalar, vector, element, [(p, sums)], goes_on, finish, is_last, found.has_long_epilogue
+        ).build(self.dtype)
 
 
 def times_of(a: Extent, b: int) -> Extent:

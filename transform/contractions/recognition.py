@@ -18,6 +18,7 @@ from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import (
     Binary,
     Block,
+    Buffer,
     BufferLoad,
     BufferStore,
     DeclBuffer,
@@ -29,7 +30,9 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["Contraction", "Products", "Window", "match", "products_of", "row_variable", "runs_along", "uses"]
+__all__ = [
+    "Contraction", "Epilogue", "Products", "Window", "match", "products_of", "row_variable", "runs_along", "uses",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,20 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What becomes of each sum: `value`, in which `total` stands for the sum, over the variables of the contraction."""
+
+    total: PrimVar
+    value: PrimExpr
+    is_long: bool = False
+
+
+@dataclass(frozen=True)
 class Contraction:
     """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
 
-    Where there is a `window`, B has its axes in place of v. `views` declare buffers that the accesses go through.
+    `result` is the buffer that the nest writes, of which `store` may go through a view. Where there is a `window`, B
+    has its axes in place of v. `views` declare buffers that the accesses go through.
     """
 
     store: BufferStore
@@ -60,6 +73,13 @@ class Contraction:
     r: PrimVar | None
     window: Window | None = None
     views: tuple[DeclBuffer, ...] = ()
+    result: Buffer | None = None
+    epilogue: Epilogue | None = None
+
+    @property
+    def has_long_epilogue(self) -> bool:
+        """Whether what becomes of a sum takes many instructions."""
+        return self.epilogue is not None and self.epilogue.is_long
 
     @property
     def runs(self) -> bool:
@@ -115,7 +135,7 @@ def match(found: Products) -> Contraction | None:
         if v is not None:
             r = row_variable(store, scalar, vector, [x for x in spatial if x is not v], found.extents)
             outer = tuple(x for x in spatial if x is not v and x is not r)
-            return Contraction(store, scalar, vector, found.extents, outer, found.reduction, v, r)
+            return Contraction(store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer)
     return None
 
 

@@ -25,7 +25,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.contractions.planning import INDEX, Limits, vector_tiers
-from weft.transform.contractions.recognition import uses
+from weft.transform.contractions.recognition import Contraction, uses
 
 __all__ = [
     "Access",
@@ -35,6 +35,7 @@ __all__ = [
     "cover",
     "cover_columns",
     "cover_rows",
+    "finisher",
     "flat_view",
     "fresh",
     "minus",
@@ -81,7 +82,8 @@ class Tile:
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
-    of the sum (None: never).
+    of the sum (None: never). `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
+    `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
     """
 
     rows: int
@@ -91,6 +93,9 @@ class Tile:
     element: Callable[[PrimExpr, PrimExpr], BufferLoad]
     loops: Sequence[tuple[PrimVar, Extent]]
     goes_on: PrimExpr | None = None
+    finish: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
+    is_last: PrimExpr | None = None
+    long_finish: bool = False
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
@@ -127,7 +132,28 @@ class Tile:
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
         write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
+        if self.finish is not None:
+            if self.long_finish:
+                # One text for all vectors; the sums go through memory, where they can be numbered.
+                done = Buffer("done", sums.shape, dtype, "local")
+                copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(sums, i)))
+                i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
+                each_vector = For(i, 0, self.rows, For(j, 0, vectors, self._finished(done, i, j, place(i, j))))
+                finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
+            else:
+                finished = each(lambda i, j: self._finished(sums, i, j, place(i, j)))
+            write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         return SeqStmt((AllocBuffer(sums), AllocBuffer(line), start, step, write))
+
+    def _finished(self, sums: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
+        """A vector of finished sums, stored."""
+        assert self.finish is not None
+        lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
+        column = plus(times(j, lanes), lane)
+        stmt: Stmt = self.finish(i, column, BufferLoad(sums, (plus(times(place, lanes), lane),)))
+        if self.panel.left is not None:
+            stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
+        return For(lane, 0, lanes, stmt, "vectorized")
 
 
 def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
@@ -143,6 +169,25 @@ def _unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
         return inner(const(0, INDEX))
     var = PrimVar(name, INDEX)
     return For(var, 0, count, inner(var), "unrolled")
+
+
+def finisher(
+    found: Contraction, panel: Panel, row: Access | None
+) -> Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None:
+    """What a tile does with its sums when the contraction has an epilogue."""
+    epilogue = found.epilogue
+    if epilogue is None:
+        return None
+
+    def finish(i: PrimExpr, column: PrimExpr, total: BufferLoad) -> BufferStore:
+        places: dict[PrimVar, PrimExpr] = {found.v: plus(panel.start, column)}
+        if found.r is not None and row is not None:
+            places[found.r] = row(i)
+        value = substitute(epilogue.value, {**places, epilogue.total: total})
+        indices = tuple(substitute(index, places) for index in found.store.indices)
+        return BufferStore(found.store.buffer, value, indices, span=found.store.span)
+
+    return finish
 
 
 # Places -------------------------------------------------------------------------------------------------------------
@@ -215,13 +260,20 @@ def cover(
     return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
 
 
-def blocks(var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
-    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known."""
+def blocks(
+    var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt], sums: bool = False
+) -> Stmt:
+    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known.
+
+    With `sums` there is one block at least.
+    """
     index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
     start = times(index, size)
     if not isinstance(extent, int):
         count = binary("min", binary("sub", extent, start), const(size, INDEX))
         blocks = binary("floordiv", binary("add", extent, const(size - 1, INDEX)), const(size, INDEX))
+        if sums:  # a sum of nothing is stored too
+            blocks = binary("max", blocks, const(1, INDEX))
         return For(index, 0, blocks, inner(start, count))
     tiers = [(count, 1) for count in (size, extent % size) if count]
     return cover(f"{var.name}_block", extent, tiers, lambda at, count, _: inner(at, count))

@@ -106,9 +106,11 @@ def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, least: int) 
         load, view_of_b, reduction, gone = plain
         scalar = substitute(scalar, dict.fromkeys(gone, const(0, INDEX)))
         kept = {x: extent for x, extent in extents.items() if x not in gone}
-        return Contraction(target, scalar, load, kept, outer, reduction, v, r, None, (DeclBuffer(flat), view_of_b))
+        views = (DeclBuffer(flat), view_of_b)
+        return Contraction(target, scalar, load, kept, outer, reduction, v, r, None, views, store.buffer)
     window = Window(tuple(axes), sizes)
-    return Contraction(target, scalar, vector, extents, outer, found.reduction, v, r, window, (DeclBuffer(flat),))
+    views = (DeclBuffer(flat),)
+    return Contraction(target, scalar, vector, extents, outer, found.reduction, v, r, window, views, store.buffer)
 
 
 def _plain_product(
