@@ -58,7 +58,7 @@ class GraphPrinter(BasePrinter):
         })  # fmt: skip
         before, self.quoted = self.quoted, True
         params = ", ".join(f"{self.name(param)}: {self.show_type(param.ty)}" for param in function.params)
-        result = f" -> {self.show_type(function.ret_type)}" if function.ret_type is not None else ""
+        result = self.result_text(function)
         self.quoted = before
         for param in function.params:
             self.symbols |= type_symbols(param.ty)
@@ -72,6 +72,10 @@ class GraphPrinter(BasePrinter):
         self.blocks(function.body.blocks)
         self.line(f"return {self.leaf(function.body.body)}")
         self.indent = outer
+
+    def result_text(self, function: Function) -> str:
+        """What a signature says of its result."""
+        return f" -> {self.show_type(function.ret_type)}" if function.ret_type is not None else ""
 
     def blocks(self, blocks: Sequence[BindingBlock]) -> None:
         """Binding blocks; two plain ones in a row are kept apart by a scope."""

@@ -98,6 +98,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         if spelling == "tvm-0.27":
             self.block_buffer = replace(BUFFERS["T.alloc_buffer"], name="T.sblock_alloc_buffer")
         else:
+            self.older = True
             self.operators = "tir"
 
     def refuse(self, what: str, node: Any = None, hint: str | None = None) -> ScriptError:
@@ -134,6 +135,10 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         super().graph_function(written, name, function)
         self.place = before
 
+    def result_text(self, function: Function) -> str:
+        """What a signature says of its result; strings have no type there."""
+        return "" if _mentions_strings(function.ret_type) else super().result_text(function)
+
     def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
         """One binding as one statement (an if as several)."""
         before, self.place = self.place, f"the binding of '{binding.var.name}'"
@@ -165,7 +170,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def show_type(self, ty: Type) -> str:
         """A type."""
-        if isinstance(ty, StringType) and self.spelling == "tvm-0.27":
+        if isinstance(ty, StringType) and not self.older:
             raise self.refuse("the type of a string")
         return super().show_type(ty)
 
@@ -310,7 +315,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             return self._scalar(value) if isinstance(value, PrimValue) else self.leaf(value)
         if param.kind == "prim" and isinstance(value, Constant) and self.operator in _OF_NUMBERS:
             raise self.refuse(f"a constant tensor as the argument '{param.name}'", value, hint="use R.prim_value")
-        if param.name == "tir_vars" and self.spelling == "tvm-0.27":
+        if param.name == "tir_vars" and not self.older:
             raise self.refuse("a kernel call with tir_vars", value, hint="give the kernel its sizes by its buffers")
         if param.of.startswith("index_map") and isinstance(value, str):
             return f"T.index_map({value})"

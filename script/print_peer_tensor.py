@@ -17,12 +17,16 @@ from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
 from weft.ir.tensor import (
     AllocBuffer,
+    AssertStmt,
     AttrStmt,
     Binary,
+    Bind,
+    Break,
     Buffer,
     BufferLoad,
     BufferRegion,
     BufferStore,
+    Continue,
     DeclBuffer,
     FloatImm,
     For,
@@ -35,6 +39,7 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
     Range,
+    Return,
     SeqStmt,
 )
 from weft.ir.visit import walk
@@ -70,6 +75,7 @@ class PeerTensorPrinter(TensorPrinter):
             """The error that a construct has no form in the spelling (module level)."""
             ...
 
+    older = False  # whether the reader is version 0.20
     operators = "tirx"  # the namespace of the operators that intrinsics are
     pending: list[PrimVar]  # variables of T.Let that the next line uses
 
@@ -93,7 +99,7 @@ class PeerTensorPrinter(TensorPrinter):
 
     def says_s_tir(self, function: PrimFunc) -> bool:
         """Whether the function is of the dialect that has blocks, which the newer reader is told."""
-        return self.spelling == "tvm-0.27" and (function.s_tir or self.blocks_inside)
+        return not self.older and (function.s_tir or self.blocks_inside)
 
     def signature(self, function: PrimFunc) -> tuple[str, list[str]]:
         """The parameters as text, and the lines that declare symbols and match buffers of symbolic sizes."""
@@ -171,7 +177,7 @@ class PeerTensorPrinter(TensorPrinter):
         # Offsets have the dtype of the first size; a view keeps that of the buffer it looks at.
         buffer, source = stmt.buffer, _source_of(stmt.buffer)
         differs = source is not None and self._offset_dtype(buffer) != self._offset_dtype(source)
-        if source is not None and differs and self.spelling == "tvm-0.27":
+        if source is not None and differs and not self.older:
             sizes = separated(self.show_extent(size) for size in self._buffer_values(buffer)["shape"])
             self.line(self.join([f"{self.name(buffer)} = {self.name(source)}.view(", *sizes, ")"]))
             return
@@ -197,6 +203,8 @@ class PeerTensorPrinter(TensorPrinter):
     def _loop_head(self, stmt: For) -> str:
         dtype = stmt.loop_var.dtype
         start, extent = (self._sized(side, dtype) for side in (stmt.start, stmt.extent))
+        if self.older and stmt.step is not None:
+            raise self.refuse(f"the step of the loop over '{stmt.loop_var.name}'", stmt)
         values: dict[str, Any] = {"step": stmt.step, "annotations": dict(stmt.annotations), "thread": stmt.thread or ""}
         for side in (start, extent):
             if isinstance(side, PrimExpr) and side.dtype != dtype:
@@ -301,7 +309,7 @@ class PeerTensorPrinter(TensorPrinter):
         return super()._prim_call(expr)
 
     def _call_intrin(self, name: str, expr: PrimCall) -> tuple[list[Piece], int]:
-        if name.startswith("ptx_") and self.spelling == "tvm-0.27":
+        if name.startswith("ptx_") and not self.older:
             raise self.refuse(f"T.{name}", expr, hint="that version spells it T.ptx... with other arguments")
         if expr.attrs:
             raise self.refuse(f"attributes of a call of '{name}'", expr)
@@ -318,7 +326,7 @@ class PeerTensorPrinter(TensorPrinter):
 
     def _alloc(self, stmt: AllocBuffer, in_block: bool = False) -> None:
         name, values = stmt.buffer.name, self._buffer_values(stmt.buffer)
-        if self.spelling == "tvm-0.20":
+        if self.older:
             if stmt.annotations:
                 raise self.refuse(f"the allocation '{name}' with annotations", stmt)
             self.line(f"{self.name(stmt.buffer)} = {self.form_text(BUFFERS['T.decl_buffer'], values)}")
@@ -335,7 +343,36 @@ class PeerTensorPrinter(TensorPrinter):
             return
         value = self.immediate(stmt.value) if isinstance(stmt.value, (IntImm, FloatImm)) else None
         text = value or self.join(_as_pieces(self.show_anything(stmt.value)))
-        self._inner(f"with T.attr({{{string_text(stmt.key)}: {text}}}):", stmt.body)
+        key = string_text(stmt.key)
+        self._inner(f"with T.attr(0, {key}, {text}):" if self.older else f"with T.attr({{{key}: {text}}}):", stmt.body)
+
+    def _bind(self, stmt: Bind) -> None:
+        if not self.older:
+            super()._bind(stmt)
+            return
+        value = self.immediate(stmt.value) if isinstance(stmt.value, (IntImm, FloatImm)) else None
+        text = value or self.join(self.operand(stmt.value))
+        self.line(f"{self.name(stmt.var)}: {self._variable_type(stmt.var)} = {text}")
+
+    def _return(self, stmt: Return) -> None:
+        if not self.older:
+            super()._return(stmt)
+            return
+        if stmt.value is None:
+            raise self.refuse("a return without a value", stmt)
+        value = self.immediate(stmt.value) if isinstance(stmt.value, (IntImm, FloatImm)) else None
+        self.line(f"T.ret({value or self.join(self.operand(stmt.value))})")
+
+    def _leave(self, stmt: Break | Continue) -> None:
+        word = "break" if isinstance(stmt, Break) else "continue"
+        if self.older:
+            raise self.refuse(f"`{word}`", stmt)
+        self.line(word)
+
+    def _assert(self, stmt: AssertStmt) -> None:
+        if self.older and stmt.kind != "AssertionError":
+            raise self.refuse(f"an assertion that raises {stmt.kind}", stmt)
+        super()._assert(stmt)
 
     def _seq(self, stmt: SeqStmt) -> None:
         for item in stmt.stmts:
@@ -348,7 +385,8 @@ class PeerTensorPrinter(TensorPrinter):
     }  # fmt: skip
     _STATEMENTS: ClassVar[dict[type, Any]] = {
         **TensorPrinter._STATEMENTS, For: _for, IfThenElse: _if_statement, BufferStore: _store, AttrStmt: _attr,
-        SeqStmt: _seq, DeclBuffer: _decl, AllocBuffer: _alloc,
+        SeqStmt: _seq, DeclBuffer: _decl, AllocBuffer: _alloc, Bind: _bind, Return: _return, Break: _leave,
+        Continue: _leave, AssertStmt: _assert,
     }  # fmt: skip
 
 

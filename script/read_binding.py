@@ -233,6 +233,8 @@ class BindingReader(BufferReader):
             return self._attr_pairs(tree)
         values = self.bind(SCOPES["T.attr"], tree)
         node, value = self.attr_operand(values["node"]), self.attr_operand(values["value"])
+        if type(node) is int and node == 0:  # how older texts say that it is of no node in particular
+            node = None
         return lambda body: AttrStmt(node, values["key"], value, body, span=self.span(tree))
 
     def _attr_pairs(self, tree: ast.Call) -> Any:
