@@ -132,7 +132,11 @@ def constant_value(
     data: Any, dtype: str | None, shape: Any, bits: bool, span: Span, blobs: Mapping[str, Any] | None
 ) -> Constant:
     """The constant that `R.const` arguments stand for; W152 for data that does not fit, W151 for a missing blob."""
-    shape = tuple(shape) if shape is not None else None
+    if shape is not None:
+        sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            raise fail("W152", f"the shape of a constant is a list of sizes, got {shape!r}", span)
+        shape = tuple(sizes)
     if isinstance(data, str):
         array = _from_text(data, dtype, span, blobs)
     elif bits:

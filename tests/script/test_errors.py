@@ -399,6 +399,16 @@ CASES: dict[str, tuple[str, type[weft.WeftError], str, int, int, int, str, str]]
         "different lengths",
         "",
     ),
+    "shape of a constant": (
+        GRAPH + '    c = R.const([], "int32", shape=(-1,))\n    return c\n',
+        weft.ScriptError,
+        "W152",
+        3,
+        9,
+        42,
+        "a list of sizes, got (-1,)",
+        "",
+    ),
     "constant out of range": (
         GRAPH + '    c = R.const(300, "int8")\n    return c\n',
         weft.ScriptError,
