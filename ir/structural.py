@@ -43,20 +43,24 @@ def structural_equal(a: Any, b: Any) -> bool:
 
 
 def assert_structural_equal(a: Any, b: Any) -> None:
-    """Raise AssertionError with the path of the first difference, and both texts, unless the nodes are equal."""
+    """Raise AssertionError with the first difference, underlined in both texts, unless the nodes are equal."""
     mismatch = first_mismatch(a, b)
     if mismatch is not None:
         raise AssertionError(
-            f"not structurally equal; first mismatch: {mismatch}\n--- left\n{_text(a)}\n--- right\n{_text(b)}"
+            f"not structurally equal; first mismatch: {mismatch}\n"
+            f"--- left\n{_text(a, mismatch)}\n--- right\n{_text(b, mismatch)}"
         )
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, path: str) -> str:
+    """A node as text, the difference underlined where the text shows it."""
     script = getattr(value, "script", None)
-    try:
-        return script() if script else repr(value)
-    except Exception:  # the comparison is what failed; its report must not fail too
-        return repr(value)
+    for options in ({"underline": path}, {}):
+        try:
+            return script(**options) if script else repr(value)
+        except Exception:  # the comparison is what failed; its report must not fail too
+            continue
+    return repr(value)
 
 
 def first_mismatch(a: Any, b: Any) -> str | None:

@@ -22,7 +22,7 @@ from weft.ir.graph import (
     VarBinding,
 )
 from weft.ir.module import IRModule
-from weft.ir.node import FrozenMap, Node
+from weft.ir.node import FrozenMap, Node, replace
 from weft.ir.tensor import (
     Buffer,
     BufferRegion,
@@ -31,6 +31,9 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.types import Type
+from weft.ir.verify import certain_findings
+from weft.script.blobs import as_blobs
+from weft.script.diagnostics import did_you_mean
 from weft.script.print_base import RESERVED, SPELLINGS, identifier
 from weft.script.print_graph import GraphPrinter, body_symbols, signature_symbols, type_symbols
 from weft.script.print_peer import PeerPrinter
@@ -40,6 +43,7 @@ from weft.script.syntax import (
     ALL_FORMS,
     BUFFERS,
 )
+from weft.script.underline import Chain, Marking, decorated_text, marked_nodes
 
 __all__ = ["HEADER", "script_of"]
 
@@ -56,13 +60,17 @@ _HEADERS = {
 
 def script_of(
     node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False,
-    blobs: dict[str, bytes] | None = None,
+    blobs: Any = None, only: str | None = None, underline: Any = None,
 ) -> str:  # fmt: skip
     """The script text of a module or function, or readable text of any smaller node.
 
     `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is
     "all" or "hidden" (annotations of bindings); with `line_numbers` the text is for reading only.
-    Large constants are written in the text, or, given `blobs`, put there by their hash: "sha256:...".
+    Large constants are written in the text, or, given `blobs` (a dictionary or the path of a folder), put there by
+    their hash. `only` names the one function of a module to print. `underline` marks parts of the text with carets,
+    for reading only: a node or a path to one (what `first_mismatch` gives), or a list of them.
+
+    Errors: ScriptError W113 an unknown option or function, W114 what is to be underlined is not in the text.
 
     >>> from weft.ir import TensorType
     >>> script_of(TensorType((2, 3), "float32"))
@@ -72,15 +80,40 @@ def script_of(
         raise ScriptError(f"unknown spelling {spelling!r}", code="W113", hint=f"one of {', '.join(SPELLINGS)}")
     if types not in ("all", "hidden"):
         raise ScriptError(f"unknown option types={types!r}", code="W113", hint='"all" or "hidden"')
+    if only is not None:
+        node = _only(node, only)
+    marked = () if underline is None else marked_nodes(node, underline)
     with deep_stack():
-        printer = (_Printer if spelling == "weft" else _PeerPrinter)(spelling, types == "all")
-        printer.blobs = blobs
+        kind = _Printer if spelling == "weft" else _PeerPrinter
+        if marked:
+            return decorated_text(_marked_text(kind, (spelling, types == "all"), node, marked), line_numbers)
+        printer = kind(spelling, types == "all")
+        printer.blobs = as_blobs(blobs)
         text = printer.text(node)
-    if line_numbers:
-        lines = text.rstrip("\n").split("\n")
-        width = len(str(len(lines)))
-        text = "\n".join(f"{number:>{width}} | {line}".rstrip() for number, line in enumerate(lines, 1)) + "\n"
-    return text
+    return decorated_text(text, True) if line_numbers else text
+
+
+def _marked_text(kind: type[_Printer], options: tuple[str, bool], node: Any, chains: list[Chain]) -> str:
+    """The text with marks around parts: printed once to see what the text shows, then with the marks."""
+    marking = type("MarkingPrinter", (Marking, kind), {})
+    first = marking(*options)
+    first.reset_marks(chains)
+    first.text(node)
+    first.choose_marks()
+    printer = marking(*options)
+    printer.reset_marks(())
+    printer.marked, printer.only_in = first.marked, first.only_in
+    return printer.text(node)
+
+
+def _only(node: Any, name: str) -> Any:
+    if not isinstance(node, IRModule):
+        raise ScriptError("only a module has functions to choose from", code="W113")
+    if name not in node.functions:
+        hint = did_you_mean(name, node.functions) or f"it has {', '.join(node.functions)}"
+        raise ScriptError(f"the module has no function '{name}'", code="W113", hint=hint)
+    function = node.functions[name]
+    return function if isinstance(function, ExternFunc) else replace(function, name=name)
 
 
 class _Printer(GraphPrinter, TensorPrinter):
@@ -95,13 +128,16 @@ class _Printer(GraphPrinter, TensorPrinter):
             if isinstance(node, IRModule):
                 self.module(node)
             else:
+                name = node.name or "main"
+                self.unchecked = bool(certain_findings({name: node}, [name]))
                 self.function(identifier(node.name or "main"), node.name or "main", node)
             return "\n".join(self.lines) + "\n"
         return self.fragment(node)
 
     def module(self, module: IRModule) -> None:
         """A module class."""
-        self.line(f"{self.spelled('@I.ir_module')}")
+        unchecked = bool(certain_findings(module.functions, list(module.functions)))
+        self.line("@I.ir_module(check_well_formed=False)" if unchecked else "@I.ir_module")
         self.module_class = self.class_name(module)
         self.line(f"class {self.module_class}:")
         self.indent = "    "

@@ -19,9 +19,11 @@ from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import certain_findings
+from weft.script.blobs import Blobs, as_blobs
 from weft.script.diagnostics import Limits, did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.read_graph import GraphReader
+from weft.script.read_metadata import declare_metadata
 from weft.script.read_tensor import TensorReader
 from weft.script.reader import ModuleScope, Reader, definition_options, describe, is_plain, macro_of
 from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
@@ -34,7 +36,7 @@ _FUTURE_VERSIONS = "weft-script"
 
 
 def parse(
-    text: str, *, filename: str = "<text>", blobs: Mapping[str, Any] | None = None, limits: Limits | None = None
+    text: str, *, filename: str = "<text>", blobs: Blobs | None = None, limits: Limits | None = None
 ) -> IRModule | Function | PrimFunc:
     """The module or function that a text defines; nothing of the text is evaluated, imported or opened.
 
@@ -50,7 +52,7 @@ def parse(
     """
     if not isinstance(text, str):
         raise fail("W101", f"a script is a string, got {type(text).__name__}")
-    unit = Unit(make_source(filename, text), limits or Limits(), blobs=blobs)
+    unit = Unit(make_source(filename, text), limits or Limits(), blobs=as_blobs(blobs))
     with deep_stack():
         tree = parse_python(unit.source, unit.limits)
         _check_version(unit)
@@ -93,7 +95,9 @@ def _top_level(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
             continue
         elif isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
             yield statement
-        elif not _is_harmless(statement) and not declare(reader, statement):
+        elif _is_harmless(statement) or declare_metadata(unit, statement):
+            continue
+        elif not declare(reader, statement):
             raise reader.fail(
                 "W104", "only imports, symbols, constants and decorated definitions can stand here", statement
             )
@@ -179,7 +183,10 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     if isinstance(graph.context.functions, _Lone) and graph.ret_type is not None:
         graph.pure = options["pure"]
         graph.context.functions[tree.name] = graph.func_type()
-    return graph.function(tree, pure=options["pure"], private=options["private"], name=options["name"])
+    made = graph.function(tree, pure=options["pure"], private=options["private"], name=options["name"])
+    if options["check_well_formed"]:
+        _check({made.name: made}, [made.name])
+    return made
 
 
 def _tensor_function(
