@@ -70,6 +70,10 @@ def _layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarra
     return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gamma + beta
 
 
+def _rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
+
+
 def cases() -> Iterator[Case]:
     """Everything that is measured."""
     sizes = [(n, n, n) for n in (64, 128, 256, 512, 1024)] + [(97, 101, 103), (333, 257, 511), (1000, 777, 1001)]
@@ -86,10 +90,36 @@ def cases() -> Iterator[Case]:
             ((1, channels, size, size), (out, channels, kernel, kernel)), lambda x, w, a=a, b=b: a @ b,
             (("padding", kernel // 2), ("strides", stride)), compare=False,
         )  # fmt: skip
+    yield from rows()
+    yield from movements()
+
+
+def rows() -> Iterator[Case]:
+    """Reductions, norms, chains and scans."""
+    last = (("axes", -1),)
     yield Case("softmax 4096x1024", ("nn.softmax",), ((4096, 1024),), _softmax)
-    normed = (("axes", -1),)
-    yield Case("layer_norm 4096x768", ("nn.layer_norm",), ((4096, 768), (768,), (768,)), _layer_norm, normed)
+    yield Case("softmax 64x1024", ("nn.softmax",), ((64, 1024),), _softmax)
+    yield Case("layer_norm 4096x768", ("nn.layer_norm",), ((4096, 768), (768,), (768,)), _layer_norm, last)
+    yield Case("rms_norm 4096x768", ("nn.rms_norm",), ((4096, 768), (768,)), _rms_norm, last)
     yield Case("exp, tanh, abs 1M", ("exp", "tanh", "abs"), ((1 << 20,),), lambda x: np.abs(np.tanh(np.exp(x))))
+    yield Case("add 16M", ("add",), ((1 << 24,), (1 << 24,)), np.add)
+    yield Case("relu 64x64x7x7", ("nn.relu",), ((64, 64, 7, 7),), lambda x: np.maximum(x, 0))
+    yield Case("sum 16M", ("sum",), ((1 << 24,),), np.sum)
+    yield Case("sum 1024x4096 rows", ("sum",), ((1024, 4096),), lambda x: x.sum(1), (("axis", (1,)),))
+    yield Case("sum 4096x1024 columns", ("sum",), ((4096, 1024),), lambda x: x.sum(0), (("axis", (0,)),))
+    yield Case("mean 64x256x7x7", ("mean",), ((64, 256, 7, 7),), lambda x: x.mean((2, 3)), (("axis", (2, 3)),))
+    yield Case("argmax 4096x1024", ("argmax",), ((4096, 1024),), lambda x: x.argmax(1), (("axis", 1),))
+    yield Case("cumsum 1024x1024 rows", ("cumsum",), ((1024, 1024),), lambda x: x.cumsum(1), (("axis", 1),))
+    yield Case("cumsum 1024x1024 columns", ("cumsum",), ((1024, 1024),), lambda x: x.cumsum(0), (("axis", 0),))
+
+
+def movements() -> Iterator[Case]:
+    """Elements in another order."""
+    swapped = (("axes", (1, 0)),)
+    yield Case("transpose 1024x1024", ("permute_dims",), ((1024, 1024),), lambda x: x.T.copy(), swapped)
+    yield Case("transpose 1000x777", ("permute_dims",), ((1000, 777),), lambda x: x.T.copy(), swapped)
+    heads = (("axes", (0, 2, 1, 3)),)
+    yield Case("heads 8x128x12x64", ("permute_dims",), ((8, 128, 12, 64),), lambda x: x.swapaxes(1, 2).copy(), heads)
 
 
 def build(case: Case) -> weft.IRModule:

@@ -4,6 +4,7 @@ Each nest of a kernel goes to the first rule that knows its form (`transform/rul
 
     rows          nests that hand on values row by row share the loops over the rows
     maps          every element once: vectors along the last axis
+    transposes    elements along another axis: squares of vectors, turned in registers
     reductions    sums, products, least and greatest values: vectors along the rows or down the columns
 
 Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
@@ -25,10 +26,11 @@ from weft.transform.rules.loops import sequence
 from weft.transform.rules.maps import vector_map
 from weft.transform.rules.reductions import vector_reduction
 from weft.transform.rules.rows import Rows, shared_rows
+from weft.transform.rules.transposes import vector_transpose
 
 __all__ = ["VectorizeNests"]
 
-_RULES = (vector_map, vector_reduction)
+_RULES = (vector_map, vector_transpose, vector_reduction)
 
 
 @dataclass(frozen=True)

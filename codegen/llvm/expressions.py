@@ -161,6 +161,15 @@ class ExpressionEmitter:
         )
 
     def _shuffle(self, expr: Shuffle) -> str:
+        kinds = {vector.dtype for vector in expr.vectors}
+        known = [index.value for index in expr.indices if isinstance(index, IntImm)]
+        (kind, *others) = kinds
+        lanes = dtypes.lanes(kind)
+        if len(expr.vectors) == 2 and not others and lanes > 1 and len(known) == len(expr.indices) > 1:
+            if all(0 <= lane < 2 * lanes for lane in known):
+                a, b, ty = self.value(expr.vectors[0]), self.value(expr.vectors[1]), value_type(kind)
+                picks = ", ".join(f"i32 {lane}" for lane in known)
+                return self.w.emit(f"shufflevector {ty} {a}, {ty} {b}, <{len(known)} x i32> <{picks}>")
         parts: list[tuple[str, str]] = []
         for vector in expr.vectors:
             value, scalar = self.value(vector), value_type(dtypes.element(vector.dtype))

@@ -131,6 +131,16 @@ def test_permuted_axes(axes: tuple[int, int]) -> None:
     check(legalized("permute_dims", (N, 19), axes=axes), random(6, 19))
 
 
+@settings(max_examples=12, deadline=None)
+@given(SIZES, SIZES, st.booleans(), st.sampled_from(["float32", "float64", "int8", "int32"]))
+def test_transposes_of_any_size(rows: int, columns: int, symbolic: bool, dtype: str) -> None:
+    shape = (2, N, M) if symbolic else (2, rows, columns)
+    module = legalized("permute_dims", shape, axes=(0, 2, 1), dtype=dtype)
+    new = check(module, random(2, rows, columns, dtype=dtype))
+    if min(rows, columns) >= 16:
+        assert "Shuffle" in new.script()
+
+
 def test_a_scan_is_left_alone() -> None:
     module = legalized("cumsum", (3, 20), axis=1)
     assert not has_vectors(VectorizeNests()(module))

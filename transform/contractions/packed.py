@@ -49,6 +49,7 @@ from weft.transform.contractions.tiles import (
     finisher,
     flat_view,
     fresh,
+    minus,
     plus,
     row_at,
     times,
@@ -56,6 +57,8 @@ from weft.transform.contractions.tiles import (
     vector_index,
 )
 from weft.transform.nests import same_extents
+from weft.transform.rules.access import step_along
+from weft.transform.rules.transposes import turned
 
 __all__ = ["packed"]
 
@@ -168,6 +171,8 @@ class _Packed:
         """The terms of the panel one after another; zeros where it has no columns."""
         if self.found.window is None and self.found.runs:
             return self._pack_vectors(k, steps, panel)
+        if self._turns(panel):
+            return self._pack_turned(k, steps, panel)
         packed = self._pack_elements if self.found.window is None else self._pack_windows
         copy = packed(k, steps, panel)
         if panel.left is None:
@@ -176,6 +181,43 @@ class _Packed:
         zero = const(0.0, with_lanes(self.dtype, panel.lanes))
         clear = BufferStore(self.b, zero, (vector_index(times(i, panel.lanes), panel.lanes),))
         return SeqStmt((For(i, 0, times_of(self._sums_of(steps), panel.vectors), clear), copy))
+
+    def _turns(self, panel: Panel) -> bool:
+        """Whether B lies along the sum, so that squares of it can be turned."""
+        load = self.found.vector
+        along = load.indices[-1] is self.k and step_along(load, self.k) == 1
+        return self.found.window is None and not self.inner and along and panel.lanes > 1
+
+    def _pack_turned(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """In squares, turned in registers; columns beyond the last one are copies of it."""
+        load, v, lanes, width = self.found.vector, self.found.v, panel.lanes, panel.width
+        j, p = PrimVar("j", INDEX), PrimVar("p", INDEX)
+        last = binary("sub", as_expr(self.found.extents[v], INDEX), const(1, INDEX))
+
+        def column(at: PrimExpr) -> PrimExpr:
+            place = plus(panel.start, at)
+            return place if panel.left is None else binary("min", place, last)
+
+        def row(t: int) -> BufferLoad:
+            place = column(plus(times(j, lanes), const(t, INDEX)))
+            indices = tuple(substitute(x, {v: place}) for x in load.indices[:-1])
+            return BufferLoad(load.buffer, (*indices, vector_index(plus(k, times(p, lanes)), lanes)))
+
+        def put(t: int, value: PrimExpr) -> Stmt:
+            place = plus(times(plus(times(p, lanes), const(t, INDEX)), width), times(j, lanes))
+            return BufferStore(self.b, value, (vector_index(place, lanes),))
+
+        squares = turned(row, put, lanes, self.dtype)
+        whole = steps // lanes if isinstance(steps, int) else binary("floordiv", steps, const(lanes, INDEX))
+        parts: list[Stmt] = [For(p, 0, whole, For(j, 0, panel.vectors, squares))]
+        rest = minus(steps, times_of(whole, lanes))
+        if not (isinstance(rest, int) and rest == 0):
+            q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
+            term = plus(as_expr(times_of(whole, lanes), INDEX), q)
+            value = substitute(load, {v: column(i), self.k: plus(k, term)})
+            copy = BufferStore(self.b, value, (plus(times(term, width), i),))
+            parts.append(For(q, 0, rest, For(i, 0, width, copy)))
+        return SeqStmt(tuple(parts))
 
     def _pack_elements(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
         """One by one."""
