@@ -32,12 +32,16 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.sealed import write_whole
 
 __all__ = [
-    "LoadedModule", "export", "in_memory", "jit", "load_artifact", "load_library", "load_set", "loadable",
-    "register_loader", "unregister_loader",
+    "HOST_SYMBOLS", "LoadedModule", "export", "in_memory", "jit", "load_artifact", "load_library", "load_set",
+    "loadable", "register_loader", "unregister_loader",
 ]  # fmt: skip
 
 COMPILED = ("c", "header", "object")
 """What an export to a shared object may consist of."""
+BESIDE = ("header", "constants", "build")
+"""What stands beside code and is not loaded."""
+FOLDERS = ("include", "src")
+"""The folders of a source tree that an artifact may ask for (`folder` in its provenance)."""
 _STRICT = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC")
 # Of what an archive says about flags, only the choice of a processor is taken over.
 _FLAG = re.compile(r"-m(thumb|(arch|cpu|tune|fpu|float-abi)=[\w.+-]+)")
@@ -115,8 +119,8 @@ def load_set(artifacts: Iterable[Artifact]) -> LoadedModule:
         elif artifact.kind == "object":
             code.append(artifact)
             continue
-        elif artifact.kind in ("header", "constants"):
-            continue  # data beside the code
+        elif artifact.kind in BESIDE:
+            continue
         else:
             raise _cannot_load(artifact)
         found.update(module)
@@ -230,20 +234,20 @@ def export(artifacts: Iterable[Artifact], path: str | os.PathLike[str]) -> Path:
     if len(chosen) == 1 and ready:
         _write(target, ready[0].data)
         return target
-    odd = [artifact for artifact in chosen.values() if artifact.kind not in (*COMPILED, "constants")]
+    odd = [artifact for artifact in chosen.values() if artifact.kind not in (*COMPILED, *BESIDE)]
     if odd:
         raise ArtifactError(
             f"artifact {odd[0].name!r} of kind {odd[0].kind!r} cannot be part of a shared object", code="W819",
             hint=f"kinds that can: {', '.join(COMPILED)}",
         )  # fmt: skip
-    chosen.link_check(_HOST_SYMBOLS)
+    chosen.link_check(HOST_SYMBOLS)
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         _compile(chosen, Path(folder))
         _write(target, Path(folder, "library.so").read_bytes())
     return target
 
 
-_HOST_SYMBOLS = frozenset(
+HOST_SYMBOLS = frozenset(
     "memcpy memset fmod fmodf floor floorf ceil ceilf trunc truncf nearbyint nearbyintf exp expf exp2 exp2f sqrt sqrtf"
     " sin sinf cos cosf tan tanf sinh sinhf cosh coshf tanh tanhf log logf log2 log2f log10 log10f log1p log1pf"
     " acos acosf asin asinf atan atanf acosh acoshf asinh asinhf atanh atanhf erf erff atan2 atan2f hypot hypotf pow"
@@ -259,12 +263,14 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _export_folder(artifacts: ArtifactSet, folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArtifactError(f"cannot make the folder {str(folder)!r}: {error.strerror}", code="W818") from None
     for artifact in artifacts.values():
-        _write(folder / artifact.name, artifact.data)
+        inside = artifact.provenance.get("folder")  # an archive may say anything: two names are obeyed
+        place = folder / inside if inside in FOLDERS else folder
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ArtifactError(f"cannot make the folder {str(place)!r}: {error.strerror}", code="W818") from None
+        _write(place / artifact.name, artifact.data)
     return folder
 
 

@@ -91,8 +91,8 @@ class SourceTree:
             raise ArtifactError(f"cannot write {os.fspath(folder)!r}: {error.strerror}", code="W818") from None
 
     def artifacts(self) -> ArtifactSet:
-        """Sources and headers as artifacts, each with the target of its part."""
-        return ArtifactSet(self._artifact(path) for path in self.files if path.endswith((".c", ".h")))
+        """The files as artifacts, sources with the target of their part; an export to a folder gives the tree again."""
+        return ArtifactSet(self._artifact(path) for path in self.files)
 
     def _artifact(self, path: str) -> Artifact:
         part = self.parts.get(self.labels.get(path, ""))
@@ -102,10 +102,11 @@ class SourceTree:
             for model in entries
             if path == f"src/{model}_main.c"
         ]
+        folder, _, name = path.rpartition("/")
         return Artifact(
-            "c" if path.endswith(".c") else "header", Path(path).name, self.files[path].encode(),
+            {".c": "c", ".h": "header"}.get(path[-2:], "build"), name, self.files[path].encode(),
             part.to_json() if part is not None else "{}", tuple(provides), codegen="c", loader="cc",
-            provenance={**self.provenance, "flags": self.flags(path)},
+            provenance={**self.provenance, "flags": self.flags(path), "folder": folder},
         )  # fmt: skip
 
 

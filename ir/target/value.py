@@ -70,7 +70,7 @@ class Target:
     def __init__(self, spec: Target | str | Mapping[str, Any]) -> None:
         if isinstance(spec, Target):
             fields = {name: getattr(spec, name) for name in ("kind", "options", "parts", "tag", "origins")}
-        elif isinstance(spec, str) and spec.lstrip().startswith('{"'):
+        elif isinstance(spec, str) and re.match(r'\s*\{\s*"', spec):
             fields = _from_data(_read_json(spec))
         elif isinstance(spec, str):
             fields = _from_text(spec)
@@ -372,9 +372,10 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
             check_pools(options["memory"], [*parts, *labels])
         except TargetError as error:
             raise error.at(_place(source, "memory")) from None
+    stated = {key.replace("-", "_") for key in data}
     return {
         "kind": kind, "options": FrozenMap(options), "parts": FrozenMap(parts), "tag": label,
-        "origins": FrozenMap(dict.fromkeys(options, "given")),
+        "origins": FrozenMap({name: "given" if name in stated else "derived" for name in options}),
     }  # fmt: skip
 
 

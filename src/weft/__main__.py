@@ -3,7 +3,8 @@
     show     print the modules of files as text          compile  save an executable, or print its code
     check    read and verify files                       pass     apply passes to a module
     run      call a function on arrays                   phases   list the phases of compilation
-                                                         ops      list or describe the operators
+    export   write the files that a target makes         ops      list or describe the operators
+    target   list, show and explain targets              artifact show, verify and compare archives
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -40,7 +41,10 @@ _COMMANDS = {
     "run": ("execute", "compile, and call a function on given or random arrays"),
     "compile": ("execute", "save an executable, or print its LLVM or assembly"),
     "pass": ("inspect", "apply passes to a module and print the result"),
+    "export": ("execute", "write C sources or a shared object, of a module or an archive"),
     "phases": ("catalogue", "list the phases of compilation and their passes"),
+    "target": ("described", "list, show and explain targets"),
+    "artifact": ("described", "show, verify and compare archives of artifacts"),
     "ops": ("catalogue", "list the operators, or describe one"),
 }
 
@@ -60,13 +64,16 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(wanted: str | None = None, *, shown: bool = False) -> argparse.ArgumentParser:
+    """The parser; options that come from registries are there for the command that is wanted, in its help if shown."""
     parser = _Parser("weft", "A compiler toolkit for tensor programs in Python.", _EPILOG)
     parser.add_argument("--version", action="version", version=f"weft {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name, (_, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         _OPTIONS[name](command)
+        if name == wanted and name in _FOR_TARGETS:
+            importlib.import_module("weft.command.targets").add_target_options(command, shown=shown)
         command.add_argument("--json", action="store_true", help="results and errors as JSON")
     return parser
 
@@ -79,9 +86,21 @@ def _add_unit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", metavar="NAME", help="which decorated unit, when FILE has several")
 
 
+_FOR_TARGETS = ("run", "compile", "export", "phases", "target")
+
+
 def _add_compilation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", metavar="TARGET", help="what to compile for (default: this machine's CPU)")
-    parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), default=2, help="optimisation level (default: 2)")
+    parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), help="optimisation level (default: 2)")
+
+
+def _add_phases(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size that is known"
+    )
+    parser.add_argument("--params", metavar="PATH", help="an .npz file of arrays for parameters of main")
+    parser.add_argument("--dump-after", metavar="PHASE", action="append", help="write the module after a phase as text")
+    parser.add_argument("--dump-dir", metavar="FOLDER", help="where to (default: here), as FILE.PHASE.txt")
+    parser.add_argument("--resume-from", metavar="PHASE", help="FILE is the module after this phase: go on from there")
 
 
 def _show_options(parser: argparse.ArgumentParser) -> None:
@@ -115,11 +134,34 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _compile_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft compile [OPTION...] FILE"
     parser.add_argument("file", metavar="FILE", help="Python, script text, or -")
     _add_unit(parser)
     parser.add_argument("-o", "--output", metavar="PATH", help="where to (default: the name of FILE with .weft)")
     parser.add_argument("--emit", choices=("llvm", "asm"), help="the generated code instead of an executable")
     _add_compilation(parser)
+    _add_phases(parser)
+
+
+def _export_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft export [OPTION...] -o PATH FILE"
+    parser.add_argument("file", metavar="FILE", help="an archive of artifacts; Python, script text, or -")
+    _add_unit(parser)
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="a folder, or a shared object (.so)")
+    _add_compilation(parser)
+    _add_phases(parser)
+
+
+def _target_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft target ACTION [OPTION...] [TARGET]"
+    parser.add_argument("action", choices=("list", "tags", "show", "explain"), help="what to do")
+    parser.add_argument("text", metavar="TARGET", nargs="?", help="such as 'c -mcpu=cortex-m7' (or --target)")
+    _add_compilation(parser)
+
+
+def _artifact_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("show", "verify", "diff"), help="what to do; diff takes two files")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="an archive of artifacts")
 
 
 def _pass_options(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +171,8 @@ def _pass_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _phases_options(parser: argparse.ArgumentParser) -> None:
-    """Phases are the same for everyone so far: nothing to choose."""
+    parser.usage = "weft phases [OPTION...]"
+    _add_compilation(parser)
 
 
 def _ops_options(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +185,9 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run_options,
     "compile": _compile_options,
     "pass": _pass_options,
+    "export": _export_options,
+    "target": _target_options,
+    "artifact": _artifact_options,
     "phases": _phases_options,
     "ops": _ops_options,
 }
@@ -162,10 +208,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     weft 0.1.0
     0
     """
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
-        options = _parser().parse_args(argv)
+        wanted = next((word for word in given if not word.startswith("-")), None)
+        options = _parser(wanted, shown="--help-target" in given).parse_args(given)
     except SystemExit as stop:
         return int(stop.code or 0)
+    except WeftError as error:  # a plug-in that does not load
+        _trace()
+        return report_errors([error], "--json" in given)
     try:
         # The commands live in modules of their own, so that --help loads nothing else.
         module = importlib.import_module(f"weft.command.{_COMMANDS[options.command][0]}")
@@ -180,7 +231,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_PIPE
     except WeftError as error:
         _trace()
-        return report_errors([error], options.json)
+        report_errors([error], options.json)
+        return EXIT_USAGE if error.code == "W017" else EXIT_INPUT
     except Exception as error:
         _trace()
         print(f"weft itself failed: {type(error).__name__}: {_first_lines(error)}", file=sys.stderr)

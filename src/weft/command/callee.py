@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import weft
 from weft.codegen.llvm.kernel import written_buffers
-from weft.command.files import InputError, as_module, file_name, load_one, read_text
+from weft.command.files import InputError, as_module, file_name, is_archive, load_one, read_text
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.dim import Dim, parse_dim, symbol
@@ -46,7 +45,7 @@ class Callee:
 
 def find_callee(options: argparse.Namespace) -> Callee:
     """What the options name: a function of a saved executable, or one of a script, compiled or interpreted."""
-    if Path(options.file).is_file() and (options.file.endswith(".weft") or zipfile.is_zipfile(options.file)):
+    if is_archive(options.file):
         return _of_executable(options)
     module = as_module(load_one(options.file, options.unit))
     callables = {name: f for name, f in module.items() if isinstance(f, Function | PrimFunc)}

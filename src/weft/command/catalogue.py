@@ -9,6 +9,7 @@ from typing import Any
 
 import weft
 from weft.command.report import print_json
+from weft.command.targets import chosen_target
 from weft.errors import WeftError
 from weft.ir.graph import Var
 from weft.ir.infer import TypeContext, type_text
@@ -107,8 +108,9 @@ def _page(facts: Mapping[str, Any]) -> str:
 
 
 def phases_command(options: argparse.Namespace) -> int:
-    """List the phases in order with the passes of each."""
-    rows = [{"phase": name, "passes": [str(item) for item in phase(name).passes]} for name in phases()]
+    """List the phases in order with the passes of each, those of a target where one is named."""
+    target, _ = chosen_target(options)
+    rows = [{"phase": name, "passes": [str(item) for item in phase(name, target).passes]} for name in phases()]
     if options.json:
         print_json(rows)
         return 0

@@ -10,10 +10,12 @@ from typing import Any
 import weft
 from weft.command import arrays
 from weft.command.callee import Callee, find_callee, run_setup
-from weft.command.files import as_module, load_one, write_file
+from weft.command.files import InputError, as_module, is_archive, load_one, write_file
 from weft.command.report import print_json
+from weft.command.targets import chosen_target
+from weft.ir import IRModule
 
-__all__ = ["compile_command", "run_command"]
+__all__ = ["compile_command", "export_command", "run_command"]
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -21,6 +23,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.setup is not None:
         run_setup(options.setup)
     inputs = arrays.read_inputs(options.input)
+    options.target, options.opt = chosen_target(options)
     callee = find_callee(options)
     seed = options.seed if options.random else None
     values, chosen = arrays.arguments(callee.parameters, inputs, dict(options.symbol), seed)
@@ -71,23 +74,92 @@ def _short(value: Any) -> str:
 
 
 def compile_command(options: argparse.Namespace) -> int:
-    """Compile one unit, and save the executable or print its code."""
+    """Compile one unit, and save what comes out, or print its code."""
+    target, level = chosen_target(options)
     unit = load_one(options.file, options.unit)
     start = time.perf_counter()
-    executable = weft.compile(as_module(unit), options.target, opt=options.opt)
+    made = _compiled(options, as_module(unit), target, level)
     seconds = time.perf_counter() - start
-    if options.emit and options.output is None:
-        source = executable.source(options.emit)
-        print_json({"kind": options.emit, "text": source}) if options.json else print(source)
-        return 0
-    output = options.output or f"{unit.name if options.file == '-' else Path(options.file).stem}.weft"
+    output = options.output or f"{_stem(options, unit.name)}.weft"
     if options.emit:
-        write_file(output, lambda path: path.write_text(executable.source(options.emit), encoding="utf-8"))
-    else:
-        write_file(output, lambda path: executable.save(path))
-    names = list(executable.functions)
+        return _emit(options, made)
+    write_file(output, lambda path: made.save(path))
+    names = list(made.functions) if isinstance(made, weft.Executable) else list(made)
     if options.json:
         print_json({"output": output, "functions": names, "seconds": seconds, "bytes": Path(output).stat().st_size})
     else:
         print(f"{output}: {', '.join(names)}, compiled in {seconds:.2f} s")
+    return 0
+
+
+def _stem(options: argparse.Namespace, name: str) -> str:
+    return name if options.file == "-" else Path(options.file).stem
+
+
+def _emit(options: argparse.Namespace, made: weft.Executable | weft.ArtifactSet) -> int:
+    if not isinstance(made, weft.Executable):
+        hint = "leave --emit out; weft export writes the files"
+        raise InputError(f"--emit {options.emit} needs code for this machine", code="W014", hint=hint)
+    source = made.source(options.emit)
+    if options.output is not None:
+        write_file(options.output, lambda path: path.write_text(source, encoding="utf-8"))
+    else:
+        print_json({"kind": options.emit, "text": source}) if options.json else print(source)
+    return 0
+
+
+def _compiled(options: argparse.Namespace, module: IRModule, target: weft.Target | None, level: int) -> Any:
+    """What the options ask for: the phases from where they resume, with the text of those that are to be kept."""
+    if options.symbol:
+        module = weft.transform.BindSymbolicVars(dict(options.symbol))(module)
+    params = read_params(options.params) if options.params else None
+    names = weft.transform.phases()
+    begin = names.index(known_phase(options.resume_from)) + 1 if options.resume_from else 0
+    folder = Path(options.dump_dir or ".")
+    for phase in sorted({known_phase(item) for item in options.dump_after or ()}, key=names.index):
+        end = names.index(phase)
+        if end >= begin:
+            module = weft.lower(module, target, opt=level, params=params, start=names[begin], stop=phase)
+            begin, params = end + 1, None
+        write_file(str(folder / f"{_stem(options, 'module')}.{phase}.txt"), _writer(module.script()))
+    start = names[begin] if begin < len(names) else None
+    if begin >= len(names):  # everything ran: only code is to be made
+        start = names[-1]
+    return weft.compile(module, target, opt=level, params=params, start=start)
+
+
+def _writer(text: str) -> Any:
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def known_phase(name: str) -> str:
+    """The name of a phase; PassError W507 with the nearest one otherwise."""
+    weft.transform.phase(name)
+    return name
+
+
+def read_params(path: str) -> dict[str, Any]:
+    """The arrays of an .npz file, to be bound to the parameters of `main`."""
+    inputs = arrays.read_inputs([path])
+    if inputs.positional:
+        raise InputError(f"{path} names no parameters: an .npz file is wanted", file=path, code="W020")
+    return inputs.named
+
+
+def export_command(options: argparse.Namespace) -> int:
+    """Write the files of an archive, or those that a module becomes for a target: a folder, or a shared object."""
+    target, level = chosen_target(options)
+    if is_archive(options.file):
+        artifacts = weft.ArtifactSet.load(options.file)
+    else:
+        artifacts = _compiled(options, as_module(load_one(options.file, options.unit)), target, level)
+        if isinstance(artifacts, weft.Executable):
+            hint = "name a target that gives files, such as --target c"
+            raise InputError("this target gives an executable of this machine", code="W014", hint=hint)
+    path = artifacts.export(options.output)
+    files = sorted(str(item) for item in path.rglob("*") if item.is_file()) if path.is_dir() else [str(path)]
+    if options.json:
+        print_json({"output": str(path), "files": files})
+    else:
+        print("\n".join(files))
     return 0

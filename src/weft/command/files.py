@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import tokenize
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from weft.errors import WeftError
 from weft.ir.module import IRModule
 from weft.script import FileUnit, read_units
 
-__all__ = ["InputError", "as_module", "file_name", "load_one", "load_units", "read_text", "write_file"]
+__all__ = ["InputError", "as_module", "file_name", "is_archive", "load_one", "load_units", "read_text", "write_file"]
 
 
 class InputError(WeftError):
@@ -92,6 +93,11 @@ def load_one(file: str, name: str | None) -> FileUnit:
             raise InputError(message, file=file, code="W013", hint=f"choose one with --unit: {names}")
     as_module(chosen[-1])
     return chosen[-1]  # a later definition replaces an earlier one, as in Python
+
+
+def is_archive(file: str) -> bool:
+    """Whether a file is an archive, by its name or its contents."""
+    return Path(file).is_file() and (file.endswith(".weft") or zipfile.is_zipfile(file))
 
 
 def write_file(path: str, write: Callable[[Path], object]) -> None:
