@@ -148,11 +148,16 @@ class _Blockizer:
         self.point: Point = self.bindings.reader.point
         self.names = {self.point.name(loop.loop_var) for loop in inner}
         self.outer_items: list[IterVar] = []
+        self.outside: list[PrimExpr] = []  # conditions that keep outer variables inside of their domains
         self.values: dict[PrimVar, PrimExpr] = {}  # of block variables, over outer variables and inner loops
 
     def build(self) -> Block:
         """The outer block."""
         block = self.block
+        for loop in self.inner:
+            if self.point.name(loop.loop_var) not in self.bindings.reader.extents:
+                raise failure("W606", f"the range of {loop.loop_var.name!r} does not start at 0, or is no dimension",
+                              self.tree, loop)  # fmt: skip
         for item in block.iter_vars:
             self._divide(item)
         outside, inside = self._conditions()
@@ -190,8 +195,11 @@ class _Blockizer:
             raise self._refuse(item)
         outer = Value(tuple(dataclass_replace(t, scale=floordiv(t.scale, count)) for t in high.terms), base)
         variable = PrimVar(f"{item.var.name}o", dtype)
-        extent = point.extent(ceildiv(size, count), dtype)
-        self.outer_items.append(IterVar(variable, 0, extent, item.kind, reader.expr_of(outer, dtype)))
+        limit, placed = ceildiv(size, count), reader.expr_of(outer, dtype)
+        extent = point.extent(limit, dtype)
+        self.outer_items.append(IterVar(variable, 0, extent, item.kind, placed))
+        if not point.at_most(reader.extent_of(outer), limit):
+            self.outside.append(binary("lt", placed, as_expr(extent, dtype)))
         first: PrimExpr = variable if point.same(count, 1) else binary("mul", variable, point.expr(count, dtype))
         self.values[item.var] = first if not low.terms else binary("add", first, reader.expr_of(low, dtype))
 
@@ -208,7 +216,7 @@ class _Blockizer:
 
     def _conditions(self) -> tuple[list[PrimExpr], list[PrimExpr]]:
         """Conditions of the outer block, and of the inner one, over what each of them sees."""
-        outside: list[PrimExpr] = []
+        outside = list(self.outside)
         inside: list[PrimExpr] = []
         loops = {loop.loop_var for loop in self.inner}
         for part in conjuncts(self.block.predicate):

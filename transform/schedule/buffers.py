@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.ir import replace
-from weft.ir.tensor import AllocBuffer, Block, Buffer, PrimFunc, Stmt
+from weft.ir.tensor import AllocBuffer, Binary, Block, Buffer, IfThenElse, IntImm, PrimExpr, PrimFunc, Stmt
 from weft.transform.schedule.affine import Bindings
 from weft.transform.schedule.dependence import barrier, update_of
 from weft.transform.schedule.failure import failure
@@ -14,8 +14,21 @@ from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, loads_in, sequence, stores_in
 
 __all__ = [
-    "bindings_of", "nest_blocks", "only_output", "reads_of", "require_complete", "require_covering", "require_local",
-    "require_reduction", "require_sole_writer", "require_unchanged", "with_allocation", "without_allocation", "writers",
+    "bindings_of",
+    "empty_cases",
+    "nest_blocks",
+    "only_output",
+    "reads_of",
+    "require_complete",
+    "require_covering",
+    "require_local",
+    "require_reduction",
+    "require_sole_writer",
+    "require_unchanged",
+    "sets_result_when_empty",
+    "with_allocation",
+    "without_allocation",
+    "writers",
 ]  # fmt: skip
 
 
@@ -48,10 +61,46 @@ def require_sole_writer(tree: Tree, block: Block, buffer: Buffer) -> None:
     """W613 unless a block alone writes a buffer."""
     stores = len(stores_in(tree.function.body, buffer))
     own = sum(len(stores_in(part, buffer)) for part in (block.body, block.init) if part is not None)
+    own += sum(len(stores_in(item, buffer)) for item in empty_cases(tree, block, buffer))
     others = [item for item in writers(tree, buffer) if item is not block]
     if stores != own:
         which = f"block {others[0].name!r}" if others else "other code"
         raise failure("W613", f"{buffer.name!r} is also written by {which}", tree, block)
+
+
+def empty_cases(tree: Tree, block: Block, buffer: Buffer) -> list[Block]:
+    """The blocks that store the result of a sum where it has no terms: `if k == 0` before its loops."""
+    if block.init is None:
+        return []
+    point = Point(tree.function)
+    sizes = [point.dim(item.extent) for item in block.iter_vars if item.kind == "reduce"]
+
+    def is_empty_case(stmt: Stmt) -> bool:
+        if not isinstance(stmt, IfThenElse) or stmt.else_body is not None:
+            return False
+        parts = _alternatives(stmt.condition)
+        empty = [point.dim(part.a) for part in parts if isinstance(part, Binary) and part.kind == "eq"]
+        zeros = [part.b for part in parts if isinstance(part, Binary) and isinstance(part.b, IntImm)]
+        plain = len(empty) == len(zeros) == len(parts) and all(zero.value == 0 for zero in zeros)
+        return plain and all(point.at_most(1, size) or any(point.same(size, dim) for dim in empty) for size in sizes)
+
+    found = [item for item in writers(tree, buffer) if item is not block]
+    return [item for item in found if any(map(is_empty_case, tree.conditions_around(item)))]
+
+
+def _alternatives(condition: PrimExpr) -> list[PrimExpr]:
+    if isinstance(condition, Binary) and condition.kind == "or":
+        return [*_alternatives(condition.a), *_alternatives(condition.b)]
+    return [condition]
+
+
+def sets_result_when_empty(tree: Tree, block: Block) -> bool:
+    """Whether the result of a sum is set apart from its loops where it has no terms, or it always has some."""
+    point = Point(tree.function)
+    steps = [item for item in block.iter_vars if item.kind == "reduce"]
+    if all(point.at_most(1, point.dim(item.extent)) for item in steps):
+        return True
+    return any(empty_cases(tree, block, buffer) for buffer in written_buffers(block))
 
 
 def require_complete(tree: Tree, block: Block) -> Buffer:

@@ -33,6 +33,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.schedule.buffers import (
+    empty_cases,
     require_covering,
     require_local,
     require_sole_writer,
@@ -83,6 +84,8 @@ class Caching(ScheduleCore):
         buffer = buffer_of(tree, found, read_buffer_index, "read")
         order = scope_blocks(tree, found)
         readers = [item for item in order if buffer in buffers_of(item) and not stores_in(item, buffer)]
+        if found not in readers:
+            raise failure("W613", f"block {found.name!r} also writes {buffer.name!r}", tree, found)
         if consumer_blocks is not None:
             chosen = [self._block(item)[1] for item in consumer_blocks]
             readers = [item for item in readers if item in chosen or item is found]
@@ -121,14 +124,14 @@ class Caching(ScheduleCore):
         require_covering(tree, found)
         place = tree.place_of(found)
         point = Point.around(tree, place)
-        boxes = [stored_box(found, store, point) for store in stores_in(found.body, buffer)]
-        spans = boxes[0] if boxes else None
-        if spans is None or any(box != spans for box in boxes[1:]):
+        spans = stored_box(found, buffer, point)
+        if spans is None:
             raise failure("W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box",
                           tree, found)  # fmt: skip
         chosen = [self._block(item)[1] for item in consumer_blocks or ()]
         others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
-        moved = [item for item in others if item in chosen or tree.place_of(item) is place]
+        empty = empty_cases(tree, found, buffer)
+        moved = [item for item in others if item in chosen or item in empty or tree.place_of(item) is place]
         cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{_word(storage_scope)}", scope=storage_scope, data=None,
                              strides=None, elem_offset=None)  # fmt: skip
         name = tree.fresh_block_name(cache.name)
@@ -191,6 +194,9 @@ class Caching(ScheduleCore):
         point = Point.inside(tree, block)
         if kind == "write":
             require_sole_writer(tree, block, buffer)
+            if empty_cases(tree, block, buffer):
+                raise failure("W613", f"{buffer.name!r} is also written where the sum has no terms", tree, block,
+                              hint="decompose_reduction first")  # fmt: skip
             require_covering(tree, block)
             indices = stores_in(block.body, buffer)[0].indices
             if any(_differs(store.indices, indices) for store in stores_in(block.body, buffer)):

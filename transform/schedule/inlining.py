@@ -75,8 +75,8 @@ class Inlining(ScheduleCore):
         require_covering(tree, found)
         producer, source = _only_producer(tree, found)
         require_local(tree, found, source)
-        _require_only_reader(tree, found, source)
         require_complete(tree, producer)
+        _require_only_reader(tree, found, source)
         require_covering(tree, producer)
         target = only_store(tree, producer)
         load = one_load(tree, found, source)
@@ -142,7 +142,7 @@ def require_readers_after(tree: Tree, block: Block, buffer: Buffer) -> list[Bloc
     others = scope_blocks(tree, block)
     after = others[next(i for i, item in enumerate(others) if item is block) + 1 :]
     readers = [item for item in after if buffer in buffers_of(item)]
-    counted = sum(len(loads_in(item, buffer)) for item in readers)
+    counted = sum(len(loads_in(item, buffer)) for item in (block, *readers))
     if counted != len(loads_in(tree.function.body, buffer)):
         early = next(
             (item for item in others if item not in after and item is not block and loads_in(item, buffer)), None

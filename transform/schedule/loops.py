@@ -19,6 +19,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.prim import as_expr, binary, cast
 from weft.ir.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.transform.schedule.buffers import sets_result_when_empty
 from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.dependence import Clash, Nest, clash, never_before
@@ -26,7 +27,7 @@ from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
 from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
-from weft.transform.schedule.tree import Tree, sequence, statements_of
+from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of
 
 __all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain", "times"]
 
@@ -106,6 +107,7 @@ class LoopPrimitives(ScheduleCore):
             if disable_predication:
                 raise failure("W604", f"the factors {_text(sizes)} do not divide the extent of {variable.name!r}", tree,
                               found, hint="without disable_predication the rest is guarded")  # fmt: skip
+            require_terms(tree, found, "split")
             body = guarded(body, binary("lt", value, as_expr(found.extent, variable.dtype)))
         new = self._tidied(tree, found, nest_of_loops(loops, body))
         tree = self._set(tree, tree.replaced((found, new)))
@@ -187,6 +189,9 @@ class LoopPrimitives(ScheduleCore):
                 )
         if len(chain) == 1:
             return loops[0]
+        if any(_takes_part(block, loop) for block in blocks_in(chain[-1].body) for loop in chain if block.init):
+            for loop in chain:
+                require_terms(tree, loop, "fuse", always=True)
         dtype = "int64" if any(loop.loop_var.dtype == "int64" for loop in chain) else chain[0].loop_var.dtype
         fused = PrimVar("_".join([*(loop.loop_var.name for loop in chain), "fused"]), dtype)
         values: dict[PrimVar, PrimExpr] = {}
@@ -257,6 +262,8 @@ class LoopPrimitives(ScheduleCore):
             if not (point.equal(loop.extent, first.extent) and point.equal(loop.start, first.start)):
                 raise failure("W606", f"the loops {first.loop_var.name!r} and {loop.loop_var.name!r} have different"
                               " ranges", tree, loop)  # fmt: skip
+        for loop in nests:
+            require_terms(tree, loop, "merge")
         merged = [first.body]
         for loop in nests[1:]:
             body = substitute(loop.body, {loop.loop_var: first.loop_var})
@@ -337,6 +344,31 @@ def _without_inits(tree: Tree, loop: For, point: Point, counts: Sequence[Dim]) -
         return replace(node, init=None) if alone else None
 
     return rewrite(loop.body, post)
+
+
+def _takes_part(block: Block, loop: For) -> bool:
+    """Whether a loop is one of the result of a block."""
+    return any(item.kind == "spatial" and loop.loop_var in variables_in(item.value) for item in block.iter_vars)
+
+
+def require_terms(tree: Tree, loop: For, what: str, *, always: bool = False) -> None:
+    """W610 where a sum may have no terms and its init would no longer be found then.
+
+    The result of a sum without terms is its init as long as only loops are around its block. With `always` it has to
+    have some, even where its result is set apart.
+    """
+    point = Point.around(tree, loop)
+    for block in blocks_in(loop):
+        steps = [
+            item for item in block.iter_vars if item.kind == "reduce" and loop.loop_var in variables_in(item.value)
+        ]
+        if block.init is None or not steps:
+            continue
+        some = point.at_most(1, point.dim(loop.extent)) and all(point.at_most(1, point.dim(i.extent)) for i in steps)
+        if not some and (always or not sets_result_when_empty(tree, block)):
+            raise failure("W610", f"cannot {what} the loop {loop.loop_var.name!r} of the sum {block.name!r}: it may"
+                          " have no terms, and then nothing would set its result", tree, loop,
+                          hint="decompose_reduction first")  # fmt: skip
 
 
 def _refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:

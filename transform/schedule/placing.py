@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import ScheduleError
-from weft.ir import replace, walk
+from weft.ir import replace, structural_equal, walk
 from weft.ir.dim import Dim
 from weft.ir.prim import as_expr, binary
-from weft.ir.tensor import Block, Buffer, For, IterVar, PrimExpr, PrimVar, SeqStmt, Stmt
+from weft.ir.tensor import Bind, Block, Buffer, For, IterVar, Let, PrimExpr, PrimVar, SeqStmt, Stmt
 from weft.transform.schedule.affine import Reader, Value
 from weft.transform.schedule.buffers import (
     nest_blocks,
@@ -24,6 +24,7 @@ from weft.transform.schedule.buffers import (
     require_local,
     require_reduction,
     require_unchanged,
+    sets_result_when_empty,
 )
 from weft.transform.schedule.core import primitive
 from weft.transform.schedule.dependence import update_of, without_bindings
@@ -74,7 +75,7 @@ class Placing(Inlining):
         makers = [i for i, part in enumerate(parts[:first]) if reads_of(found) & {s.buffer for s in stores_in(part)}]
         place = self._place(index, first, max(makers, default=-1) + 1, tree, target)
         point = Point.inside(tree, target)
-        moved = _regenerated(found, touched([target.body], buffer, point), point, preserve_unit_loops)
+        moved = _regenerated(found, buffer, touched([target.body], buffer, point), point, preserve_unit_loops)
         new = replace(target, body=sequence((*parts[:place], moved, *parts[place:])))
         self._set(tree, tree.replaced((found, SeqStmt()), (target, new)))
 
@@ -143,7 +144,7 @@ def _require_inits(tree: Tree, target: For) -> None:
     point = Point.around(tree, target)
     loops = [*tree.loops_around(target), target]
     for block in blocks_in(target.body):
-        if block.init is None:
+        if block.init is None or sets_result_when_empty(tree, block):
             continue
         used = {v for item in block.iter_vars if item.kind == "reduce" for v in variables_in(item.value)}
         for loop in loops:
@@ -157,13 +158,16 @@ def _require_inits(tree: Tree, target: For) -> None:
 # What is needed -----------------------------------------------------------------------------------------------------
 
 
-def _regenerated(block: Block, needed: Sequence[Span | None], point: Point, preserve_unit_loops: bool) -> Stmt:
+def _regenerated(
+    block: Block, buffer: Buffer, needed: Sequence[Span | None], point: Point, preserve_unit_loops: bool
+) -> Stmt:
     """A producer over the instances that store the needed elements."""
     ranges: dict[PrimVar, Span] = {}
-    store = stores_in(block.body)[0]
+    stores = stores_in(without_bindings(block.body), buffer)
     own = {item.var for item in block.iter_vars if item.kind == "spatial"}
-    for index, span in zip(store.indices, needed, strict=True):
-        if span is None:
+    for position, span in enumerate(needed):
+        index = stores[0].indices[position]
+        if span is None or any(not structural_equal(store.indices[position], index) for store in stores[1:]):
             continue
         variable, offset = _shifted(index, own, block, point)
         if variable is not None and variable not in ranges:
@@ -185,7 +189,9 @@ def _shifted(index: PrimExpr, own: set[PrimVar], block: Block, point: Point) -> 
         return None, 0
     offset = whole - alone
     left = set() if isinstance(offset, int) else set(offset.names)
-    return (None, 0) if left & {inner.name(var) for var in every} else (variable, offset)
+    hidden = every | {part.loop_var for part in walk(block) if isinstance(part, For)}
+    hidden |= {part.var for part in walk(block) if isinstance(part, (Bind, IterVar, Let))}
+    return (None, 0) if left & {inner.name(var) for var in hidden} else (variable, offset)
 
 
 def _nest(block: Block, ranges: dict[PrimVar, Span], point: Point, preserve_unit_loops: bool) -> Stmt:
@@ -303,6 +309,8 @@ def _computed(target: For, buffer: Buffer, point: Point, tree: Tree, block: Bloc
         size = inner.dim(loop.extent)
         if loop.start == 0 and size is not None:
             extents[inner.name(loop.loop_var)] = size
+    if len(extents) != len(loops):
+        return [None] * buffer.ndim
     found: list[Span | None] | None = None
     for store in stores_in(body, buffer):
         spans: list[Span | None] = []

@@ -126,6 +126,20 @@ class Queries(ScheduleCore):
         return self.get_block(name, func_name)
 
     @primitive
+    def get_loop(self, name: str, func_name: str | None = None) -> LoopRV:
+        """The loop whose variable has a name, for loops without blocks; ScheduleError W602 for none, or several."""
+        function = self._name_of_function(func_name)
+        found = [variable for variable in self._tree(function).loops if variable.name == name]
+        if len(found) != 1:
+            known = sorted({variable.name for variable in self._tree(function).loops})
+            count = "several loops" if found else "no loop"
+            raise failure(
+                "W602", f"function {function!r} has {count} {name!r}",
+                hint="get_loops of a block tells loops of one name apart" if found else nearest(name, known),
+            )  # fmt: skip
+        return self._loop_handle(function, found[0])
+
+    @primitive
     def get_loops(self, block: BlockRV) -> list[LoopRV]:
         """The loops around a block in its scope, from the outside in."""
         tree, found = self._block(block)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from weft.ir import walk
 from weft.ir.dim import Dim, maximum, minimum
-from weft.ir.tensor import Block, Buffer, BufferStore, Stmt
+from weft.ir.tensor import Bind, Block, Buffer, For, IfThenElse, Let, PrimExpr, Stmt, While
 from weft.transform.schedule.affine import Reader, Value
 from weft.transform.schedule.dependence import touches, without_bindings
 from weft.transform.schedule.points import Point
+from weft.transform.schedule.tree import stores_in
 
 __all__ = ["Span", "inside", "stored_box", "touched", "union"]
 
@@ -49,25 +51,46 @@ def inside(spans: Sequence[Span | None], buffer: Buffer, point: Point) -> list[S
     return found
 
 
-def stored_box(block: Block, store: BufferStore, point: Point) -> list[Span] | None:
-    """The box of elements that a store of a block writes over the block's domain, every one of them; else None."""
+def stored_box(block: Block, buffer: Buffer, point: Point) -> list[Span] | None:
+    """The box of elements that the stores of a block write over its domain, every one of them; else None."""
     inner = point.copy()
     inner.enter_block(block)
+    body = without_bindings(block.body)
+    parts = list(walk(body))
+    loops = [part for part in parts if isinstance(part, For)]
+    if any(isinstance(part, (IfThenElse, While)) or getattr(part, "predicate", None) is not None for part in parts):
+        return None
+    ranges = [(item.var, item.start, item.extent) for item in block.iter_vars if item.kind == "spatial"]
+    ranges += [(loop.loop_var, loop.start, loop.extent) for loop in loops if loop.step in (None, 1)]
+    for loop in loops:
+        inner.enter(loop)
     extents: dict[str, Dim] = {}
-    for item in block.iter_vars:
-        size = inner.dim(item.extent)
-        if item.kind == "spatial" and item.start == 0 and size is not None:
-            extents[inner.name(item.var)] = size
+    for variable, start, extent in ranges:
+        size = inner.dim(extent)
+        if start == 0 and size is not None:
+            extents[inner.name(variable)] = size
+    bound = {item.var for item in block.iter_vars} | {loop.loop_var for loop in loops}
+    bound |= {part.var for part in parts if isinstance(part, (Bind, Let))}
+    hidden = {inner.name(var) for var in bound if inner.name(var) not in extents}
+    boxes = [_box(store.indices, inner, extents, hidden) for store in stores_in(body, buffer)]
+    same = bool(boxes) and all(box is not None and box == boxes[0] for box in boxes)
+    return boxes[0] if same else None
+
+
+def _box(indices: Sequence[PrimExpr], point: Point, extents: Mapping[str, Dim], hidden: set[str]) -> list[Span] | None:
+    """The ranges of indices that take all their values independently of one another."""
     found: list[Span] = []
     seen: set[Dim] = set()
-    for index in store.indices:
-        dim = inner.dim(index)
-        reader = Reader(inner, extents, {}, [] if dim is None else [dim])
+    for index in indices:
+        dim = point.dim(index)
+        reader = Reader(point, extents, {}, [] if dim is None else [dim])
         value = None if dim is None else reader.read(dim)
-        if value is None or any(term.source.parts is not None for term in value.terms):
+        if dim is None or value is None or any(term.source.parts is not None for term in value.terms):
+            return None
+        if not isinstance(dim, int) and set(dim.names) & hidden:
             return None
         used = [term.source.dim for term in value.terms]
-        whole = all(inner.same(t.lower, 1) and inner.same(t.extent, t.source.extent) for t in value.terms)
+        whole = all(point.same(t.lower, 1) and point.same(t.extent, t.source.extent) for t in value.terms)
         count = reader.extent_of(Value(value.terms))
         if count is None or not whole or len(set(used)) != len(used) or seen & set(used):
             return None

@@ -228,9 +228,13 @@ class Tree:
         return next((item for item in self.above(stmt) if isinstance(item, Block)), None)
 
     def scope_body(self, stmt: Stmt) -> Stmt:
-        """The body of the scope that a statement is in."""
-        scope = self.scope(stmt)
-        return self.function.body if scope is None else scope.body
+        """The body of the scope that a statement is in; of a block the init where the statement is in that."""
+        below = stmt
+        for item in self.above(stmt):
+            if isinstance(item, Block):
+                return below
+            below = item
+        return self.function.body
 
     def loops_around(self, stmt: Stmt) -> list[For]:
         """The loops around a statement inside its scope, from the outside in."""

@@ -8,11 +8,12 @@ import numpy as np
 
 import weft
 from weft.ir import IRModule, PrimFunc, te
-from weft.ir.dim import Dim, symbol
+from weft.ir.dim import Dim, evaluate, symbol
+from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import Buffer
 from weft.transform.schedule import Schedule, Trace
 
-__all__ = ["ARRAYS", "KERNELS", "chain", "check", "matmul", "run", "same_results", "softmax"]
+__all__ = ["KERNELS", "arguments", "chain", "check", "matmul", "run", "same_results", "softmax"]
 
 N = symbol("n")
 
@@ -45,11 +46,8 @@ def conv2d(size: int = 8, channels: int = 3, filters: int = 4) -> PrimFunc:
     x = te.placeholder((channels, size, size), name="X")
     w = te.placeholder((filters, channels, 3, 3), name="W")
     inside = lambda i, j: te.all(i >= 1, i < size + 1, j >= 1, j < size + 1)
-    p = te.compute(
-        (channels, size + 2, size + 2),
-        lambda c, i, j: te.if_then_else(inside(i, j), x[c, i - 1, j - 1], 0.0),
-        name="P",
-    )
+    padded = lambda c, i, j: te.if_then_else(inside(i, j), x[c, i - 1, j - 1], 0.0)
+    p = te.compute((channels, size + 2, size + 2), padded, name="P")
     c, r, s = (
         te.reduce_axis((0, channels), name="c"),
         te.reduce_axis((0, 3), name="r"),
@@ -63,10 +61,10 @@ def conv2d(size: int = 8, channels: int = 3, filters: int = 4) -> PrimFunc:
 
 def softmax(n: Dim = 7, m: int = 11) -> PrimFunc:
     x = te.placeholder((n, m), name="X")
-    k, l = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, m), name="l")
+    k, j = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, m), name="j")
     top = te.compute((n,), lambda i: te.max(x[i, k], axis=k), name="M")
     e = te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="E")
-    total = te.compute((n,), lambda i: te.sum(e[i, l], axis=l), name="S")
+    total = te.compute((n,), lambda i: te.sum(e[i, j], axis=j), name="S")
     y = te.compute((n, m), lambda i, j: e[i, j] / total[i], name="Y")
     return te.create_prim_func([x, y], "kernel")
 
@@ -106,7 +104,7 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
 SIZES = {"n": 13, "m": 11, "k": 6}
 
 
-def ARRAYS(function: PrimFunc, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
+def arguments(function: PrimFunc, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
     """Arguments: random inputs; the last one is the output, filled with what no kernel stores."""
     known, generator = {**SIZES, **(sizes or {})}, np.random.default_rng(0)
     arrays: list[np.ndarray] = []
@@ -122,9 +120,6 @@ def ARRAYS(function: PrimFunc, sizes: dict[str, int] | None = None) -> list[np.n
 
 
 def _value(extent: object, sizes: dict[str, int]) -> int:
-    from weft.ir.dim import evaluate
-    from weft.ir.prim_dim import prim_to_dim
-
     dim = prim_to_dim(extent)  # type: ignore[arg-type]
     assert dim is not None
     return evaluate(dim, sizes)
@@ -145,7 +140,7 @@ def same_results(
     before = IRModule({old.name: old}) if isinstance(old, PrimFunc) else old
     (function,) = before.functions.values()
     assert isinstance(function, PrimFunc)
-    arrays = ARRAYS(function, sizes)
+    arrays = arguments(function, sizes)
     expected = run(before, arrays)
     for found in (run(new, arrays), *([run(new, arrays, compiled=True)] if compiled else [])):
         if expected.dtype.kind == "i":

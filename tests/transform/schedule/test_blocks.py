@@ -1,0 +1,424 @@
+"""Blocks moved, inlined, cached, divided: the code that comes out, what is refused, and that results stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.transform.schedule.workloads import blur, chain, check, conv2d, dense, matmul, row_sums, softmax
+
+from weft import ScheduleError
+from weft.ir import IRModule, PrimFunc
+from weft.ir.dim import symbol
+from weft.ir.tensor import Block, Buffer
+from weft.script import tir as T
+from weft.transform.schedule import Schedule
+
+N = symbol("n")
+
+
+def refused(code: str, run: Callable[[], object]) -> ScheduleError:
+    with pytest.raises(ScheduleError) as caught:
+        run()
+    assert caught.value.code == code, str(caught.value)
+    return caught.value
+
+
+def underlined(error: ScheduleError) -> str:
+    assert error.span is not None
+    return error.span.source.text[error.span.start : error.span.end]
+
+
+def order(schedule: Schedule) -> list[str]:
+    """The names of the blocks in the order in which they stand."""
+    return list(schedule._tree(schedule._name_of_function(None)).blocks)
+
+
+# Inlining -----------------------------------------------------------------------------------------------------------
+
+
+def test_compute_inline_puts_a_block_into_all_its_readers() -> None:
+    function = chain(N, 10)
+    sch = Schedule(function)
+    sch.compute_inline(sch.get_block("B"))
+    sch.compute_inline(sch.get_block("C"))
+    assert order(sch) == ["D"]
+    assert "alloc_buffer" not in check(function, sch, {"n": 13}).script()
+
+
+def test_compute_inline_puts_a_padding_into_a_convolution() -> None:
+    function = conv2d(6, 2, 2)
+    sch = Schedule(function)
+    sch.compute_inline(sch.get_block("P"))
+    assert order(sch) == ["Y"]
+    check(function, sch)
+
+
+def test_compute_inline_refuses_sums_and_results() -> None:
+    sch = Schedule(dense(12, 10, 9))
+    error = refused("W609", lambda: sch.compute_inline(sch.get_block("C")))
+    assert underlined(error) == 'with T.block("C"):'
+    error = refused("W612", lambda: sch.compute_inline(sch.get_block("D")))
+    assert error.message == "'D' is a parameter of the function: its values must be stored"
+
+
+def test_compute_inline_refuses_a_value_that_changes_before_it_is_read() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer((8,), "int32"), y: T.Buffer((8,), "int32")):
+        t = T.alloc_buffer((8,), "int32")
+        for i in range(8):
+            with T.block("t"):
+                vi = T.axis.spatial(8, i)
+                t[vi] = x[vi] + 1
+        for i in range(8):
+            with T.block("change"):
+                vi = T.axis.spatial(8, i)
+                x[vi] = 0
+        for i in range(8):
+            with T.block("y"):
+                vi = T.axis.spatial(8, i)
+                y[vi] = t[vi]
+
+    assert isinstance(kernel, PrimFunc)
+    sch = Schedule(kernel)
+    error = refused("W613", lambda: sch.compute_inline(sch.get_block("t")))
+    assert error.message == "block 'change' changes 'x', which block 't' reads"
+    assert underlined(error) == 'with T.block("change"):'
+
+
+def test_reverse_compute_inline_puts_a_reader_into_its_producer() -> None:
+    function = chain(N, 10)
+    sch = Schedule(function)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    sch.reverse_compute_inline(sch.get_block("D"))
+    assert order(sch) == ["B"]
+    check(function, sch, {"n": 13}, {"n": 1})
+
+
+def test_reverse_compute_inline_of_a_smaller_reader_gives_the_producer_a_condition() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer((24,), "int32"), y: T.Buffer((5, 4), "int32")):
+        t = T.alloc_buffer((24,), "int32")
+        for i in range(24):
+            with T.block("t"):
+                vi = T.axis.spatial(24, i)
+                t[vi] = x[vi] + 1
+        for i, j in T.grid(5, 4):
+            with T.block("y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = t[vi * 4 + vj + 2] * 2
+
+    assert isinstance(kernel, PrimFunc)
+    sch = Schedule(kernel)
+    sch.reverse_compute_inline(sch.get_block("y"))
+    text = check(kernel, sch).script()
+    assert "y[(vi + 2) // 4 - 1, (vi + 2) % 4] = (x[vi] + 1) * 2" in text
+    assert "T.where(" in text
+
+
+def test_reverse_compute_inline_refuses_indices_that_cannot_be_turned_round() -> None:
+    sch = Schedule(blur(16))
+    refused("W613", lambda: sch.reverse_compute_inline(sch.get_block("Y")))
+    sch = Schedule(dense(12, 10, 9))
+    error = refused("W609", lambda: sch.reverse_compute_inline(sch.get_block("D")))
+    assert underlined(error) == 'with T.block("C"):'
+
+
+# Moving -------------------------------------------------------------------------------------------------------------
+
+
+def test_compute_at_computes_what_an_iteration_reads() -> None:
+    function = blur(16)
+    sch = Schedule(function)
+    outer, _ = sch.split(sch.get_loops(sch.get_block("Y"))[0], [None, 4])
+    sch.compute_at(sch.get_block("B"), outer)
+    text = check(function, sch).script()
+    assert "for a0 in range(T.int64(6)):" in text  # 4 elements and the two beside them
+    assert order(sch) == ["B", "Y"]
+
+
+def test_compute_at_with_symbolic_sizes() -> None:
+    function = dense(N, 10, 9)
+    sch = Schedule(function)
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    io, ii = sch.split(i, [None, 4])
+    sch.reorder(io, j, ii, k)
+    sch.compute_at(sch.get_block("B"), io)
+    sch.reverse_compute_at(sch.get_block("D"), j)
+    check(function, sch, {"n": 13}, {"n": 4}, {"n": 1})
+
+
+def test_compute_at_refuses_a_loop_that_not_all_readers_are_under() -> None:
+    sch = Schedule(softmax(7, 11))
+    total = sch.get_loops(sch.get_block("S"))[0]
+    error = refused("W613", lambda: sch.compute_at(sch.get_block("E"), total))
+    assert error.message == "block 'Y' reads 'E' outside of the loop"
+    assert underlined(error) == 'with T.block("Y"):'
+
+
+def test_compute_at_refuses_to_leave_an_empty_sum_without_a_result() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer(("n", "k"), "int32"), y: T.Buffer(("n",), "int32")):
+        t = T.alloc_buffer((n, k), "int32")
+        for i, j in T.grid(n, k):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = x[vi, vj] * 2
+        for i, j in T.grid(n, k):
+            with T.block("y"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    y[vi] = 0
+                y[vi] = y[vi] + t[vi, vj]
+
+    assert isinstance(kernel, PrimFunc)
+    sch = Schedule(kernel)
+    i, j = sch.get_loops(sch.get_block("y"))
+    for step in (
+        lambda: sch.compute_at(sch.get_block("t"), j),
+        lambda: sch.split(j, [None, 4]),
+        lambda: sch.fuse(i, j),
+    ):
+        assert refused("W610", step).hint == "decompose_reduction first"
+    sch.decompose_reduction(sch.get_block("y"), j)
+    outer, _ = sch.split(j, [None, 4])
+    sch.compute_at(sch.get_block("t"), outer)
+    check(kernel, sch, {"n": 3, "k": 9}, {"n": 2, "k": 0})
+
+
+def test_rows_of_a_softmax_share_a_loop() -> None:
+    function = softmax(N, 11)
+    sch = Schedule(function)
+    row = sch.get_loops(sch.get_block("Y"))[0]
+    for name in ("S", "E", "M"):
+        sch.compute_at(sch.get_block(name), row)
+    sch.parallel(row)
+    assert order(sch) == ["M", "E", "S", "Y"]
+    text = check(function, sch, {"n": 7}, {"n": 1}).script()
+    assert text.count("T.parallel") == 1
+
+
+def test_reverse_compute_at_refuses_results_that_are_not_done() -> None:
+    sch = Schedule(dense(12, 10, 9))
+    k = sch.get_loops(sch.get_block("C"))[2]
+    error = refused("W613", lambda: sch.reverse_compute_at(sch.get_block("D"), k))
+    assert error.message == "block 'C' is not done with an element in one iteration of 'k'"
+
+
+# Caches -------------------------------------------------------------------------------------------------------------
+
+
+def test_caches_of_a_tiled_product() -> None:
+    function = matmul(N, 10, 9)
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    (io, ii), (jo, ji), (ko, ki) = (sch.split(loop, [None, 4]) for loop in (i, j, k))
+    sch.reorder(io, jo, ko, ii, ji, ki)
+    written = sch.cache_write(block, 0, "local")
+    sch.reverse_compute_at(written, jo)
+    for place in (0, 1):
+        sch.compute_at(sch.cache_read(block, place, "shared"), ko)
+    sch.decompose_reduction(block, ko)
+    assert order(sch) == ["C_init", "A_shared", "B_shared", "C", "C_local"]
+    check(function, sch, {"n": 13}, {"n": 1})
+    local = next(b for b in _allocated(sch.mod) if b.name == "C_local")
+    assert local.scope == "local"
+
+
+def _allocated(module: IRModule) -> list[Buffer]:
+    from weft.ir import walk
+    from weft.ir.tensor import AllocBuffer
+
+    return [part.buffer for part in walk(module) if isinstance(part, AllocBuffer)]
+
+
+def test_cache_read_copies_the_part_that_is_read() -> None:
+    function = blur(16)
+    sch = Schedule(function)
+    (loop,) = sch.get_loops(sch.get_block("Y"))
+    sch.loop_partition(loop, [8, 8])
+    reader = sch.get_block("Y")
+    sch.cache_read(reader, "B", "local", consumer_blocks=[reader])
+    text = check(function, sch).script()
+    assert "for a0 in range(T.int64(10)):" in text
+
+
+def test_cache_read_refuses_a_buffer_that_changes_while_it_is_read() -> None:
+    sch = Schedule(matmul(12, 10, 9))
+    block = sch.get_block("C")
+    sch.decompose_reduction(block, sch.get_loops(block)[2])
+    refused("W613", lambda: sch.cache_read(block, "C", "local"))
+    error = refused("W604", lambda: sch.cache_read(block, 7, "local"))
+    assert (
+        error.hint == "it reads 0: C, 1: A, 2: B"
+        or error.hint == "it reads 0: A, 1: B, 2: C"
+        or "0:" in str(error.hint)
+    )
+
+
+def test_reindex_gives_a_buffer_the_variables_of_the_block() -> None:
+    function = conv2d(6, 2, 2)
+    sch = Schedule(function)
+    block = sch.get_block("Y")
+    sch.reindex(block, ("read", 0))
+    sch.reindex(block, "Y")
+    sch.reindex_cache_read(block, "W", "local", lambda f, i, j, c, r, s: (c * 9 + r * 3 + s, f))
+    text = check(function, sch).script()
+    assert 'P_reindex = T.alloc_buffer((6, 6, 2, 3, 3), "float32")' in text
+    assert 'W_local = T.alloc_buffer((18, 2), "float32", scope="local")' in text
+
+
+def test_buffers_are_kept_elsewhere_in_another_dtype_and_layout() -> None:
+    function = dense(12, 10, 9)
+    sch = Schedule(function)
+    sch.set_scope(sch.get_block("B"), 0, "local")
+    sch.storage_align(sch.get_block("B"), 0, 0, 32, 1)
+    sch.unsafe_set_dtype(sch.get_block("C"), 0, "float64")
+    text = check(function, sch).script()
+    assert 'B = T.alloc_buffer((12, 9), "float32", strides=(33, 1), scope="local")' in text
+    assert 'C = T.alloc_buffer((12, 10), "float64")' in text
+    refused("W612", lambda: sch.set_scope(sch.get_block("D"), 0, "local"))
+    refused("W604", lambda: sch.storage_align(sch.get_block("B"), 0, 5, 32, 1))
+    refused("W604", lambda: sch.unsafe_set_dtype(sch.get_block("B"), 0, "float31"))
+
+
+# Sums ---------------------------------------------------------------------------------------------------------------
+
+
+def test_decompose_reduction_takes_the_init_out() -> None:
+    function = matmul(N, 10, symbol("k"))
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    i, _, k = sch.get_loops(block)
+    error = refused("W605", lambda: (sch.reorder(k, i), sch.decompose_reduction(block, i)))
+    assert error.hint == "decompose at it"
+    made = sch.decompose_reduction(block, k)
+    found = sch.get(block)
+    assert isinstance(found, Block)
+    assert found.init is None
+    assert isinstance(sch.get(made), Block)
+    check(function, sch, {"n": 13, "k": 6}, {"n": 2, "k": 1}, {"n": 2, "k": 0})
+    refused("W610", lambda: sch.decompose_reduction(block, k))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rfactor_adds_parts_of_a_sum_apart(axis: int) -> None:
+    function = row_sums(N, symbol("m"))
+    sch = Schedule(function)
+    _, k = sch.get_loops(sch.get_block("Y"))
+    _, ki = sch.split(k, [None, 4])
+    sch.rfactor(ki, axis)
+    assert order(sch)[-2:] == ["Y_rf", "Y"]
+    check(function, sch, {"n": 5, "m": 14}, {"n": 3, "m": 1}, {"n": 2, "m": 8})
+
+
+def test_rfactor_of_the_only_loop_of_a_sum() -> None:
+    function = row_sums(5, 7)
+    sch = Schedule(function)
+    sch.rfactor(sch.get_loops(sch.get_block("Y"))[1])
+    check(function, sch)
+
+
+def test_rfactor_refuses_loops_of_the_result() -> None:
+    sch = Schedule(row_sums(5, 7))
+    i, k = sch.get_loops(sch.get_block("Y"))
+    error = refused("W611", lambda: sch.rfactor(i))
+    assert underlined(error) == "i"
+    refused("W604", lambda: sch.rfactor(k, 3))
+
+
+# Index spaces -------------------------------------------------------------------------------------------------------
+
+
+def test_transform_layout_moves_the_elements_of_a_buffer() -> None:
+    function = dense(N, 10, 9)
+    sch = Schedule(function)
+    sch.transform_layout(sch.get_block("B"), ("write", 0), lambda i, j: (j // 4, i, j % 4))
+    sch.transform_layout(sch.get_block("C"), "C", lambda i, j: (j // 4, i, j % 4), pad_value=0)
+    text = check(function, sch, {"n": 13}, {"n": 1}).script()
+    assert 'B = T.alloc_buffer((3, n, 4), "float32")' in text
+    assert order(sch) == ["B", "C_pad", "C", "D"]
+
+
+def test_transform_layout_refuses_maps_that_give_two_elements_one_place() -> None:
+    sch = Schedule(dense(12, 10, 9))
+    block = sch.get_block("B")
+    refused("W616", lambda: sch.transform_layout(block, "B", lambda i, j: (i, j // 2)))
+    refused("W616", lambda: sch.transform_layout(block, "B", lambda i, j: (i + j, i)))
+    refused("W604", lambda: sch.transform_layout(block, "B", lambda i: (i,)))
+    refused("W604", lambda: sch.transform_layout(block, "B", "lambda i, j: (k, j)"))
+    refused("W612", lambda: sch.transform_layout(block, "A", lambda i, j: (i, j // 4, j % 4)))
+
+
+def test_transform_layout_of_a_parameter_changes_the_signature() -> None:
+    sch = Schedule(matmul(12, 10, 9))
+    sch.transform_layout(sch.get_block("C"), "A", lambda i, j: (j, i))
+    assert sch.func.params[0].shape == (9, 12)  # type: ignore[union-attr]
+
+
+def test_transform_block_layout_runs_a_block_over_other_variables() -> None:
+    function = matmul(12, 10, 9)
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    sch.transform_block_layout(block, lambda i, j, k: (i // 4, j, k // 2, i % 4, k % 2))
+    sch.reorder_block_iter_var(block, [0, 3, 1, 2, 4])
+    found = sch.get(block)
+    assert isinstance(found, Block)
+    assert [item.kind for item in found.iter_vars] == ["spatial", "spatial", "spatial", "reduce", "reduce"]
+    check(function, sch)
+    refused("W604", lambda: sch.reorder_block_iter_var(block, [0, 0, 1, 2, 3]))
+
+
+def test_transform_block_layout_refuses_to_mix_a_sum_with_its_result() -> None:
+    sch = Schedule(matmul(12, 10, 9))
+    error = refused("W604", lambda: sch.transform_block_layout(sch.get_block("C"), lambda i, j, k: (i, j * 9 + k)))
+    assert "mixes reduce and spatial variables" in error.message
+
+
+# Looking ------------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_tell_who_computes_and_who_reads() -> None:
+    sch = Schedule(softmax(7, 11))
+    names = lambda handles: [sch.get(handle).name for handle in handles]
+    assert names(sch.get_producers(sch.get_block("Y"))) == ["E", "S"]
+    assert names(sch.get_consumers(sch.get_block("E"))) == ["S", "Y"]
+    assert names(sch.get_output_blocks(sch.get_block("root"))) == ["Y"]
+    assert names(sch.get_child_blocks(sch.get_block("root"))) == ["M", "E", "S", "Y"]
+    assert names(sch.get_child_blocks(sch.get_loops(sch.get_block("E"))[0])) == ["E"]
+
+
+def test_names_that_are_not_there_get_a_suggestion() -> None:
+    sch = Schedule(softmax(7, 11))
+    error = refused("W602", lambda: sch.get_block("EE"))
+    assert error.message == "function 'kernel' has no block 'EE'"
+    assert error.hint is not None
+    assert "E" in error.hint
+    refused("W601", lambda: sch.work_on("kernal"))
+    refused("W604", lambda: sch.get_loops("E"))  # type: ignore[arg-type]
+    other = Schedule(softmax(7, 11)).get_block("E")
+    refused("W603", lambda: sch.get_loops(other))
+    inner = sch.get_block("E")
+    sch.compute_inline(inner)
+    refused("W603", lambda: sch.get_loops(inner))
+
+
+def test_blocks_of_one_name_are_told_apart() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer((8,), "int32"), y: T.Buffer((8,), "int32")):
+        t = T.alloc_buffer((8,), "int32")
+        for i in range(8):
+            with T.block("same"):
+                vi = T.axis.spatial(8, i)
+                t[vi] = x[vi] + 1
+        for i in range(8):
+            with T.block("same"):
+                vi = T.axis.spatial(8, i)
+                y[vi] = t[vi] * 2
+
+    assert isinstance(kernel, PrimFunc)
+    sch = Schedule(kernel)
+    assert order(sch) == ["same", "same_1"]
+    sch.compute_inline(sch.get_block("same"))
+    check(kernel, sch)
