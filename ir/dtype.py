@@ -28,6 +28,9 @@ _SMALL_FLOATS = {
     "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
     "float4_e2m1fn": 4, "bfloat16": 16,
 }  # fmt: skip
+# What releases of the field called them before.
+_OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
+_OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x\d+)?$")
 _SCALAR = re.compile(r"(int|uint|float)(\d+)$")
 _VECTOR = re.compile(r"(.+?)x(\d+)$")
 _INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
@@ -74,6 +77,9 @@ def check_dtype(dtype: Any) -> str:
             dtype = np.dtype(dtype).name
         except TypeError:
             raise DTypeError(f"unknown dtype {dtype!r}", code="W301") from None
+    old = _OLD.match(dtype)
+    if old:
+        dtype = _OLD_NAMES[old[1]] + (old[2] or "")
     _parse(dtype)
     return dtype
 

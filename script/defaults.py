@@ -62,6 +62,7 @@ RESULT_DTYPES = {
     "tvm_check_return": "int32",
     "tvm_static_handle": "handle",
     "get_active_lane_mask": "bool",
+    "cuda.__activemask": "uint32",
 }
 
 # Kinds of devices by the numbers that DLPack gives them.

@@ -124,6 +124,7 @@ class BasePrinter:
         self.foreign = spelling != "weft"
         self.module_class: str | None = None  # the class of the module around the functions
         self.annotate = annotate
+        self.unchecked = False  # whether the function, printed alone, has faults that reading would refuse
         self.blobs: dict[str, bytes] | None = None  # large constants by their hash, when they are not to be in the text
         self.lines: list[str] = []
         self.indent = ""
@@ -184,6 +185,8 @@ class BasePrinter:
     def decorator(self, form: str, options: Mapping[str, tuple[Any, Any]]) -> None:
         """A decorator with the options (value, default) that differ from their defaults."""
         given = [f"{key}={self.show_literal(value)}" for key, (value, default) in options.items() if value != default]
+        if self.unchecked:
+            given.append("check_well_formed=False")
         self.line(f"@{form}({', '.join(given)})" if given else f"@{form}")
 
     def module_alias(self, function: Node) -> None:

@@ -16,7 +16,6 @@ from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, replace
 from weft.ir.prim import cast, const
-from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -95,7 +94,7 @@ class BindingReader(BufferReader):
 
     def symbol_declaration(self, tree: ast.expr) -> str | None:
         """The dtype of `T.int64()` or `T.var("int64")` (a new symbol), or None for another expression."""
-        if not isinstance(tree, ast.Call) or tree.keywords:
+        if not isinstance(tree, ast.Call) or any(word.arg != "is_size_var" for word in tree.keywords):
             return None
         name = self.dotted(tree.func)
         if name in ("T.var", "T.dyn"):
@@ -169,7 +168,7 @@ class BindingReader(BufferReader):
         if not isinstance(values["attrs"], FrozenMap):
             raise self.fail("W114", "T.func_attr takes a dictionary", tree)
         self._check_private(values["attrs"], tree)
-        self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
+        self.attrs = self.joined(self.attrs, values["attrs"], "function", tree)
 
     def _reads(self, tree: ast.Call) -> None:
         header = self._header(tree, "T.reads")
@@ -203,10 +202,7 @@ class BindingReader(BufferReader):
         attrs = self.bind(CLAUSES["T.block_attr"], tree)["attrs"]
         if not isinstance(attrs, FrozenMap):
             raise self.fail("W114", "T.block_attr takes a dictionary", tree)
-        for key in attrs:
-            if key in header.annotations and not structural_equal(header.annotations[key], attrs[key]):
-                raise self.fail("W118", f"the block has the attribute {key!r} already, with another value", tree)
-        header.annotations = FrozenMap({**header.annotations, **attrs})
+        header.annotations = self.joined(header.annotations, attrs, "block", tree)
 
     def _evaluate(self, tree: ast.Call) -> Any:
         inner = tree.args[0] if len(tree.args) == 1 else None
@@ -232,10 +228,26 @@ class BindingReader(BufferReader):
         if len(tree.args) == 1 and not tree.keywords:
             return self._attr_pairs(tree)
         values = self.bind(SCOPES["T.attr"], tree)
+        axis = values["node"]
+        if isinstance(axis, ast.Call) and self.dotted(axis.func) == "T.iter_var":
+            return self._thread_of(axis, values["key"], self.value(values["value"]), tree)
         node, value = self.attr_operand(values["node"]), self.attr_operand(values["value"])
         if type(node) is int and node == 0:  # how older texts say that it is of no node in particular
             node = None
         return lambda body: AttrStmt(node, values["key"], value, body, span=self.span(tree))
+
+    def _thread_of(self, axis: ast.Call, key: str, extent: Any, tree: ast.Call) -> Any:
+        """`T.attr(T.iter_var(v, (0, n), "ThreadIndex", tag), "thread_extent", n)`: a thread axis around the rest."""
+        named = {word.arg: word.value for word in axis.keywords}
+        places = [*axis.args, *(named[name] for name in ("iter_type", "thread_tag") if name in named)]
+        var, tag = (self.value(places[0]), self.value(places[3])) if len(places) == 4 else (None, None)
+        if not isinstance(var, PrimVar) or not isinstance(tag, str) or not tag:
+            raise self.fail("W113", "T.iter_var takes a variable, its range, its kind and its thread", axis)
+        if key not in ("thread_extent", "virtual_thread"):
+            raise self.fail("W115", f"the attribute {key!r} of an iteration variable is not read", tree)
+        size = self.as_extent(extent, tree)
+        self.loops[var] = (0, size)
+        return lambda body: For(var, 0, size, body, "thread_binding", tag, span=self.span(tree))
 
     def _attr_pairs(self, tree: ast.Call) -> Any:
         """`T.attr({"key": value, ...})`: attributes of no node in particular, the first outermost."""

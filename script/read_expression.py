@@ -34,6 +34,7 @@ from weft.script.syntax import (
     TYPES,
     UNARY_BY_TREE,
 )
+from weft.script.unread import why_unread
 
 __all__ = ["ExpressionReader"]
 
@@ -184,6 +185,9 @@ class ExpressionReader:
 
     def undefined(self, name: str, tree: ast.AST) -> WeftError:
         """The error for an unknown name."""
+        if name == "metadata":
+            hint = "print the text with its metadata section: script(show_meta=True)"
+            return self.fail("W110", "the text names constants of a metadata section that it does not have", tree, hint)
         hint = did_you_mean(name, {*self.scope.visible(), *self.symbols})
         if hint is None and name in self.module.function_names:
             hint = f"functions of the module are called as `cls.{name}`"
@@ -355,6 +359,9 @@ class ExpressionReader:
 
     def unknown(self, name: str, tree: ast.AST) -> WeftError:
         """The error for a name that I, R or T does not have."""
+        why = why_unread(name)
+        if why is not None:
+            return self.fail("W115", f"`{name}` is not read: {why}", tree)
         root = name.partition(".")[0]
         known = [full for full in NAMES if full.startswith(root + ".")]
         return self.fail(

@@ -110,7 +110,8 @@ class GraphReader(ValueReader):
             body = self.sequence(tree.body, tree)
             ret_type = self._result_type(body, tree)
         return Function(
-            self.params, body, ret_type, pure, private, self.attrs, name or tree.name, span=self.unit.name_span(tree)
+            self.params, body, ret_type, self.pure, private, self.attrs, name or tree.name,
+            span=self.unit.name_span(tree),
         )
 
     def _result_type(self, body: SeqExpr, tree: ast.FunctionDef) -> Type:
@@ -206,7 +207,7 @@ class GraphReader(ValueReader):
                 if not isinstance(values["attrs"], FrozenMap):
                     raise self.fail("W114", "R.func_attr takes a dictionary", call)
                 self._check_private(values["attrs"], call)
-                self.attrs = FrozenMap({**self.attrs, **values["attrs"]})
+                self.attrs = self.joined(self.attrs, values["attrs"], "function", call)
                 return
             if name == "R.is_impure":
                 self.pure = False
@@ -264,8 +265,10 @@ class GraphReader(ValueReader):
 
     def _declares(self, tree: ast.expr) -> bool:
         """Whether an expression declares a symbol: `T.int64()`."""
-        name = self.dotted(tree.func) if isinstance(tree, ast.Call) and not tree.keywords else None
-        return name in ("T.var", "T.dyn") or (name is not None and not tree.args and bool(self.dtype_name(name)))  # type: ignore[attr-defined]
+        if not isinstance(tree, ast.Call) or any(word.arg != "is_size_var" for word in tree.keywords):
+            return False
+        name = self.dotted(tree.func)
+        return name in ("T.var", "T.dyn") or (name is not None and not tree.args and bool(self.dtype_name(name)))
 
     def _special(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> bool:
         """Assignments that are more than a value: match_cast and declarations of symbols."""

@@ -12,7 +12,7 @@ from weft.errors import WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.node import EMPTY
+from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.prim import as_expr, cast, const, intrinsic
 from weft.ir.tensor import (
     Binary,
@@ -42,6 +42,9 @@ from weft.script.reader import Scope, describe
 from weft.script.syntax import BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
 
 __all__ = ["IntrinsicReader"]
+
+
+_MASKS: dict[Any, str] = {1: "r", 2: "w", 3: "rw"}
 
 
 class IntrinsicReader(ScalarReader):
@@ -338,15 +341,39 @@ class IntrinsicReader(ScalarReader):
             if name == "vload":
                 return self._vload(base, tree)
             if name == "access_ptr":
-                values = [
-                    self._call_argument(value, tree) for value in self._values(tree, ("offset", "ptr_type", "extent"))
-                ]
-                return PrimCall("access_ptr", (self._data_of(base, tree), *values), "handle", span=self.span(tree))
+                return self._access_ptr(base, tree)
         if isinstance(base, PrimExpr) and name == "astype":
             values = self._values(tree)
             if len(values) == 1:
                 return self.fold(lambda: cast(dtypes.check_dtype(values[0]), base), tree)
         raise self.fail("W115", f"{describe(base)} has no method '{name}' in a script", tree.func)
+
+    def _access_ptr(self, buffer: Buffer, tree: ast.Call) -> PrimExpr:
+        """`A.access_ptr(access_mask, ptr_type, content_lanes, offset, extent)`: the offset counts elements.
+
+        The rest only tells other compilers what is done with the pointer.
+        """
+        names = ("access_mask", "ptr_type", "content_lanes", "offset", "extent")
+        values = dict(zip(names, self._values(tree, names), strict=False))
+        values.update({word.arg: self.value(word.value) for word in tree.keywords if word.arg in names})
+        mask = values.pop("access_mask", None)
+        mask = _MASKS.get(mask, mask)
+        if len(tree.args) > len(names) or not isinstance(mask, str) or not mask or set(mask) - {"r", "w"}:
+            raise self.fail("W113", "access_ptr takes a mask of `r` and `w` first", tree, 'A.access_ptr("rw")')
+        offset = values.pop("offset", 0)
+        plain = {"ptr_type": "handle", "content_lanes": 1, "extent": None}
+        told = {key: value for key, value in values.items() if value != plain[key]}
+        attrs = FrozenMap({key: self.attribute_value(value, tree) for key, value in told.items()})  # type: ignore[arg-type]
+        args = (self._data_of(buffer, tree), StringImm(mask, span=self.span(tree)))
+        pointer = PrimCall("access_ptr", args, "handle", attrs, span=self.span(tree))
+        if isinstance(offset, int) and offset == 0:
+            return pointer
+        size = dtypes.bits(buffer.dtype) * dtypes.lanes(buffer.dtype)
+        if size % 8:
+            raise self.fail("W115", f"an offset into {buffer.dtype} may be inside a byte", tree)
+        moved = self.binary("mul", self._side(offset, tree), size // 8, tree)
+        args = (pointer, self.as_prim(moved, tree))
+        return PrimCall("handle_add_byte_offset", args, "handle", span=self.span(tree))
 
     def _vload(self, buffer: Buffer, tree: ast.Call) -> PrimExpr:
         values = self._values(tree, ("dtype", "predicate"))

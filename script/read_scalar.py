@@ -188,9 +188,12 @@ class ScalarReader(Reader):
             return value
         return self.as_prim(value, tree)
 
-    def _as_bool(self, value: Any, tree: ast.AST) -> Any:
+    def _as_bool(self, value: Any, tree: ast.AST, *, truthy: bool = False) -> Any:
+        """A condition; where Python asks for truth (`truthy`), an integer is true unless it is 0."""
         if isinstance(value, (int, float)):
             return bool(value)
+        if truthy and dtypes.is_integer(value.dtype):
+            return self.fold(lambda: binary("ne", value, const(0, value.dtype), self.span(tree)), tree)
         if not dtypes.is_bool(dtypes.element(value.dtype)):
             raise self.fail("W123", f"expected a condition (bool), got {value.dtype}", tree, "compare it: `x != 0`")
         return value

@@ -44,6 +44,7 @@ from weft.script.read_binding import BindingReader, BlockHeader
 from weft.script.reader import Scope, describe, is_plain, macro_of
 from weft.script.source import MISSING
 from weft.script.syntax import LOOPS, SCOPES
+from weft.script.unread import why_unread
 
 __all__ = ["TensorReader"]
 
@@ -103,10 +104,14 @@ class TensorReader(BindingReader):
             for item in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
                 if isinstance(item, ast.Name):
                     self.assigned[item.id] = self.assigned.get(item.id, 0) + 1
-        if isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Name):
-            dtype = self.symbol_declaration(node.value)
-            if dtype is not None:
-                self.symbol_dtypes[targets[0].id] = dtype
+        if isinstance(node, ast.Assign) and len(targets) == 1:
+            names, values = [targets[0]], [node.value]
+            if isinstance(targets[0], (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List)):
+                names, values = targets[0].elts, node.value.elts
+            for item, value in zip(names, values, strict=False):
+                dtype = self.symbol_declaration(value) if isinstance(item, ast.Name) else None
+                if dtype is not None and isinstance(item, ast.Name):
+                    self.symbol_dtypes[item.id] = dtype
 
     def _annotation(self, argument: ast.arg) -> ast.expr:
         if argument.annotation is None:
@@ -389,7 +394,7 @@ class TensorReader(BindingReader):
     def _while(self, tree: ast.While) -> Stmt:
         if tree.orelse:
             raise self.fail("W115", "`else` of a loop is not part of the script", tree)
-        condition = self._as_bool(self.prim(tree.test), tree.test)
+        condition = self._as_bool(self.prim(tree.test), tree.test, truthy=True)
         return While(condition, self._loop_body([], tree.body), span=self.span(tree))
 
     def _if(self, tree: ast.If) -> Any:
@@ -407,7 +412,8 @@ class TensorReader(BindingReader):
                 if test:
                     return self._conditional_of(parts, self._nested(item.body))
                 continue
-            parts.append((self._as_bool(self.as_prim(test, item.test), item.test), self._nested(item.body)))
+            condition = self._as_bool(self.as_prim(test, item.test), item.test, truthy=True)
+            parts.append((condition, self._nested(item.body)))
         return self._conditional_of(parts, self._nested(last.orelse) if last.orelse else None)
 
     def _nested(self, trees: Sequence[ast.stmt]) -> list[Stmt]:
@@ -437,6 +443,8 @@ class TensorReader(BindingReader):
         name = self.dotted(call.func) if isinstance(call, ast.Call) else None
         method = self._SCOPE_METHODS.get(name or "")
         if method is None or not isinstance(call, ast.Call):
+            if name is not None and why_unread(name) is not None:
+                raise self.unknown(name, call)
             hint = did_you_mean(name or "", self._SCOPE_METHODS)
             raise self.fail("W115", f"`with {ast.unparse(call)[:40]}` is not part of the script", call, hint)
         return method(self, tree, call, item.optional_vars)
@@ -522,6 +530,13 @@ class TensorReader(BindingReader):
         finally:
             self.scope = saved
 
+    def _with_assert(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> list[Stmt]:
+        """`with T.Assert(condition, message):`: the assertion, then the statements."""
+        if len(call.args) != 2 or call.keywords:
+            raise self.fail("W113", "T.Assert takes a condition and a message", call)
+        first = self._assert(ast.copy_location(ast.Assert(call.args[0], call.args[1]), call))
+        return [*([first] if first is not None else []), *self._nested(tree.body)]
+
     def _with_launch(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
         values = self.bind(LOOPS["T.launch_thread"], call)
         saved, self.scope = self.scope, Scope(self.scope)
@@ -593,6 +608,7 @@ TensorReader._SCOPE_METHODS = {
     "T.attr": _R._with_attr,
     "T.LetStmt": _R._with_let,
     "T.launch_thread": _R._with_launch,
+    "T.Assert": _R._with_assert,
     "T.allocate": _R._with_allocation,
     "T.allocate_const": _R._with_allocation,
     "T.decl_buffer": _R._with_allocation,

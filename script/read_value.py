@@ -46,6 +46,7 @@ from weft.script.read_index import index_tensor
 from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, Scope, describe, is_dim
 from weft.script.source import Unit
 from weft.script.syntax import ALL_FORMS, BINARY, UNARY, VALUES
+from weft.script.unread import why_unread
 
 __all__ = ["LEAVES", "Blocks", "ValueReader"]
 
@@ -340,6 +341,8 @@ class ValueReader(Reader):
             if name[2:] in OPS:
                 args, kwargs = self.arguments(tree)
                 return self.operator(name[2:], args, kwargs, tree)
+            if why_unread(name) is not None:
+                raise self.unknown(name, tree.func)
             get_op(name[2:], self.span(tree.func))
         if name == "T.index_map" and len(tree.args) == 1 and isinstance(tree.args[0], ast.Lambda):
             return ast.unparse(tree.args[0])  # the operator that takes it reads it, as it reads text

@@ -12,6 +12,7 @@ from weft.errors import ShapeError, WeftError
 from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.node import FrozenMap
+from weft.ir.structural import structural_equal
 from weft.ir.target import Target
 from weft.ir.tensor import IntImm
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
@@ -25,6 +26,7 @@ from weft.script.syntax import (
     ALL_FORMS,
     TYPES,
 )
+from weft.script.unread import why_unread
 
 __all__ = [
     "OLD_KEYWORDS",
@@ -285,6 +287,19 @@ class Reader(StaticReader):
 
     private = False
 
+    def joined(self, known: FrozenMap, new: FrozenMap, what: str, tree: ast.AST) -> FrozenMap:
+        """Attributes said in several places: dictionaries are joined, W118 where two values contradict."""
+        result: dict[str, Any] = dict(known)
+        for key, value in new.items():
+            before = result.get(key)
+            if isinstance(before, FrozenMap) and isinstance(value, FrozenMap):
+                result[key] = self.joined(before, value, what, tree)
+            elif key in result and not structural_equal(before, value):
+                raise self.fail("W118", f"the {what} has the attribute {key!r} already, with another value", tree)
+            else:
+                result[key] = value
+        return FrozenMap(result)
+
     def _check_private(self, attrs: FrozenMap, tree: ast.AST) -> None:
         if self.private and "global_symbol" in attrs:
             hint = "leave out private=True, or the attribute"
@@ -342,6 +357,8 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
         return name, options
     for decorator in tree.decorator_list:
         tried = reader.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if tried is not None and why_unread(tried) is not None:
+            raise reader.unknown(tried, decorator)
         if tried is not None:
             hint = did_you_mean(tried, _OPTIONS) or f"decorators are {', '.join(_OPTIONS)}"
             raise reader.fail("W111", f"`{tried}` does not decorate a {_kind_of(tree)}", decorator, hint)

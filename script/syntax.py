@@ -291,11 +291,15 @@ BINARY_CALLS = {
 }  # fmt: skip
 UNARY_CALLS = {"not": "T.Not", "bitwise_not": "T.bitwise_not", "neg": "T.neg"}
 CALLED_KINDS = {name: kind for kind, name in (*BINARY_CALLS.items(), *UNARY_CALLS.items())}
-ALIASES.update(
-    {"T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max",
-     "T.Mod": "T.truncmod", "T.truncDiv": "T.truncdiv", "T.power": "T.pow", "T.indexdiv": "T.floordiv",
-     "T.indexmod": "T.floormod", "T.logical_and": "T.And", "T.logical_or": "T.Or", "T.logical_not": "T.Not"}
-)
+ALIASES.update({
+    "T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max",
+    "T.Mod": "T.truncmod", "T.truncDiv": "T.truncdiv", "T.power": "T.pow", "T.indexdiv": "T.floordiv",
+    "T.indexmod": "T.floormod", "T.buffer_decl": "T.Buffer", "T.boolean": "T.bool", "T.logical_and": "T.And",
+    "T.logical_or": "T.Or", "T.logical_not": "T.Not", "T.BitwiseAnd": "T.bitwise_and",
+    "T.BitwiseOr": "T.bitwise_or", "T.BitwiseXor": "T.bitwise_xor", "T.BitwiseNot": "T.bitwise_not",
+    "T.LShift": "T.shift_left", "T.RShift": "T.shift_right", "T.left_shift": "T.shift_left",
+    "T.right_shift": "T.shift_right",
+})  # fmt: skip
 
 ALL_FORMS: dict[str, Form] = {}
 for _group in _GROUPS:

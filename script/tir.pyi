@@ -542,15 +542,27 @@ def meta_var(value: _t.Any) -> _t.Any:
 def min_value(dtype: _t.Any) -> _t.Any:
     """The least finite value."""
 
+BitwiseAnd = bitwise_and
+
+BitwiseNot = bitwise_not
+
+BitwiseOr = bitwise_or
+
+BitwiseXor = bitwise_xor
+
 FloorDiv = floordiv
 
 FloorMod = floormod
+
+LShift = shift_left
 
 Max = max
 
 Min = min
 
 Mod = truncmod
+
+RShift = shift_right
 
 boolean = bool
 
@@ -564,6 +576,8 @@ indexdiv = floordiv
 
 indexmod = floormod
 
+left_shift = shift_left
+
 let = LetStmt
 
 logical_and = And
@@ -575,6 +589,8 @@ logical_or = Or
 power = pow
 
 ramp = Ramp
+
+right_shift = shift_right
 
 sblock = block
 

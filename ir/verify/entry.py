@@ -39,7 +39,7 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
 
 
 # What no call and no later change can make right.
-_CERTAIN = frozenset({"W433", "W456", "W462", "W463", "W466"})
+_CERTAIN = frozenset({"W420", "W421", "W433", "W456", "W462", "W463", "W466"})
 
 
 def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) -> list[Finding]:
@@ -55,6 +55,7 @@ def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) ->
         if isinstance(function, PrimFunc):
             findings.extend(found for found in _check_tensor(name, function, deduction) if found.code in _CERTAIN)
         elif isinstance(function, Function):
+            check_purity(function, functions, report)
             for site in sites_of(function):
                 call = site.value if site.binding is not None else None
                 if isinstance(call, Call) and not _calls_a_stub(call, functions):

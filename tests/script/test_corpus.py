@@ -64,5 +64,5 @@ def test_a_wrong_unit_is_refused_at_the_marked_line(name: str) -> None:
 def test_the_corpus_is_large_and_its_names_are_unique() -> None:
     heads = Counter(name for folder in ("valid", "refused") for name, _ in _units(folder))
     assert [name for name, count in heads.items() if count > 1] == []
-    assert len(VALID) >= 200
+    assert len(VALID) >= 250
     assert len(REFUSED) >= 200

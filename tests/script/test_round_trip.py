@@ -100,13 +100,13 @@ GRAPH = {
     "annotation": 'y: R.Tensor((2, 3), "float32") = R.exp(x)\nreturn y',
     "weaker annotation": 'y: R.Tensor(dtype="float32", ndim=2) = R.exp(x)\nreturn y',
     "func_attr": 'R.func_attr({"num_input": 1, "names": ["a", "b"], "nested": {"k": None, "f": 0.5, "t": True}})\nreturn x',
-    "call_packed": 'y = R.call_packed("my.f", x, ty_args=R.Tensor((2, 3), "float32"))\nreturn y',
+    "call_packed": 'R.is_impure()\ny = R.call_packed("my.f", x, ty_args=R.Tensor((2, 3), "float32"))\nreturn y',
     "call_pure_packed": 'y = R.call_pure_packed("my.f", x, ty_args=R.Tensor((2, 3), "float32"))\nreturn y',
     "call_dps_packed": 'y = R.call_dps_packed("my.f", (x,), out_ty=R.Tensor((2, 3), "float32"))\nreturn y',
     "call_dps_packed tuple": (
         'y = R.call_dps_packed("my.f", (x,), out_ty=[R.Tensor((2, 3), "float32"), R.Tensor((3,), "int32")])\nreturn y[1]'
     ),
-    "extern": 'f = R.ExternFunc("my.f")\ny = R.call_packed(f, x, ty_args=R.Tensor((2, 3), "float32"))\nreturn y',
+    "extern": 'R.is_impure()\nf = R.ExternFunc("my.f")\ny = R.call_packed(f, x, ty_args=R.Tensor((2, 3), "float32"))\nreturn y',
     "same name": "x = R.exp(x)\nx = R.exp(x)\nreturn x",
     "augmented": "y = R.exp(x)\ny += x\ny *= 2.0\nreturn y",
     "static values": "k = 2\nsizes = (k + 1, k)\ny = R.reshape(x, sizes)\nreturn y",

@@ -1,0 +1,39 @@
+"""Names of the field that scripts may use elsewhere and that weft does not read, each with the reason."""
+
+from __future__ import annotations
+
+__all__ = ["why_unread"]
+
+_TILES = (
+    "device_entry cta_id cta_id_in_cluster cta_id_in_pair cluster_id warp_id warp_id_in_wg warpgroup_id lane_id "
+    "thread_id thread_id_in_wg scope_id cluster cta warpgroup warp thread wg tile tmem smem TileLayout ComposeLayout "
+    "TensorMap SMEMPool TMEMPool ExecScope ScopeIdDef alloc_cast_frag alloc_tcgen05_ldst_frag wg_reg_tile tensormap_encode_tiled "
+    "Layout Iter S R"
+)
+_UNREAD: dict[str, str] = {
+    **{f"T.{name}": "it belongs to the tile-level GPU dialect" for name in _TILES.split()},
+    "T.jit": "a template has no meaning before it is specialised",
+    "T.constexpr": "a template has no meaning before it is specialised",
+    "T.Optional": "a template has no meaning before it is specialised",
+    "R.emit_te": "the function that it calls is Python, which reading a text never runs",
+    "R.rewriter": "rules of rewriting are not part of a module",
+    "R.DTensor": "tensors that are spread over a mesh of devices are not part of the script",
+    "R.device_mesh": "tensors that are spread over a mesh of devices are not part of the script",
+    "R.DeviceMesh": "tensors that are spread over a mesh of devices are not part of the script",
+}
+_FAMILIES = {
+    "R.dist.": "tensors that are spread over a mesh of devices are not part of the script",
+    "T.nvshmem.": "it belongs to the tile-level GPU dialect",
+}
+
+
+def why_unread(name: str) -> str | None:
+    """Why a name that exists in the field is not read, or None for any other name.
+
+    >>> why_unread("R.emit_te")
+    'the function that it calls is Python, which reading a text never runs'
+    """
+    found = _UNREAD.get(name)
+    if found is None:
+        found = next((why for prefix, why in _FAMILIES.items() if name.startswith(prefix)), None)
+    return found
