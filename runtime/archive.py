@@ -54,6 +54,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "sources": len(program.sources),
         "target": list(program.target),
         "python": program.python,
+        "threads": program.threads,
         "driver": program.driver,
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
@@ -91,7 +92,7 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
             functions=manifest["functions"], sites=manifest["sites"], constants=constants,
             objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
             sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
-            python=manifest.get("python", []), driver=manifest.get("driver"),
+            python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
             artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS]) if ARTIFACTS in parts else ArtifactSet(),
         )  # fmt: skip
     except OSError as error:

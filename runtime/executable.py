@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ArgumentError, ArtifactError
-from weft.runtime import archive
+from weft.runtime import archive, threads
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.bytecode import program_bytes
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.failures import failure, span_of
 from weft.runtime.fastcall import fast_call, result_tensors
-from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PLACE, SITE, VALUES
+from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
 from weft.runtime.linker import Library, assembly
 from weft.runtime.signature import arranged
 from weft.runtime.values import Packer, Quick, address, copy_into, storage, unpack, words_of
@@ -45,7 +45,8 @@ class Program:
 
     `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
-    each object. `python` names the functions that have a form for calls from Python. `driver` is the program of an
+    each object. `python` names the functions that have a form for calls from Python, `threads` says whether
+    there are parallel loops. `driver` is the program of an
     executor that is no machine code, `artifacts` what other code generators made.
     """
 
@@ -56,6 +57,7 @@ class Program:
     target: tuple[str, str, str]
     sources: list[str] = field(default_factory=list)
     python: list[str] = field(default_factory=list)
+    threads: bool = False
     driver: dict[str, Any] | None = None
     artifacts: ArtifactSet = field(default_factory=ArtifactSet)
 
@@ -74,6 +76,7 @@ class _Loaded:
         self.release = _RELEASE(self.library.addresses["weft.release"])
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
+        self.parallel = threads.runner() if program.threads else 0
         self.linked = _linked(program.artifacts)
         self.constants = [_aligned(array) for array, _ in program.constants]
         table = [array.__array_interface__["data"][0] for array in self.constants]
@@ -150,7 +153,7 @@ class _Caller:
         if self.name not in loaded.program.python or loaded.calls_out:
             return None
         code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
-        words = {"constants": loaded.table_address, "parallel": 0}
+        words = {"constants": loaded.table_address, "parallel": loaded.parallel}
         return fast_call(self.signature, code, table, words, self, self._failed, self._wrapped, loaded)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
@@ -180,6 +183,7 @@ class _Caller:
         state = CallState(loaded.program.sites, objects, read_only, loaded.linked)
         handle = begin(state) if loaded.calls_out else 0
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
+        frame[PARALLEL] = loaded.parallel
         words = self._word_array(*given)
         results = self._result_array()
         places = self._places(out, results, arrays) if out is not None else {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import ArtifactError
 
-__all__ = ["Library", "assembly", "host"]
+__all__ = ["Library", "assembly", "host", "machine_code"]
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
@@ -49,6 +49,19 @@ def assembly(text: str, target: tuple[str, str, str]) -> str:
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
     with _lock:
         return machine.emit_assembly(llvm.parse_assembly(text))
+
+
+def machine_code(text: str) -> bytes:
+    """Object code of LLVM text for this machine: for the few functions that belong to the runtime itself."""
+    llvm = _binding()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), opt=2, reloc="pic", codemodel="small"
+    )
+    with _lock:
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
+        module.verify()
+        return machine.emit_object(module)
 
 
 class Library:

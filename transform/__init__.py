@@ -39,6 +39,7 @@ from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
+from weft.transform.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.partition_calls import PartitionCalls
 from weft.transform.phases import Step, default_pipeline, phase, phases, run_phases
 from weft.transform.pipeline import Pipeline, parse_pipeline
@@ -59,8 +60,9 @@ __all__ = [
     "CheckMemoryPlan", "ConvertToDataflow", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstant",
     "FunctionPass", "FuseOps", "FuseTIR", "HoistScratch", "InlinePrivateFunctions", "Instrument", "LambdaLift",
     "LegalizeOps", "LowerBlocks", "LowerToMemory", "LowerVectorLoops", "NameUnknownSizes", "Normalize",
-    "PartitionCalls", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter", "PrintBefore",
-    "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "Step", "TileContractions", "Timing",
-    "ToNonDataflow", "VectorizeNests", "Verify", "default_pipeline", "find_pass", "function_pass", "map_functions",
-    "module_pass", "parse_pipeline", "pass_names", "phase", "phases", "run_phases",
+    "ParallelizeOuterLoops", "PartitionCalls", "Pass", "PassContext", "PassTime", "Pipeline", "PrintAfter",
+    "PrintBefore", "RemoveUnusedParameters", "Schedule", "ShareMemory", "StaticPlanBlockMemory", "Step",
+    "TileContractions", "Timing", "ToNonDataflow", "VectorizeNests", "Verify", "default_pipeline", "find_pass",
+    "function_pass", "map_functions", "module_pass", "parse_pipeline", "pass_names", "phase", "phases",
+    "run_phases",
 ]  # fmt: skip

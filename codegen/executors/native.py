@@ -80,6 +80,7 @@ def generate(
     return Program(
         functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
         target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
+        threads=emission.parallel,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from weft.codegen.llvm.expressions import BufferView, ExpressionEmitter, dtype_of
+from weft.codegen.llvm.parallel import emit_parallel
 from weft.codegen.llvm.program import Program, frame_word, kernel_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
@@ -154,6 +155,9 @@ class KernelEmitter(ExpressionEmitter):
         self.stack_bytes = 0
         self.copies = 1
         self.explicit = is_explicit(function)
+        self.name = name
+        self.noalias = noalias
+        self.parallel_loops = 0
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -288,6 +292,8 @@ class KernelEmitter(ExpressionEmitter):
             raise TargetError(
                 "llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span
             )
+        if stmt.kind == "parallel" and emit_parallel(self, stmt):
+            return
         start, extent = self.size(stmt.start), self.size(stmt.extent)
         step = 1 if stmt.step is None else self.size(stmt.step)
         if (
@@ -315,6 +321,19 @@ class KernelEmitter(ExpressionEmitter):
             self.w.open(following)
         self.w.open(done)
         self.copies = outer
+
+    def emit_loop_kernel(self, name: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
+        """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling."""
+        shared = shared_positions(self.function)
+        own = {param: i for i, param in enumerate(self.function.params)}
+        places = [own.get(buffer, -1) for buffer in buffers]
+        pairs = tuple(
+            (i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b in shared.get(a, ())
+        )
+        if pairs:
+            function = function.with_attr(SHARES_MEMORY, pairs)
+        emit_kernel(self.module, self.program, name, function, noalias=self.noalias)
+        return self.module.spelled(kernel_symbol(name))
 
     def _loop(self, stmt: For, start: Size, end: Size, step: Size) -> None:
         w = self.w

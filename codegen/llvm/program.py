@@ -50,6 +50,7 @@ class Program:
     functions: Mapping[str, BaseFunc]
     opt: int = 2
     fast_math: bool = False
+    parallel: bool = False
     strict_math: bool = False
     aliases: Mapping[str, str] = field(default_factory=dict)
     sites: list[dict[str, Any]] = field(default_factory=list)

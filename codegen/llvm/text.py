@@ -32,6 +32,10 @@ class ModuleWriter:
         )
         return f"@{quoted(name)}"
 
+    def spelled(self, name: str) -> str:
+        """How a function is spelled."""
+        return f"@{quoted(name)}"
+
     def add_global(self, text: str) -> None:
         """Add a global variable definition."""
         self._globals.append(text)

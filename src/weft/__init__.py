@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from weft.plugins import load_plugins
     from weft.runtime import load, register_func
     from weft.runtime.artifact import Artifact, ArtifactSet
+    from weft.runtime.threads import get_num_threads, set_num_threads
     from weft.script import parse
 
 # Public name -> module that defines it.
@@ -49,12 +50,14 @@ _HOMES = {
     "assert_well_formed": "weft.ir.verify",
     "compile": "weft.codegen",
     "first_mismatch": "weft.ir",
+    "get_num_threads": "weft.runtime.threads",
     "interpret": "weft.codegen",
     "load": "weft.runtime",
     "load_plugins": "weft.plugins",
     "lower": "weft.codegen",
     "parse": "weft.script",
     "register_func": "weft.runtime",
+    "set_num_threads": "weft.runtime.threads",
     "structural_equal": "weft.ir",
     "structural_hash": "weft.ir",
     "tag": "weft.ir.target",
@@ -75,8 +78,9 @@ __all__ = [
     "DTypeError", "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target",
     "TargetError",
     "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
-    "first_mismatch", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime", "script",
-    "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform", "verify",
+    "first_mismatch", "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func",
+    "runtime", "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te",
+    "transform", "verify",
 ]  # fmt: skip
 
 

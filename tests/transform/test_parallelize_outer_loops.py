@@ -1,0 +1,104 @@
+"""ParallelizeOuterLoops."""
+
+from __future__ import annotations
+
+import pytest
+from tests.transform.helpers import check, left_alone, module
+
+from weft.ir.tensor import For, PrimFunc
+from weft.ir.visit import walk
+from weft.transform import ParallelizeOuterLoops
+
+NEST = """
+        @T.prim_func
+        def k(x: T.Buffer(("n", 64), "float32"), y: T.Buffer(("n", 64), "float32")):
+            n = T.int64()
+            for i in {outer}(n):
+                for j in range(64):
+                    with T.block("y"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        y[vi, vj] = T.exp(x[vi, vj])
+"""
+
+
+def test_the_outermost_loop_whose_iterations_are_apart_is_marked() -> None:
+    check(ParallelizeOuterLoops(), NEST.format(outer="range"), NEST.format(outer="T.parallel"))
+
+
+def marked(body: str, params: str) -> list[str]:
+    """The parallel loops of a kernel, by their variables."""
+    text = f"""
+        @T.prim_func
+        def k({params}):
+            n = T.int64()
+{body}
+    """
+    function = ParallelizeOuterLoops()(module(text))["k"]
+    assert isinstance(function, PrimFunc)
+    return [node.loop_var.name for node in walk(function.body) if isinstance(node, For) and node.kind == "parallel"]
+
+
+X = 'x: T.Buffer(("n", 64, 32), "float32"), y: T.Buffer(("n", 64, 32), "float32")'
+
+
+def test_a_short_outer_loop_gives_way_to_a_longer_one() -> None:
+    body = """
+            for b in range(2):
+                for i in range(64):
+                    for j in range(32):
+                        y[b, i, j] = x[b, i, j] * T.float32(2)
+    """
+    assert marked(body, X) == ["i"]
+
+
+def test_a_sum_is_not_split() -> None:
+    body = """
+            for i in range(n):
+                for j in range(64):
+                    for k in range(32):
+                        s[j] = s[j] + x[i, j, k]
+    """
+    params = 'x: T.Buffer(("n", 64, 32), "float32"), s: T.Buffer((64,), "float32")'
+    assert marked(body, params) == ["j"]
+
+
+def test_scratch_memory_that_iterations_share_keeps_them_in_order() -> None:
+    body = """
+            t = T.alloc_buffer((64,), "float32")
+            for i in range(n):
+                for j in range(64):
+                    t[j] = x[i, j, 0]
+                for j2 in range(64):
+                    for k in range(32):
+                        y[i, j2, k] = t[j2]
+    """
+    assert marked(body, X) == []
+
+
+@pytest.mark.parametrize(
+    "store",
+    ["y[T.cast(x[i, 0, 0], 'int32'), j, k] = x[i, j, k]", "y[T.max(i - 1, 0), j, k] = x[i, j, k]"],
+    ids=["the data choose the place", "two iterations on one row"],
+)
+def test_iterations_that_may_meet_are_not_marked(store: str) -> None:
+    body = f"""
+            for i in range(n):
+                for j in range(64):
+                    for k in range(32):
+                        {store}
+    """
+    assert "i" not in marked(body, X)
+
+
+def test_little_work_and_loops_that_the_user_marked_stay() -> None:
+    left_alone(
+        ParallelizeOuterLoops(),
+        """
+        @T.prim_func
+        def k(x: T.Buffer((8, 8), "float32"), y: T.Buffer((8, 8), "float32")):
+            for i in range(8):
+                for j in range(8):
+                    y[i, j] = x[i, j]
+        """,
+    )
+    left_alone(ParallelizeOuterLoops(), NEST.format(outer="T.parallel"))
