@@ -34,7 +34,7 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
 from weft.ir.target import Target
 from weft.ir.tensor import Buffer, PrimVar
-from weft.ir.types import AnyType, FuncType, StringType, TupleType, Type, VDevice
+from weft.ir.types import AnyType, FuncType, StringType, TensorType, TupleType, Type, VDevice
 from weft.ir.visit import walk
 from weft.script.constants import constant_lists
 from weft.script.defaults import DEVICE_KINDS
@@ -84,6 +84,7 @@ _CALLS: dict[str, _Form] = {
     "vm.alloc_tensor": _Form(names={"runtime_device_index": "runtime_device_ind"}),
 }
 _OF_NUMBERS = frozenset({"arange", "clip", "eye", "eye_like", "tril", "triu"})  # these take no tensors as numbers
+_LOGICAL = frozenset({"logical_and", "logical_not", "logical_or", "logical_xor"})  # these give the dtype that they take
 _OWN = ("dynamic.", "inspect.")  # operators that only weft has a spelling for
 
 
@@ -266,6 +267,8 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             if definition is None or call.op.name.startswith(_OWN) or not self._declared(definition, call):
                 raise self.refuse(f"R.{call.op.name}", call)
             self.operator = call.op.name
+            if call.op.name in _LOGICAL and any(_not_bool(argument) for argument in call.args):
+                raise self.refuse(f"R.{call.op.name} of numbers", call, hint='convert them: R.astype(x, "bool")')
         return super().call(call)
 
     def _operator(self, name: str, definition: Any, call: Call) -> str:
@@ -348,6 +351,11 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
 def _items(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
+
+
+def _not_bool(value: Any) -> bool:
+    ty = value.ty
+    return isinstance(ty, TensorType) and ty.dtype is not None and ty.dtype != "bool"
 
 
 def _mentions_strings(ty: Type | None) -> bool:

@@ -43,6 +43,7 @@ from weft.ir.tensor import (
     SeqStmt,
 )
 from weft.ir.visit import walk
+from weft.script.constants import float_text
 from weft.script.defaults import DTYPE_LAST, DTYPE_MAYBE_FIRST, DTYPE_OF_ARGUMENT, RESULT_DTYPES, is_device_name
 from weft.script.kinds import string_text
 from weft.script.print_base import Piece, Ready, separated
@@ -257,13 +258,16 @@ class PeerTensorPrinter(TensorPrinter):
 
     def immediate(self, value: IntImm | FloatImm) -> str:
         """A typed constant."""
-        dtype = value.dtype
+        dtype, number = value.dtype, value.value
         if isinstance(value, FloatImm):
-            wide = math.isfinite(value.value) and abs(value.value) > dtypes.max_value(dtype)
-        else:
-            wide = value.value >= 2**63 or (value.value < 0 and dtypes.is_unsigned(dtype))
-        if wide or (isinstance(value, IntImm) and dtype != "bool" and dtypes.bits(dtype) < 8):
-            raise self.refuse(f"the {dtype} constant {value.value}", value)
+            if math.isfinite(number) and abs(number) > dtypes.max_value(dtype):
+                raise self.refuse(f"the {dtype} constant {number}", value)
+            if math.isfinite(number) and abs(number) > dtypes.max_value("float32"):
+                return f'T.FloatImm("{dtype}", {float_text(number)})'  # T.float64 refuses them
+        elif number >= 2**63 or (number < 0 and dtypes.is_unsigned(dtype)):
+            raise self.refuse(f"the {dtype} constant {number}", value)
+        elif dtype != "bool" and dtypes.bits(dtype) < 8:
+            return f'T.IntImm("{dtype}", {number})'
         return super().immediate(value)
 
     def _binary(self, expr: Binary) -> tuple[list[Piece], int]:

@@ -389,6 +389,13 @@ class IntrinsicReader(ScalarReader):
         found = [keyword.value for keyword in tree.keywords if keyword.arg == "predicate"]
         return self.prim(found[0]) if found else None
 
+    def _immediate(self, tree: ast.Call) -> PrimExpr:
+        """`T.IntImm("int4", 3)`, `T.FloatImm("float64", 1e300)`: a constant by the dtype as a string."""
+        values = self._values(tree)
+        if len(values) != 2 or not _is_dtype(values[0]) or not isinstance(values[1], (int, float)):
+            raise self.fail("W113", "a constant takes a dtype and a number", tree)
+        return self.fold(lambda: const(values[1], dtypes.check_dtype(values[0])), tree)
+
     def attribute_of(self, base: Any, tree: ast.Attribute) -> Any:
         """`A.data`, `A.shape`, `A.dtype`, `x.dtype` and the like."""
         if isinstance(base, Buffer):
@@ -416,6 +423,8 @@ def _is_dtype(value: Any) -> bool:
 IntrinsicReader._TENSOR_FORMS = {
     "T.Cast": IntrinsicReader._cast,
     "T.Select": IntrinsicReader._select,
+    "T.IntImm": IntrinsicReader._immediate,
+    "T.FloatImm": IntrinsicReader._immediate,
     "T.if_then_else": IntrinsicReader._if_then_else,
     "T.Let": IntrinsicReader._let,
     "T.infinity": IntrinsicReader._infinity,

@@ -135,6 +135,12 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         prim("v: T.let = A[0]\nw: T.let = T.float32(2)\nB[0] = v + w"), ["v: T.let = A[0]"], ["v: T.float32 = A[0]", "w: T.float32 = T.float32(2.0)"],
     ),
     "results": ("@T.prim_func\ndef f(x: T.int32) -> T.int32:\n    return x + 1\n", ["return x + 1"], ["T.ret(x + 1)"]),
+    "constants of few bits": (
+        "@T.prim_func\ndef f(A: T.Buffer((4,), 'int4')):\n    A[0] = T.int4(3)\n", ['A[0] = T.IntImm("int4", 3)'], None,
+    ),
+    "large constants": (
+        "@T.prim_func\ndef f(A: T.Buffer((4,), 'float64')):\n    A[0] = T.float64(-1e300)\n", ['A[0] = T.FloatImm("float64", -1e+300)'], None,
+    ),
     "threads of blocks": (
         prim("for t in T.thread_binding(16, thread='threadIdx.x'):\n    with T.block('b'):\n        v = T.axis.spatial(16, t)\n        B[v] = A[v]"),
         ['for t in T.thread_binding(16, thread="threadIdx.x"):'], None,
@@ -244,7 +250,7 @@ REFUSED = {
     ),
     "bits of a nan": (graph("y = R.const([2143289345], 'float32', bits=True)\nreturn y"), "a constant of float32"),
     "a number that its dtype does not hold": (prim("A[0] = T.float32(1e300)"), "the float32 constant 1e+300"),
-    "constants of few bits": ("@T.prim_func\ndef f(A: T.Buffer((4,), 'int4')):\n    A[0] = T.int4(3)\n", "the int4 constant 3"),
+    "logic of numbers": (graph("y = R.logical_not(x)\nreturn y"), "R.logical_not of numbers"),
     "a predicate": (prim("B[0] = A.vload([0], predicate=True)"), "a load from 'A' with a predicate"),
     "a large unsigned number": (
         "@T.prim_func\ndef f(A: T.Buffer((4,), 'uint64')):\n    A[0] = T.uint64(18446744073709551615)\n", "the uint64 constant",
