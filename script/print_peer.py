@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from weft.ir.graph import (
     Call,
     Constant,
     DataflowBlock,
+    ExternFunc,
     Function,
     GlobalVar,
     MatchCast,
@@ -91,6 +93,7 @@ _OWN = ("dynamic.", "inspect.")  # operators that only weft has a spelling for
 class PeerPrinter(GraphPrinter, PeerTensorPrinter):
     """What both versions want; the class of a version says what differs."""
 
+    external: AbstractSet[str] = frozenset()  # names of external functions of the module
     operator = ""  # the operator whose call is being printed
     place: str = ""  # the function and binding being printed
 
@@ -115,6 +118,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def class_name(self, module: IRModule) -> str:
         """A name of the class that nothing inside of it has: the functions speak of it."""
+        self.external = {name for name, function in module.functions.items() if isinstance(function, ExternFunc)}
         wanted = identifier(module.name or "Module")
         taken = set(module.functions) | set(_names_in(module)) | _NAMESPACES
         while wanted in taken or keyword.iskeyword(wanted):
@@ -233,6 +237,8 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def global_name(self, value: GlobalVar) -> str:
         """A function of the module."""
+        if value.name in self.external:
+            raise self.refuse(f"a use of the external function '{value.name}' of the module", value)
         return f"cls.{value.name}"
 
     def literal_node(self, value: Any) -> str:

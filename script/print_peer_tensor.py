@@ -231,6 +231,8 @@ class PeerTensorPrinter(TensorPrinter):
         start, extent = (self._sized(side, dtype) for side in (item.start, item.extent))
         if isinstance(extent, PrimExpr) and extent.dtype != dtype:
             raise self.refuse(f"the block variable '{item.var.name}' is {dtype}, its extent {extent.dtype}", item)
+        if item.value is None:
+            raise self.refuse(f"the block variable '{item.var.name}', which is bound to nothing,", item)
         text = self.join(self.show_extent(extent))
         if not (isinstance(item.start, int) and item.start == 0):
             stop = self._sum(start, extent, dtype)
@@ -305,9 +307,11 @@ class PeerTensorPrinter(TensorPrinter):
         args = separated([self._call_argument(argument)] for argument in expr.args)
         if isinstance(expr.op, GlobalVar) and self.module_class:
             return [f"{self.module_class}.{expr.op.name}(", *args, ")"], ATOM
-        if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]) and not expr.attrs:
+        if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]):
             name = self.name(expr.args[0].args[0].buffer)  # type: ignore[union-attr]
-            return [f"{name}.access_ptr(", *separated([self._call_argument(item)] for item in expr.args[1:]), ")"], ATOM
+            rest: list[list[Piece]] = [[self._call_argument(item)] for item in expr.args[1:]]
+            rest += [[f"{key}={self.show_literal(item)}"] for key, item in expr.attrs.items()]
+            return [f"{name}.access_ptr(", *separated(rest), ")"], ATOM
         if expr.op == "address_of" and len(expr.args) == 1 and _is_first_element(expr.args[0]):
             return [f"{self.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
         return super()._prim_call(expr)

@@ -251,6 +251,11 @@ REFUSED = {
     "bits of a nan": (graph("y = R.const([2143289345], 'float32', bits=True)\nreturn y"), "a constant of float32"),
     "a number that its dtype does not hold": (prim("A[0] = T.float32(1e300)"), "the float32 constant 1e+300"),
     "logic of numbers": (graph("y = R.logical_not(x)\nreturn y"), "R.logical_not of numbers"),
+    "block variables without a value": (prim("with T.block('b', no_realize=True):\n    v = T.axis.spatial(16)\n    B[v] = A[v]"), "bound to nothing"),
+    "external functions of the module": (
+        "@I.ir_module\nclass M:\n    e = R.ExternFunc('f')\n    @R.function(pure=False)\n    def main(x: R.Tensor((2,), 'float32')):\n        y = cls.e(x)\n        return y\n",
+        "the external function 'e'",
+    ),
     "a predicate": (prim("B[0] = A.vload([0], predicate=True)"), "a load from 'A' with a predicate"),
     "a large unsigned number": (
         "@T.prim_func\ndef f(A: T.Buffer((4,), 'uint64')):\n    A[0] = T.uint64(18446744073709551615)\n", "the uint64 constant",
