@@ -15,15 +15,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from weft.codegen.c.library import SourceTree, source_tree
-from weft.codegen.executors import native, vm
+from weft.codegen.executors import entry, native, vm
+from weft.codegen.executors.objects import object_artifacts, object_source
 from weft.codegen.generators import ARTIFACTS, generate_artifacts
+from weft.codegen.llvm.cross import cross_machine, emit_object
 from weft.codegen.llvm.kernel import written_buffers
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.module import IRModule
 from weft.ir.prim_dim import kernel_signature
-from weft.ir.target.builtin import C
+from weft.ir.target.builtin import LLVM, C
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TupleType
 from weft.runtime.artifact import ArtifactSet
@@ -46,7 +48,7 @@ def _vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     return program
 
 
-EMITTERS: dict[str, Emitter] = {"native": _native, "vm": _vm}
+EMITTERS: dict[str, Emitter] = {"native": _native, "vm": _vm, "graph": entry.graph, "aot": entry.aot}
 """For each executor, what makes a program of a lowered module whose other parts are artifacts."""
 
 
@@ -57,11 +59,40 @@ def build(module: IRModule, plan: Plan) -> Executable | ArtifactSet:
     kind = plan.parts[plan.driver].kind
     if kind is C:
         return _c_sources(module, plan)
+    if kind is LLVM:
+        return _objects(module, plan)
     made = generate_artifacts(module, plan.target)
     owner = owners(made, plan.parts)
     for name in made:
         raise _no_generator(plan, owner[name], name, made)
     return made.attrs.get(ARTIFACTS, ArtifactSet())
+
+
+def _objects(module: IRModule, plan: Plan) -> ArtifactSet:
+    """Object code for another machine, with its header."""
+    if plan.executor not in ("native", "aot"):
+        raise TargetError(
+            f"executor {plan.executor!r} cannot be had with {plan.where(plan.driver)}, which is another machine",
+            code="W739",
+            hint='leave the executor out, or say "aot"',
+        )
+    made = generate_artifacts(module, plan.target)
+    owner = owners(made, plan.parts)
+    for name in made:
+        if owner[name] != plan.driver:
+            raise _no_generator(plan, owner[name], name, made)
+    part = plan.parts[plan.driver]
+    program = entry.only_entry(made)
+    if program is None:
+        made, _ = _with_entries(made)
+        program = entry.only_entry(made)
+    assert program is not None
+    hosted = part.triple is not None and part.triple.os == "linux"
+    options = {"opt": plan.opt, "fast_math": bool(part.get("fast_math")), "hosted": hosted}
+    source = object_source(made, program, plan.model, **options)
+    code = emit_object(cross_machine(part, plan.opt), source.text)
+    found = object_artifacts(source, code, plan.model, part.to_json())
+    return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
 
 
 class SourceArtifacts(ArtifactSet):
@@ -95,10 +126,8 @@ def _c_sources(module: IRModule, plan: Plan) -> ArtifactSet:
     graphs = [name for name, function in made.items() if isinstance(function, Function) and not function.private]
     if not graphs:
         made, graphs = _with_entries(made)
-    package = plan.target.options.get("package") if plan.target.kind.name == "config" else None
-    name = str(package.get("name", "model")) if package else "model"
     if len(graphs) == 1:
-        return SourceArtifacts(source_tree(made, plan.target, name=name, function=graphs[0]))
+        return SourceArtifacts(source_tree(made, plan.target, name=plan.model, function=graphs[0]))
     raise TargetError(
         f"c: one entry can be compiled, the module has {', '.join(graphs)}",
         code="W739",
@@ -145,7 +174,7 @@ def link(module: IRModule, plan: Plan) -> Program:
         if owner[name] not in plan.machines:
             raise _no_generator(plan, owner[name], name, module)
     program = EMITTERS[plan.executor](remaining, plan, owner)
-    program.artifacts = remaining.attrs.get(ARTIFACTS, ArtifactSet())
+    program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
     return program
 
 

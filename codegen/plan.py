@@ -51,6 +51,12 @@ class Plan:
         """Whether the driving part is machine code of this machine."""
         return self.driver in self.machines
 
+    @property
+    def model(self) -> str:
+        """The name of the compiled model, for symbols and files: that of the package, else `model`."""
+        package = self.target.options.get("package") if self.target.kind.name == "config" else None
+        return str(package.get("name", "model")) if package else "model"
+
     def where(self, label: str) -> str:
         """A part, in words."""
         return f"part {label!r} ({self.parts[label]})" if label else f"the target {self.parts[label]}"

@@ -311,7 +311,7 @@ class Executable(Mapping[str, CompiledFunction]):
 
     @property
     def executor(self) -> str:
-        """What runs the graph functions: native, vm or graph."""
+        """What runs the graph functions: native, vm, graph or aot."""
         driver = self._program.driver
         return "native" if driver is None else str(driver["executor"])
 
@@ -337,6 +337,10 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
 
         machine = VirtualMachine(driver, kernels, loaded.constants, loaded.linked)
         return {function["name"]: VMFunction(machine, function) for function in driver["functions"]}
+    if driver.get("format") in ("weft-graph", "weft-aot"):
+        from weft.runtime.entry import entry_function  # only for programs of these executors
+
+        return {str(driver["name"]): entry_function(driver, loaded.constants, kernels, loaded.linked)}
     raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")
 
 

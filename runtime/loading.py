@@ -136,7 +136,9 @@ def loadable(artifacts: ArtifactSet) -> Mapping[str, Callable[..., Any]]:
     """The functions of those artifacts that this process can load; what others provide is looked up when called."""
     ready = [
         artifact for artifact in artifacts.values()
-        if artifact.kind in _loaders or artifact.kind == "object" or isinstance(artifact.memory, LoadedModule)
+        if artifact.kind in _loaders
+        or (artifact.kind == "object" and artifact.loader != "cc")  # those are for C programs to link
+        or isinstance(artifact.memory, LoadedModule)
     ]  # fmt: skip
     return load_set(ready) if ready else {}
 

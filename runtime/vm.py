@@ -24,7 +24,9 @@ from weft.runtime.signature import arranged
 from weft.runtime.symbols import Symbols, converted
 from weft.runtime.values import Packer, as_array, check_scalar, copy_into, dense, storage
 
-__all__ = ["Closure", "Event", "ProfileRow", "VMFunction", "VirtualMachine"]
+__all__ = [
+    "Closure", "Event", "ProfileRow", "VMFunction", "VirtualMachine", "adopted", "fresh_memory", "kernel_scalar",
+]  # fmt: skip
 
 MOST_FRAMES = 200_000
 _DISCARD = -1
@@ -221,7 +223,7 @@ class VirtualMachine:
         for index, (param, arg) in enumerate(zip(params, args, strict=False)):
             ty = param["type"]
             if ty[0] == "prim":
-                args[index] = _scalar(arg, ty[1])
+                args[index] = kernel_scalar(arg, ty[1])
             elif ty[0] == "buffer" and ty[4] and isinstance(arg, np.ndarray) and not arg.flags.writeable:
                 args[index] = arg.copy()  # a constant; its variable means the copy from here on
                 if index < len(operands) and operands[index][0] == "r":
@@ -252,7 +254,7 @@ def _truth(value: Any) -> bool:
     return bool(np.all(value))
 
 
-def _scalar(arg: Any, dtype: str) -> Any:
+def kernel_scalar(arg: Any, dtype: str) -> Any:
     """A scalar argument of a kernel: of a number, a tensor of rank 0 or a shape of one size."""
     if isinstance(arg, tuple) and len(arg) == 1:
         arg = arg[0]
@@ -270,10 +272,10 @@ def _scalar(arg: Any, dtype: str) -> Any:
 
 def _alloc_tensor(frame: _Frame, args: list[Any]) -> np.ndarray:
     shape, dtype = args
-    return _memory(shape, storage(dtype))
+    return fresh_memory(shape, storage(dtype))
 
 
-def _memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
+def fresh_memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
     """Fresh memory at a 64-byte boundary."""
     count = 1
     for size in shape:
@@ -288,7 +290,7 @@ def _memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
 
 def _alloc_storage(frame: _Frame, args: list[Any]) -> np.ndarray:
     shape, dtype = args
-    return _memory(shape if isinstance(shape, tuple) else (shape,), storage(dtype))
+    return fresh_memory(shape if isinstance(shape, tuple) else (shape,), storage(dtype))
 
 
 def _view(frame: _Frame, args: list[Any]) -> np.ndarray:
@@ -391,7 +393,7 @@ class VMFunction:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""
         given = arranged(self.signature, args, named)
-        values, copies = _adopted(self.name, self.signature["params"], given)
+        values, copies = adopted(self.name, self.signature["params"], given)
         value = self.machine.call(self.name, values)
         for array, copy in copies:
             array[...] = copy
@@ -415,7 +417,7 @@ class VMFunction:
         return sorted(made, key=lambda row: -row.seconds)
 
 
-def _adopted(
+def adopted(
     name: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
 ) -> tuple[list[Any], list[tuple[np.ndarray, np.ndarray]]]:
     """The arguments in the form that programs use, checked; and what has to be copied back."""

@@ -292,7 +292,7 @@ class KernelEmitter(ExpressionEmitter):
             raise TargetError(
                 "llvm: vectorized loops must be lowered before code generation", code="W740", span=stmt.span
             )
-        if stmt.kind == "parallel" and emit_parallel(self, stmt):
+        if stmt.kind == "parallel" and not self.program.serial and emit_parallel(self, stmt):
             return
         start, extent = self.size(stmt.start), self.size(stmt.extent)
         step = 1 if stmt.step is None else self.size(stmt.step)
@@ -567,7 +567,7 @@ class KernelEmitter(ExpressionEmitter):
     def call_call_extern(self, expr: PrimCall) -> str:
         """A C function of the process, or a registered Python function when the process has none of that name."""
         name, rest = self._symbol(expr)
-        if not in_process(name):
+        if name not in self.program.c_functions and not in_process(name):
             return self._callback(expr, name, rest)
         operands, types = [], []
         for arg in rest:

@@ -51,8 +51,10 @@ class Program:
     opt: int = 2
     fast_math: bool = False
     parallel: bool = False
+    serial: bool = False
     strict_math: bool = False
     aliases: Mapping[str, str] = field(default_factory=dict)
+    c_functions: frozenset[str] = frozenset()
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _constant_ids: dict[int, int] = field(default_factory=dict)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.generation import graphs
 from tests.generation.arguments import copied
+from tests.plugins import toy_accelerator
 from tests.properties import assert_agree, interpreted, nudged, precision, run_main
 from tests.strategies import generate
 
 import weft
-from weft.errors import ArgumentError, ArtifactError, ShapeError
-from weft.ir import IRModule
+from weft.errors import ArgumentError, ArtifactError, ShapeError, TargetError
+from weft.ir import Function, GlobalVar, IRModule, PrimFunc
 from weft.runtime import register_func, unregister_func
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.bytecode import check_program, listing, program_hash
+from weft.runtime.entry import entry_function
+from weft.runtime.loading import register_loader, unregister_loader
 from weft.runtime.vm import Event, VMFunction
 
 RECURSIVE = """
@@ -193,3 +200,200 @@ def test_bytecode_that_refers_to_what_is_not_there_is_refused(path: list[object]
     with pytest.raises(ArtifactError, match=said) as caught:
         check_program(program, {"multiply", "subtract", "less_equal"}, 1)
     assert caught.value.code == "W840"
+
+
+BOUNDED = """
+@R.function
+def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")):
+    R.func_attr({"tir_var_upper_bound": {"n": 64, "m": 8}})
+    with R.dataflow():
+        y = R.nn.softmax(R.matmul(x, w))
+        z = R.exp(y)
+        R.output(y, z)
+    return (y, (z, x))
+"""
+STATIC = """
+@R.function
+def main(x: R.Tensor((3, 4), "float32")):
+    with R.dataflow():
+        w = R.const([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], "float32")
+        y = R.matmul(x, w)
+        z = R.nn.softmax(y)
+        R.output(y, z)
+    return (y, z)
+"""
+X = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_bounded_sizes_need_no_memory_that_depends_on_them(executor: str, tmp_path: Path) -> None:
+    """A9: equal results for every size within the bounds, from one compiled program; greater ones are refused."""
+    exe = weft.compile(weft.parse(BOUNDED), executor=executor)
+    exe.save(tmp_path / "model.weft")
+    for loaded in (exe, weft.load(tmp_path / "model.weft")):
+        assert loaded.executor == executor
+        for n, m in ((1, 1), (5, 3), (64, 8), (7, 2)):
+            x, w = np.ones((n, 4), "float32"), np.linspace(0, 1, 4 * m, dtype="float32").reshape(4, m)
+            (y, (z, same)), (ey, (ez, _)) = loaded["main"](x, w), weft.interpret(weft.parse(BOUNDED))["main"](x, w)
+            np.testing.assert_allclose(y, ey, rtol=1e-5)
+            np.testing.assert_allclose(z, ez, rtol=1e-5)
+            np.testing.assert_array_equal(same, x)
+            assert not np.may_share_memory(same, x)
+    with pytest.raises(ArgumentError, match="n is 65, and was stated to be at most 64"):
+        exe["main"](np.ones((65, 4), "float32"), np.ones((4, 2), "float32"))
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_calls_from_several_threads_do_not_share_memory(executor: str) -> None:
+    exe = weft.compile(weft.parse(STATIC), executor=executor)
+    inputs = [X * k for k in range(40)]
+    expected = [weft.interpret(weft.parse(STATIC))["main"](x)[1] for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for (_, got), wanted in zip(pool.map(exe["main"], inputs), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_what_a_straight_line_program_cannot_do_is_refused_with_a_way_out(executor: str) -> None:
+    """A9: control flow, calls of functions, sizes without bounds; the place in the text is shown."""
+    branch = """
+@R.function
+def main(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
+    if c:
+        y = R.exp(x)
+    else:
+        y = R.tanh(x)
+    return y
+"""
+    unbounded = BOUNDED.replace('"n": 64, ', "")
+    for text, code, said, line in (
+        (branch, "W741", "control flow cannot stand in a straight-line program", 4),
+        (RECURSIVE, "W741", "a call of the graph function 'factorial'", 17),
+        (unbounded, "W745", "the size n is neither known nor bounded", 3),
+    ):
+        with pytest.raises(TargetError, match=said) as caught:
+            weft.compile(weft.parse(text), executor=executor)
+        assert caught.value.code == code
+        assert caught.value.hint
+        assert caught.value.span is not None
+        assert caught.value.span.line == line
+
+
+def test_the_graph_is_json_with_places_in_one_arena() -> None:
+    """A9: nodes in order, each with the places of its arguments; nothing overlaps the end of the arena."""
+    exe = weft.compile(weft.parse(STATIC), executor="graph")
+    program = json.loads(exe.artifacts["driver.json"].data)
+    assert program["format"] == "weft-graph"
+    assert [node["op"] for node in program["nodes"]] == ["kernel", "kernel"]
+    kinds = [[item["kind"] for item in node["arguments"]] for node in program["nodes"]]
+    assert kinds[0] == ["input", "constant", "output"]
+    assert set(kinds[1]) <= {"output", "arena"}
+    for number in (99, -1):
+        broken = json.loads(json.dumps(exe._program.driver))
+        broken["nodes"][0]["arguments"][0]["index"] = number
+        with pytest.raises(ArtifactError, match="which is not there") as caught:
+            entry_function(broken, exe._loaded.constants, exe.functions, {})
+        assert caught.value.code == "W841"
+
+
+def test_ahead_of_time_compilation_is_a_lowering_to_one_kernel() -> None:
+    """D16: the module prints, reads back equal, and runs in the interpreter, constants and all."""
+    lowered = weft.lower(weft.parse(STATIC))
+    module = weft.transform.LowerToEntry()(lowered)
+    main = module["main"]
+    assert isinstance(main, PrimFunc)
+    assert not any(isinstance(function, Function) for _, function in module.items())
+    again = parse(module.script())
+    assert weft.structural_equal(again, module)
+    constants = [constant.data for constant in again.attrs["constants"]]
+    y, z = np.zeros((3, 2), "float32"), np.zeros((3, 2), "float32")
+    weft.interpret(again)["main"](X, *constants, y, z)
+    for got, wanted in zip((y, z), weft.interpret(weft.parse(STATIC))["main"](X), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_a_shared_object_with_a_header_runs_in_a_c_program(tmp_path: Path) -> None:
+    """D16: the header compiles as C99, the program computes the same, and nothing of Python is there."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    exe = weft.compile(weft.parse(STATIC), executor="aot")
+    files = ArtifactSet(item for item in exe.artifacts.values() if item.loader == "cc")
+    assert files.names == ("model.h", "model.o")
+    files.export(tmp_path / "libmodel.so")
+    files.export(tmp_path)
+    values = ", ".join(f"{float(value)!r}f" for value in X.ravel())
+    (tmp_path / "main.c").write_text(f"""
+#include "model.h"
+#include <stdio.h>
+static float x[12] = {{ {values} }}, y[6], z[6];
+static double workspace[MODEL_WORKSPACE_BYTES / 8 + 8];
+int main(void) {{
+  struct model_inputs inputs = {{ x }};
+  struct model_outputs outputs = {{ y, z }};
+  struct model_workspaces workspaces = {{ (uint8_t *)(((uintptr_t)workspace + 63) & ~(uintptr_t)63) }};
+  int32_t code = model_run(&inputs, &outputs, &workspaces, 0);
+  for (int i = 0; i < 6; ++i) printf("%a %a\\n", (double)y[i], (double)z[i]);
+  printf("[%s]\\n", model_message(0));
+  return code;
+}}
+""")
+    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    command = [compiler, *strict, "main.c", "./libmodel.so", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    *rows, last = done.stdout.splitlines()
+    got = np.array([[float.fromhex(item) for item in row.split()] for row in rows])
+    wanted = weft.interpret(weft.parse(STATIC))["main"](X)
+    np.testing.assert_allclose(got[:, 0], wanted[0].ravel(), rtol=1e-5)
+    np.testing.assert_allclose(got[:, 1], wanted[1].ravel(), rtol=1e-5)
+    assert last == "[]"
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
+def test_one_plug_in_works_under_every_executor(executor: str, tmp_path: Path) -> None:
+    """B9: its kernel is called by its symbol, from an artifact that its loader makes a function of."""
+    text = """
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def block(x: R.Tensor((3, 4), "float32")) -> R.Tensor((3, 4), "float32"):
+        R.func_attr({"target": "acc"})
+        y = R.exp(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((3, 4), "float32")) -> R.Tensor((3, 4), "float32"):
+        a = R.multiply(x, x)
+        b = Module.block(a)
+        c = R.add(b, a)
+        return c
+"""
+    kernel = parse("""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def device_exp(x: T.Buffer((3, 4), "float32"), y: T.Buffer((3, 4), "float32")):
+        for i, j in T.grid(3, 4):
+            y[i, j] = T.exp(x[i, j])
+""")
+    calls = []
+
+    def device(x: np.ndarray, y: np.ndarray) -> None:
+        calls.append(x.shape)
+        y[...] = np.exp(x)
+
+    register_loader("toy-program", loader := lambda artifact: {"device_exp": device})
+    try:
+        with toy_accelerator.installed() as toy:
+            toy.lowering(lambda module, function: (kernel, GlobalVar("device_exp")))
+            toy.codegen(toy_accelerator.compile_functions)
+            exe = weft.compile(parse(text), "host: llvm; acc: toy", executor=executor)
+        exe.save(tmp_path / "model.weft")
+        for loaded in (exe, weft.load(tmp_path / "model.weft")):
+            calls.clear()
+            np.testing.assert_allclose(loaded["main"](X), np.exp(X * X) + X * X, rtol=1e-5)
+            assert calls == [(3, 4)]
+    finally:
+        assert loader
+        unregister_loader("toy-program")

@@ -97,7 +97,7 @@ def test_another_module_has_another_hash() -> None:
 def test_every_executor_sees_the_same_lowering() -> None:
     """A9: the traces of all executors are the same up to emission."""
     traces = []
-    for executor in ("native", "vm"):
+    for executor in ("native", "vm", "graph", "aot"):
         steps: list[weft.transform.Step] = []
         weft.compile(unlabelled(), executor=executor, trace=steps)
         traces.append([step.key for step in steps])

@@ -1,0 +1,123 @@
+"""The executors `graph` and `aot`: straight-line programs (`weft.transform.lower_to_entry`), data and machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.codegen.executors import native
+from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
+from weft.codegen.llvm.machine import Machine, compile_module
+from weft.codegen.llvm.program import span_json
+from weft.codegen.plan import Plan
+from weft.codegen.signature import dim_data, type_data
+from weft.errors import TargetError
+from weft.ir import dtype as dtypes
+from weft.ir.dim import DimExpr
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.entry import FORMATS, VERSION
+from weft.runtime.executable import Program
+from weft.transform.lower_to_entry import Entry, Place, Scalar, Step, read_entry
+
+__all__ = ["aot", "entries", "graph", "only_entry"]
+
+
+def entries(module: IRModule) -> list[Entry]:
+    """The programs of the public graph functions."""
+    return [read_entry(module, name) for name, f in module.items() if isinstance(f, Function) and not f.private]
+
+
+def graph(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
+    """Kernels as machine code, and the nodes that call them."""
+    entry = only_entry(module)
+    program = native.generate(module, plan.machines, owner, plan.driver, kernels_only=True)
+    if entry is not None:
+        program.driver = {**_head(entry, "graph", program), "nodes": _nodes(entry)}
+    return program
+
+
+def aot(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
+    """One machine-code function that calls the kernels."""
+    entry = only_entry(module)
+    if entry is None:
+        return native.generate(module, plan.machines, owner, plan.driver)
+    made = entry_module(module, entry)
+    program = native.generate(made, plan.machines, {**owner, entry.name: plan.driver}, plan.driver)
+    program.driver = _head(entry, "aot", program)
+    signature = next(item for item in program.functions if item["name"] == entry.name)
+    for index, param in enumerate(signature["params"]):  # kernels that it calls read inputs and constants
+        param["type"][4] = index >= len(entry.inputs) + len(entry.constants)
+    program.artifacts = ArtifactSet(_c_object(module, entry, plan))
+    return program
+
+
+def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
+    """The same program for C to link: object code and a header."""
+    machine = plan.machines[plan.driver]
+    model = plan.model
+    source = object_source(module, entry, model, opt=plan.opt, fast_math=machine.fast_math, hosted=True)
+    code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
+    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
+
+
+def only_entry(module: IRModule) -> Entry | None:
+    """The program of the one public graph function, None when there is none; TargetError W739 for several."""
+    found = entries(module)
+    if len(found) > 1:
+        raise TargetError(
+            f"one entry can be compiled ahead, the module has {', '.join(item.name for item in found)}",
+            code="W739",
+            span=found[1].function.span,
+            hint="make the others private, or compile them one by one",
+        )
+    return found[0] if found else None
+
+
+def _head(entry: Entry, executor: str, program: Program) -> dict[str, Any]:
+    first = len(program.constants)
+    program.constants.extend((item.data, item.dtype) for item in entry.constants)
+    params = [
+        {"name": param.name or f"arg{index}", "type": type_data(param.ty), "span": span_json(param.span)}
+        for index, param in enumerate(entry.function.params)
+    ]
+    return {
+        "format": FORMATS[executor], "version": VERSION, "executor": executor, "name": entry.name, "params": params,
+        "result": type_data(entry.function.ret_type), "bounds": dict(entry.bounds),
+        "constants": list(range(first, first + len(entry.constants))),
+        "outputs": [{"dtype": item.dtype, "dims": _dims(item)} for item in entry.outputs],
+        "arena": entry.arena_bytes(),
+    }  # fmt: skip
+
+
+def _dims(place: Place) -> list[Any]:
+    return [dim_data(dim) for dim in place.shape]
+
+
+def _nodes(entry: Entry) -> list[dict[str, Any]]:
+    nodes = [_node(step) for step in entry.steps]
+    nodes += [{"op": "copy", "arguments": [_argument(source), _argument(target)]} for source, target in entry.copies]
+    return nodes
+
+
+def _node(step: Step) -> dict[str, Any]:
+    return {
+        "op": step.kind,
+        "name": step.name,
+        "arguments": [_argument(item) for item in step.arguments],
+        "span": span_json(step.span),
+    }
+
+
+def _argument(item: Place | Scalar) -> dict[str, Any]:
+    if isinstance(item, Place):
+        return {
+            "kind": item.kind, "index": item.index, "dtype": item.dtype, "dims": _dims(item),
+            "offset": dim_data(item.offset),
+        }  # fmt: skip
+    if isinstance(item.value, DimExpr):
+        return {"value": dim_data(item.value), "dtype": item.dtype}
+    if dtypes.is_float(item.dtype):
+        return {"value": ["x", float(item.value).hex()], "dtype": item.dtype}
+    return {"value": bool(item.value) if dtypes.is_bool(item.dtype) else int(item.value), "dtype": item.dtype}

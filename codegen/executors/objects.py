@@ -1,0 +1,243 @@
+"""Object code that C calls, for this machine or another: a straight-line program behind one plain function.
+
+    int32_t <model>_run(const struct <model>_inputs *, struct <model>_outputs *, struct <model>_workspaces *,
+                        struct <model>_devices *)
+    const char *<model>_message(int32_t code)
+
+The interface is that of the C sources (`weft.codegen.c`): 0 is success, anything else the number of a failed check.
+There is no runtime, and without an operating system no heap: constants stand in the object, the caller gives the
+workspace. External functions are C functions `int32_t name(void *, ...)` that give 0.
+
+Errors: TargetError W742 for kernels that need a runtime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.codegen.c.helpers import c_type
+from weft.codegen.executors.native import is_noalias
+from weft.codegen.llvm.kernel import emit_kernel, kernel_params
+from weft.codegen.llvm.program import Program as Emission
+from weft.codegen.llvm.program import kernel_symbol
+from weft.codegen.llvm.text import ModuleWriter, quoted
+from weft.errors import TargetError
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.ir.prim_dim import buffer_symbols
+from weft.ir.tensor import PrimFunc
+from weft.runtime.artifact import Artifact, Symbol
+from weft.runtime.frame import FRAME_WORDS, SITE
+from weft.transform.dead_code import referenced_functions
+from weft.transform.lower_blocks import lower_blocks
+from weft.transform.lower_to_entry import Entry, Place, entry_function
+from weft.transform.lower_vector_loops import lower_vector_loops
+
+__all__ = ["ObjectSource", "entry_module", "object_artifacts", "object_source"]
+
+
+@dataclass(frozen=True)
+class ObjectSource:
+    """LLVM assembly of a program, its C header, and the external functions that it calls."""
+
+    text: str
+    header: str
+    needs: tuple[str, ...]
+    prototype: str
+
+
+def object_source(
+    module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False
+) -> ObjectSource:
+    """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system."""
+    made = entry_module(module, entry, c_calls=True)
+    externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
+    functions = _reached(made, entry.name)
+    emission = Emission(functions, opt, fast_math=fast_math, c_functions=frozenset(externs), serial=True)
+    writer = ModuleWriter()
+    for name, function in functions.items():
+        emit_kernel(writer, emission, name, lower_vector_loops(lower_blocks(function)), noalias=is_noalias(function))
+    calls = [site["name"] for site in emission.sites if site["kind"] == "call"]
+    if calls:
+        raise TargetError(
+            f"llvm: a kernel of {entry.name} calls {calls[0]!r}, which only a runtime can do",
+            code="W742",
+            span=entry.function.span,
+        )
+    entry_kernel = functions[entry.name]
+    _constants(writer, entry)
+    _entry(writer, entry, entry_kernel, model)
+    _message(writer, emission.sites, model)
+    text = str(writer)
+    for name in functions:
+        symbol = quoted(kernel_symbol(name))
+        text = text.replace(f"define i32 @{symbol}(", f"define internal i32 @{symbol}(")
+    if not hosted and "@aligned_alloc(" in text:
+        raise TargetError(
+            f"llvm: a kernel of {entry.name} allocates memory, which there is no system for",
+            code="W742",
+            span=entry.function.span,
+        )
+    return ObjectSource(text, _header(entry, model), externs, _prototype(model))
+
+
+def object_artifacts(source: ObjectSource, code: bytes, model: str, target: str) -> list[Artifact]:
+    """Object code and its header, for C programs to link."""
+    symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
+    needs = tuple(Symbol(name) for name in source.needs)
+    return [
+        Artifact("object", f"{model}.o", code, target, (symbol,), needs, codegen="llvm", loader="cc"),
+        Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
+    ]
+
+
+def entry_module(module: IRModule, entry: Entry, *, c_calls: bool = False) -> IRModule:
+    """The kernels of a module with the entry as a tensor-level function, its arena a parameter."""
+    functions = {
+        name: entry_function(entry, arena=True, c_calls=c_calls) if name == entry.name else function
+        for name, function in module.items()
+        if name == entry.name or not isinstance(function, Function)
+    }
+    return module.with_functions(functions)
+
+
+def _reached(module: IRModule, name: str) -> dict[str, PrimFunc]:
+    found: dict[str, PrimFunc] = {}
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        function = module.functions.get(current)
+        if current not in found and isinstance(function, PrimFunc):
+            found[current] = function
+            pending.extend(sorted(referenced_functions(function)))
+    return {key: found[key] for key in module if key in found}
+
+
+def _bytes_text(content: bytes) -> str:
+    plain = set(range(32, 127)) - {34, 92}
+    return "".join(chr(byte) if byte in plain else f"\\{byte:02x}" for byte in content)
+
+
+def _constants(writer: ModuleWriter, entry: Entry) -> None:
+    for index, item in enumerate(entry.constants):
+        content = np.ascontiguousarray(item.data).tobytes() or b"\0"
+        writer.add_global(
+            f'@weft.constant.{index} = internal constant [{len(content)} x i8] c"{_bytes_text(content)}", align 64'
+        )
+
+
+def _prototype(model: str) -> str:
+    return (
+        f"int32_t {model}_run(const struct {model}_inputs *inputs, struct {model}_outputs *outputs,\n"
+        f"    struct {model}_workspaces *workspaces, struct {model}_devices *devices)"
+    )
+
+
+def _entry(writer: ModuleWriter, entry: Entry, kernel: PrimFunc, model: str) -> None:
+    """The function that C calls: pointers out of the structures, a frame on the stack, the program."""
+    symbols = [symbol.name for symbol in buffer_symbols(kernel)]
+    inputs = ", ".join([*["ptr"] * len(entry.inputs), *["i64"] * len(entry.symbols)]) or "i8"
+    outputs = ", ".join(["ptr"] * len(entry.outputs)) or "i8"
+    lines = [
+        f"define i32 @{model}_run(ptr %inputs, ptr %outputs, ptr %workspaces, ptr %devices) nounwind {{",
+        f"  %frame = alloca [{FRAME_WORDS} x i64], align 8",
+        f"  store [{FRAME_WORDS} x i64] zeroinitializer, ptr %frame",
+    ]
+    operands = ["ptr %frame"]
+
+    def load(into: str, kind: str, structure: str, base: str, index: int) -> str:
+        lines.append(f"  %{into}.p = getelementptr inbounds {{ {structure} }}, ptr %{base}, i32 0, i32 {index}")
+        lines.append(f"  %{into} = load {kind}, ptr %{into}.p")
+        return f"{kind} %{into}"
+
+    operands += [load(f"in{i}", "ptr", inputs, "inputs", i) for i in range(len(entry.inputs))]
+    operands += [f"ptr @weft.constant.{i}" for i in range(len(entry.constants))]
+    operands += [load(f"out{i}", "ptr", outputs, "outputs", i) for i in range(len(entry.outputs))]
+    operands.append(load("arena", "ptr", "ptr", "workspaces", 0))
+    for name in symbols:
+        place = len(entry.inputs) + entry.symbols.index(name)
+        operands.append(load(f"s{place}", "i64", inputs, "inputs", place))
+    types = ("ptr", *(kind for kind, _ in kernel_params(kernel)))
+    spelled = writer.declare(kernel_symbol(entry.name), "i32", types)
+    lines += [
+        f"  %status = call i32 {spelled}({', '.join(operands)})",
+        "  %fine = icmp eq i32 %status, 0",
+        "  br i1 %fine, label %done, label %failed",
+        "failed:",
+        f"  %site.p = getelementptr i64, ptr %frame, i32 {SITE}",
+        "  %site = load i64, ptr %site.p",
+        "  %short = trunc i64 %site to i32",
+        "  %code = add i32 %short, 1",
+        "  ret i32 %code",
+        "done:",
+        "  ret i32 0",
+        "}",
+        "",
+    ]
+    writer.define(f"{model}_run", "\n".join(lines))
+
+
+def _message(writer: ModuleWriter, sites: list[dict[str, Any]], model: str) -> None:
+    """The texts of failed checks; numbers that only the run knows are left out."""
+    texts = []
+    for site in sites:
+        parts = site.get("message", ())
+        said = "".join(part if isinstance(part, str) else "?" for part in parts)
+        texts.append(f"{site.get('kind', '')}: {said}")
+    lines = [f"define ptr @{model}_message(i32 %code) nounwind {{", "  switch i32 %code, label %other ["]
+    for index, text in enumerate(texts):
+        content = text.encode("utf-8") + b"\0"
+        writer.add_global(
+            f'@weft.message.{index} = internal constant [{len(content)} x i8] c"{_bytes_text(content)}", align 1'
+        )
+        lines.append(f"    i32 {index + 1}, label %m{index}")
+    lines.append("  ]")
+    for index in range(len(texts)):
+        lines += [f"m{index}:", f"  ret ptr @weft.message.{index}"]
+    writer.add_global('@weft.message.none = internal constant [1 x i8] c"\\00", align 1')
+    lines += ["other:", "  ret ptr @weft.message.none", "}", ""]
+    writer.define(f"{model}_message", "\n".join(lines))
+
+
+def _header(entry: Entry, model: str) -> str:
+    upper = model.upper()
+    names = [param.name or f"input{i}" for i, param in enumerate(entry.function.params)]
+    inputs = [
+        f"  const {_pointer(place)}{_safe(name)};{_note(place)}"
+        for name, place in zip(names, entry.inputs, strict=True)
+    ]
+    inputs += [f"  int64_t {_safe(name)}_size;" for name in entry.symbols]
+    outputs = [f"  {_pointer(place)}output{i};{_note(place)}" for i, place in enumerate(entry.outputs)]
+    fields = {
+        "inputs": inputs or ["  char unused;"],
+        "outputs": outputs or ["  char unused;"],
+        "workspaces": [f"  uint8_t *workspace; /* {upper}_WORKSPACE_BYTES bytes, aligned to 64 */"],
+        "devices": ["  void *host; /* unused */"],
+    }
+    structures = [
+        line for name, members in fields.items() for line in (f"struct {model}_{name} {{", *members, "};", "")
+    ]
+    lines = [
+        f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <stdint.h>", "",
+        f"#define {upper}_WORKSPACE_BYTES {max(1, entry.arena_bytes())}", "", *structures, f"{_prototype(model)};",
+        f"const char *{model}_message(int32_t code);", "", "#endif", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _pointer(place: Place) -> str:
+    try:
+        return f"{c_type(place.dtype)} *"
+    except KeyError:  # a float that C has no name for: its bits
+        return "void *"
+
+
+def _note(place: Place) -> str:
+    return f" /* {place.dtype}[{', '.join(map(str, place.shape))}] */"
+
+
+def _safe(name: str) -> str:
+    return "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
