@@ -7,7 +7,7 @@
     W104  not a script unit                          W121  wrong number of indices or dimensions
     W110  undefined name                             W122  a recursive function needs a return annotation
     W111  unknown name in I, R or T                  W123  wrong type of an index, condition or stored value
-    W116  (free)                                     W124  a division by zero or a number out of range in a constant
+    W116  no form in another reader's spelling       W124  a division by zero or a number out of range in a constant
     W113  wrong arguments of a form                  W150  a captured Python value cannot be used
     W114  the wrong kind of thing                    W151  a blob is missing or damaged
     W115  Python that the script does not read       W152  a number, string or dtype that cannot be read

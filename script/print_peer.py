@@ -109,8 +109,9 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         """The error that a construct has no form in the spelling."""
         where = f" (in {self.place})" if self.place else ""
         span = getattr(node, "span", None)
-        message = f'{what} has no form with spelling="{self.spelling}"{where}'
-        return ScriptError(message, code="W116", span=span, hint=hint)
+        return ScriptError(
+            f'{what} has no form with spelling="{self.spelling}"{where}', code="W116", span=span, hint=hint
+        )
 
     # -----------------------------------------------------------------------------------------------------------------
     # Modules and functions
