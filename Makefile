@@ -1,6 +1,7 @@
 # make demo   creates the environment and runs the main job
 # make test   runs every test         make check   linter, type checker, import contract
-# make test-embedded  installs an Arm compiler and an emulator (Debian packages) and runs the tests on emulated boards
+# make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
+#                     runs the tests on emulated boards and in node
 # make clean  removes the environment and everything that was built
 
 PYTHON ?= python3
@@ -17,10 +18,10 @@ demo: $(VENV)/.demo-ready
 test: $(VENV)/.test-ready
 	$(BIN)/python -m pytest -q
 
-EMBEDDED := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
+EMBEDDED := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm lld nodejs
 
 test-embedded: $(VENV)/.test-ready
-	@command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null \
+	@command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node >/dev/null && [ "$$(command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node | wc -l)" -eq 4 ] \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(EMBEDDED); }
 	$(BIN)/python -m pytest -q tests/embedded
 
