@@ -6,14 +6,20 @@ and then fails the run, so that a person looks at what changed before it is kept
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("WEFT_CHECK", "1")
+# What the tests compile is kept for the tests of one run alone.
+os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-cache-")
+atexit.register(shutil.rmtree, os.environ["WEFT_CACHE_DIR"], ignore_errors=True)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -42,7 +42,7 @@ def generate(
     """
     functions, aliases = _deduplicated(module, owner)
     emission = Emission(functions, machines[driver].opt, aliases=aliases)
-    kernels = {label: (ModuleWriter(), ModuleWriter()) for label in machines}
+    kernels: dict[str, list[tuple[ModuleWriter, bool]]] = {label: [] for label in machines}
     graphs = ModuleWriter()
     signatures = []
     for name, function in functions.items():
@@ -50,7 +50,8 @@ def generate(
         if isinstance(function, PrimFunc) and name not in aliases:
             emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
             lowered = lower_vector_loops(lower_blocks(function))
-            writer = kernels[label][is_explicit(lowered)]
+            writer = ModuleWriter()  # a module for each, so that one that was compiled before is found again
+            kernels[label].append((writer, is_explicit(lowered)))
             emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if isinstance(function, PrimFunc) and (kernels_only or not function.private):
             emit_wrapper(graphs, emission, name, function)
@@ -67,9 +68,8 @@ def generate(
     objects, texts = [], []
     for label, target in machines.items():
         machine = Machine(target.cpu, target.features, target.opt)
-        for writer in (*kernels[label], *((graphs,) if label == driver else ())):
+        for writer, explicit in (*kernels[label], *(((graphs, False),) if label == driver else ())):
             if writer.has_functions:
-                explicit = writer is kernels[label][True]
                 code, text = compile_module(machine, str(writer), quick=writer is graphs, explicit=explicit)
                 objects.append(code)
                 texts.append(text)

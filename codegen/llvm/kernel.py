@@ -102,9 +102,11 @@ def result_dtype(function: PrimFunc) -> str:
     )
 
 
-def emit_kernel(module: ModuleWriter, program: Program, name: str, function: PrimFunc, *, noalias: bool) -> None:
-    """Emit one tensor-level function into a module."""
-    KernelEmitter(module, program, name, function, noalias).emit()
+def emit_kernel(
+    module: ModuleWriter, program: Program, name: str, function: PrimFunc, *, noalias: bool, symbol: str = ""
+) -> None:
+    """Emit one tensor-level function into a module, under the symbol of its name or another one."""
+    KernelEmitter(module, program, name, function, noalias, symbol or kernel_symbol(name)).emit()
 
 
 def is_explicit(function: PrimFunc) -> bool:
@@ -133,7 +135,9 @@ def _is_scalar_loop(loop: For) -> bool:
 class KernelEmitter(ExpressionEmitter):
     """Emits the body of one function."""
 
-    def __init__(self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool) -> None:
+    def __init__(
+        self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool, symbol: str
+    ) -> None:
         self.function = function
         self.symbols = buffer_symbols(function)
         shared = shared_positions(function)
@@ -148,7 +152,7 @@ class KernelEmitter(ExpressionEmitter):
         if result_dtype(function):
             params.append(("ptr", "result"))
         flags = {2: "contract", 3: "reassoc contract"}.get(3 if program.fast_math else program.opt, "")
-        super().__init__(FunctionWriter(module, kernel_symbol(name), "i32", params, "nounwind"), program, flags)
+        super().__init__(FunctionWriter(module, symbol, "i32", params, "nounwind"), program, flags)
         self.module = module
         self.scopes = _Scopes()
         self.loops: list[_Loop] = []
@@ -322,7 +326,7 @@ class KernelEmitter(ExpressionEmitter):
         self.w.open(done)
         self.copies = outer
 
-    def emit_loop_kernel(self, name: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
+    def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
         """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling."""
         shared = shared_positions(self.function)
         own = {param: i for i, param in enumerate(self.function.params)}
@@ -332,8 +336,8 @@ class KernelEmitter(ExpressionEmitter):
         )
         if pairs:
             function = function.with_attr(SHARES_MEMORY, pairs)
-        emit_kernel(self.module, self.program, name, function, noalias=self.noalias)
-        return self.module.spelled(kernel_symbol(name))
+        emit_kernel(self.module, self.program, function.name, function, noalias=self.noalias, symbol=symbol)
+        return self.module.spelled(symbol)
 
     def _loop(self, stmt: For, start: Size, end: Size, step: Size) -> None:
         w = self.w

@@ -12,10 +12,13 @@ Code that is written with vectors already goes through O1 at every level: what O
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 from typing import Any
 
+from weft.codegen.cache import object_cache
 from weft.errors import TargetError
+from weft.version import VERSION
 
 __all__ = ["Machine", "compile_module"]
 
@@ -82,6 +85,13 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     written with vectors and need none of what finds them.
     """
     llvm = binding()
+    level = 0 if quick else min(machine.opt, 1) if explicit else machine.opt
+    cache = object_cache()
+    facts = (text, machine.triple, machine.cpu, machine.features, str(level), str(quick), str(machine.opt), _version())
+    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    found = cache.get(key)
+    if found is not None:
+        return found
     with _lock:  # one context for all modules: LLVM's is not thread safe
         try:
             module = llvm.parse_assembly(text)
@@ -91,10 +101,19 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
             module.verify()
         except RuntimeError as error:
             raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-        if not quick and machine.opt > 0:
-            level = min(machine.opt, 1) if explicit else machine.opt
+        if level > 0:
             options = llvm.create_pipeline_tuning_options(speed_level=level)
             options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
             builder = llvm.create_pass_builder(target_machine, options)
             builder.getModulePassManager().run(module, builder)
-        return target_machine.emit_object(module), str(module)
+        made = target_machine.emit_object(module), str(module)
+    cache.put(key, *made)
+    return made
+
+
+@functools.cache
+def _version() -> str:
+    """What else the code follows from: the versions of LLVM and of weft."""
+    import llvmlite
+
+    return f"{llvmlite.__version__} {binding().llvm_version_info} {VERSION}"

@@ -1,8 +1,7 @@
 """Parallel loops: the body becomes a kernel of its own, called for ranges of iterations on the threads of the runtime.
 
-    for i in T.parallel(a, b): body    ->    int32 <kernel>.parallel<k>(frame, what the body uses, a, b)
-                                             void <kernel>.chunk<k>(context, first, last)        for
-                                             `weft.runtime.threads`
+    for i in T.parallel(a, b): body    ->    int32 weft.loop.<kernel>.<k>(frame, what the body uses, a, b)
+                                             void weft.chunk.<kernel>.<k>(context, a, b)    (`weft.runtime.threads`)
 
     context ::= frame, lock, first iteration of the earliest failure, its status, what the body uses    words of 64 bits
 
@@ -72,8 +71,7 @@ def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
     variables, buffers = used
     if not iterations_are_apart(stmt, set(buffers)):
         return False
-    _Outlined(emitter, stmt, variables, buffers).emit()
-    return True
+    return _Outlined(emitter, stmt, variables, buffers).emit()
 
 
 def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
@@ -128,8 +126,7 @@ class _Outlined:
         self.emitter = emitter
         self.stmt = stmt
         self.buffers = buffers
-        emitter.parallel_loops += 1
-        self.name = f"{emitter.name}.parallel{emitter.parallel_loops}"
+        self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
         self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
         body = rewrite(stmt.body, _serial)
         count = binary("sub", self.last, self.first)
@@ -137,19 +134,22 @@ class _Outlined:
         self.function = PrimFunc((*buffers, *variables, self.first, self.last), loop, name=self.name, private=True)
         self.variables = variables
 
-    def emit(self) -> None:
-        """Emit the body's kernel, its chunk function, and the choice between one thread and several."""
+    def emit(self) -> bool:
+        """Emit the body's kernel, its chunk function, and the choice of threads; False where it never pays."""
         emitter, w = self.emitter, self.emitter.w
+        pays = self._pays(emitter.size(self.stmt.extent))
+        if pays == "false":
+            return False
         emitter.program.parallel = True
+        emitter.parallel_loops += 1
         start, extent = emitter.size(self.stmt.start), emitter.size(self.stmt.extent)
         end = w.add(start, extent)
         operands = self._operands()
-        symbol = emitter.emit_loop_kernel(self.name, self.function, self.buffers)
+        symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers)
         status = w.alloca("i32", align=4)
         several, alone, done = w.label("several"), w.label("alone"), w.label("parallel.done")
         runner = w.emit(f"load ptr, ptr {frame_word(w, PARALLEL)}")
         there = w.emit(f"icmp ne ptr {runner}, null")
-        pays = self._pays(extent)
         w.branch(there if pays == "true" else w.emit(f"and i1 {there}, {pays}"), several, alone)
         w.open(several)
         w.do(f"store i32 {self._several(runner, symbol, operands, start, end)}, ptr {status}")
@@ -160,6 +160,7 @@ class _Outlined:
         w.do(f"store i32 {w.emit(f'call i32 {symbol}({given})')}, ptr {status}")
         w.open(done)
         emitter.leave_if(w.emit(f"load i32, ptr {status}"))
+        return True
 
     def _operands(self) -> list[tuple[str, str]]:
         """(type, value) of what the body uses, in the order of the parameters."""
@@ -220,7 +221,7 @@ class _Outlined:
     def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:
         """The function that the threads call: the body's kernel with a frame of its own."""
         module = self.emitter.module
-        name = f"{self.emitter.w.name}.chunk{self.emitter.parallel_loops}"
+        name = f"weft.chunk.{self.name}"
         w = FunctionWriter(module, name, "void", [("ptr", "context"), ("i64", "first"), ("i64", "last")], "nounwind")
         frame = w.alloca("i64", FRAME_WORDS)
         outer = w.emit("load ptr, ptr %context")

@@ -5,6 +5,7 @@
     run      call a function on arrays                   phases   list the phases of compilation
     export   write the files that a target makes         ops      list or describe the operators
     target   list, show and explain targets              artifact show, verify and compare archives
+    cache    show or empty what is kept on disk
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -30,9 +31,8 @@ __all__ = ["main"]
 EXIT_FINE, EXIT_INPUT, EXIT_USAGE, EXIT_FAULT, EXIT_INTERRUPT, EXIT_PIPE = 0, 1, 2, 70, 130, 141
 
 _EPILOG = """\
-FILE is Python with decorated units or script text; - is standard input; nothing
-of it is run. `weft COMMAND --help` tells more. Exit status: 0 fine, 1 the input
-is wrong, 2 wrong usage. WEFT_TRACEBACK=full shows where an error was raised."""
+FILE is Python with decorated units or script text, - standard input; nothing of
+it is run. `weft COMMAND --help` tells more. Exit status 1: bad input, 2: usage."""
 
 # Command -> (module of weft.command that does it, one line of help).
 _COMMANDS = {
@@ -46,6 +46,7 @@ _COMMANDS = {
     "target": ("described", "list, show and explain targets"),
     "artifact": ("described", "show, verify and compare archives of artifacts"),
     "ops": ("catalogue", "list the operators, or describe one"),
+    "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
 
 
@@ -179,6 +180,10 @@ def _ops_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="describe this operator, as nn.relu")
 
 
+def _cache_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("info", "clear"), help="what to do")
+
+
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "show": _show_options,
     "check": _check_options,
@@ -190,6 +195,7 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "artifact": _artifact_options,
     "phases": _phases_options,
     "ops": _ops_options,
+    "cache": _cache_options,
 }
 
 

@@ -1,0 +1,28 @@
+"""`weft cache info | clear`: the compiled code that is kept on disk (`weft.codegen.cache`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from weft.codegen.cache import object_cache
+
+__all__ = ["cache_command"]
+
+
+def cache_command(options: argparse.Namespace) -> int:
+    """Say what the cache holds, or empty it."""
+    cache = object_cache()
+    removed = cache.clear() if options.action == "clear" else None
+    info = cache.info()
+    folder = str(info.folder) if info.folder is not None else None
+    if options.json:
+        facts = {"folder": folder, "entries": info.entries, "bytes": info.bytes, "limit": info.limit}
+        print(json.dumps(facts if removed is None else {"removed": removed, **facts}))
+    elif removed is not None:
+        print(f"removed {removed} {'entry' if removed == 1 else 'entries'}")
+    elif folder is None:
+        print("nothing is kept: WEFT_CACHE_DIR is off")
+    else:
+        print(f"folder   {folder}\nentries  {info.entries}\nsize     {info.bytes} of at most {info.limit} bytes")
+    return 0
