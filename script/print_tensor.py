@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from weft.errors import ScriptError
 from weft.ir import dtype as dtypes
+from weft.ir.graph import StringImm
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
@@ -357,12 +358,19 @@ class TensorPrinter(ScalarPrinter):
     def _attr(self, stmt: AttrStmt) -> None:
         # A typed constant, so that it does not read back as a plain number.
         value = Ready(self.immediate(stmt.value)) if isinstance(stmt.value, (IntImm, FloatImm)) else stmt.value
-        values = {"node": stmt.node, "key": stmt.key, "value": value}
+        values = {"node": self._string_node(stmt.node), "key": stmt.key, "value": self._string_node(value)}
         self._inner(f"with {self.form_text(SCOPES['T.attr'], values)}:", stmt.body)
 
+    @staticmethod
+    def _string_node(value: Any) -> Any:
+        """A string that is a node of its own, as no plain string reads back."""
+        return Ready(f"T.StringImm({string_text(value.value)})") if isinstance(value, StringImm) else value
+
     def _evaluate(self, stmt: Evaluate) -> None:
-        value = stmt.value
-        if isinstance(value, PrimExpr):
+        value = self._string_node(stmt.value)
+        if isinstance(value, Ready):
+            self.line(f"T.evaluate({value.text})")
+        elif isinstance(value, PrimExpr):
             self.line(self.form_text(CLAUSES["T.evaluate"], {"value": value}))
         else:
             self.line(f"T.evaluate({self.value(value)})")

@@ -209,6 +209,8 @@ class BindingReader(BufferReader):
         statement = self._JUMPS.get(self.dotted(inner.func) or "") if isinstance(inner, ast.Call) else None
         if statement is not None and isinstance(inner, ast.Call):
             return statement(self, inner)
+        if isinstance(inner, ast.Call) and self.dotted(inner.func) == "T.StringImm":
+            return Evaluate(self.value(inner), span=self.span(tree))
         return Evaluate(self.bind(CLAUSES["T.evaluate"], tree)["value"], span=self.span(tree))
 
     def _bare_axis(self, tree: ast.Call) -> None:

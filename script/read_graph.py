@@ -32,8 +32,10 @@ from weft.ir.relations import is_base_of, type_symbols
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
+from weft.ir.verify import valueless_symbols
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
+from weft.script.read_call import KnownValue
 from weft.script.read_value import LEAVES, Blocks, ValueReader
 from weft.script.reader import (
     ModuleScope,
@@ -68,6 +70,7 @@ class GraphReader(ValueReader):
         self.pure = True
         self.raw_return = False  # whether `return` gives a value as it is (of a macro), not a leaf
         self.return_span: Span | None = None
+        self.open_symbols: dict[str, ast.AST] = {}  # declared in the body, and nothing has given them a value yet
         self.result_symbols: set[str] = set()  # named by the result type and by no parameter
 
     def signature(self, tree: ast.FunctionDef) -> None:
@@ -109,10 +112,22 @@ class GraphReader(ValueReader):
         with self.context.scope():
             body = self.sequence(tree.body, tree)
             ret_type = self._result_type(body, tree)
-        return Function(
+        made = Function(
             self.params, body, ret_type, self.pure, private, self.attrs, name or tree.name,
             span=self.unit.name_span(tree),
         )
+        self._check_open_symbols(made)
+        return made
+
+    def _check_open_symbols(self, function: Function) -> None:
+        """W117: a symbol that is declared and used has a value: from a parameter, a match_cast or a result."""
+        if not self.open_symbols:
+            return
+        for finding in valueless_symbols(function, self.context.functions):
+            for name, place in self.open_symbols.items():
+                if finding.message.startswith(f"the symbol {name} "):
+                    hint = "bind it by a parameter or by R.match_cast"
+                    raise self.fail("W117", f"the symbol '{name}' is declared and never gets a value", place, hint)
 
     def _result_type(self, body: SeqExpr, tree: ast.FunctionDef) -> Type:
         if self.ret_type is None:
@@ -226,8 +241,11 @@ class GraphReader(ValueReader):
 
     def _assign(self, tree: ast.Assign) -> None:
         if len(tree.targets) != 1:
+            value = self.value(tree.value)
+            if isinstance(value, Expr):
+                value = self.leaf(value, tree.value)  # it happens once, whatever names it gets
             for target in tree.targets:
-                self._assign_to(target, tree.value, None, tree)
+                self._assign_to(target, KnownValue(value, tree.value), None, tree)
             return
         self._assign_to(tree.targets[0], tree.value, None, tree)
 
@@ -277,6 +295,8 @@ class GraphReader(ValueReader):
             self._match_cast(target, tree, annotation, statement)
             return True
         if self._declares(tree):
+            if target.id not in self.symbols:
+                self.open_symbols.setdefault(target.id, target)
             self.symbols.add(target.id)
             self.scope.names.pop(target.id, None)
             return True
@@ -361,6 +381,8 @@ class GraphReader(ValueReader):
         if is_base_of(ty, found) is False:
             raise self.fail("W432", f"a {type_text(found)} is never a {type_text(ty)}", tree)
         self._emit(MatchCast(var, values["value"], ty, span=self.span(statement)))
+        for name in type_symbols(ty):
+            self.open_symbols.pop(name, None)
         self.context.learn(ty, self.infer(values["value"], tree))
         self.scope.names[target.id] = var
 

@@ -173,6 +173,7 @@ _form(SCALARS, "T.Select(condition: prim, true_value: prim, false_value: prim)",
 _form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: integer)", tensor.Ramp, aliases="T.ramp")
 _form(SCALARS, "T.Broadcast(value: prim, lanes: integer)", tensor.Broadcast, aliases="T.broadcast")
 _form(SCALARS, "T.Shuffle(vectors: prims, indices: prims)", tensor.Shuffle)
+_form(SCALARS, "T.StringImm(value: text)", graph.StringImm, aliases="I.StringImm")
 _form(SCALARS, "T.Let(body: anything, *, where: where)", tensor.Let)
 _form(SCALARS, "T.call_intrin(dtype: dtype, op: anything, *args: operand, attrs: literal = {})")
 

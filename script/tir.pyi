@@ -97,6 +97,9 @@ def Select(condition: _t.Any, true_value: _t.Any, false_value: _t.Any) -> _t.Any
 def Shuffle(vectors: _t.Any, indices: _t.Any) -> _t.Any:
     """Lanes picked from vectors."""
 
+def StringImm(value: _t.Any) -> _t.Any:
+    """A string."""
+
 def alloc_buffer(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), block: _t.Any = True, annotations: _t.Any = ...) -> _t.Any:
     """A temporary buffer."""
 

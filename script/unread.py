@@ -6,9 +6,9 @@ __all__ = ["why_unread"]
 
 _TILES = (
     "device_entry cta_id cta_id_in_cluster cta_id_in_pair cluster_id warp_id warp_id_in_wg warpgroup_id lane_id "
-    "thread_id thread_id_in_wg scope_id cluster cta warpgroup warp thread wg tile tmem smem TileLayout ComposeLayout "
-    "TensorMap SMEMPool TMEMPool ExecScope ScopeIdDef alloc_cast_frag alloc_tcgen05_ldst_frag wg_reg_tile tensormap_encode_tiled "
-    "Layout Iter S R"
+    "thread_id thread_id_in_wg scope_id cluster cta warpgroup warp thread wg tile tmem smem TileLayout "
+    "ComposeLayout TensorMap SMEMPool TMEMPool ExecScope ScopeIdDef alloc_cast_frag alloc_tcgen05_ldst_frag "
+    "wg_reg_tile tensormap_encode_tiled Layout Iter S R"
 )
 _UNREAD: dict[str, str] = {
     **{f"T.{name}": "it belongs to the tile-level GPU dialect" for name in _TILES.split()},

@@ -384,6 +384,8 @@ def _dim(value: Any) -> Dim:
     value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, DimExpr)):
         raise _Unfit("an integer or a dimension")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise _Unfit("an integer of 64 bits")
     return value
 
 
@@ -600,6 +602,8 @@ class _Binder:
     def shape(self, param: Param, value: Any) -> Expr:
         if isinstance(value, Tuple):
             value = value.fields
+        if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
+            value = (value,)
         if isinstance(value, (list, tuple)):
             try:
                 return ShapeExpr(tuple(_dim(item) for item in value), span=self.span)
@@ -607,8 +611,6 @@ class _Binder:
                 raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142") from None
         if isinstance(value, Expr) and not isinstance(value, PrimExpr):
             return value
-        if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
-            return ShapeExpr((value,), span=self.span)
         raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142")
 
     def prim(self, param: Param, value: Any) -> Expr:

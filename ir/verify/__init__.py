@@ -10,7 +10,7 @@ expressions and blocks of tensor-level functions in `tensor`, `accesses`, `expre
 the size of the module.
 """
 
-from weft.ir.verify.entry import assert_well_formed, certain_findings, verify
+from weft.ir.verify.entry import assert_well_formed, certain_findings, valueless_symbols, verify
 from weft.ir.verify.findings import CHECKS, Finding
 
-__all__ = ["CHECKS", "Finding", "assert_well_formed", "certain_findings", "verify"]
+__all__ = ["CHECKS", "Finding", "assert_well_formed", "certain_findings", "valueless_symbols", "verify"]

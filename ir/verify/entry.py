@@ -17,7 +17,7 @@ from weft.ir.verify.tensor import check_tensor
 from weft.ir.verify.values import Deduction, check_outputs, check_values
 from weft.ir.visit import walk
 
-__all__ = ["assert_well_formed", "certain_findings", "verify"]
+__all__ = ["assert_well_formed", "certain_findings", "valueless_symbols", "verify"]
 
 
 def verify(value: IRModule | BaseFunc) -> list[Finding]:
@@ -62,6 +62,13 @@ def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) ->
                     check_outputs(call, functions, report)
         findings.extend(found for found in report.findings if found.code in _CERTAIN)
     return findings
+
+
+def valueless_symbols(function: Function, functions: Mapping[str, BaseFunc]) -> list[Finding]:
+    """W406 alone: symbols of a graph function that are used where they have no value."""
+    report = Report(function.name or "main")
+    check_names(function, Deduction(functions, closed=False), report)
+    return [found for found in report.findings if found.code == "W406"]
 
 
 def _calls_a_stub(call: Call, functions: Mapping[str, BaseFunc]) -> bool:
