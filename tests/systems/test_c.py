@@ -242,6 +242,7 @@ def test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved(tmp_path: Pat
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "assign-by-cost": {"target": "a: llvm; b: c", "cost": lambda call, part: 1.0},
     "bind-params": {"func_name": "main", "params": {}},
     "bind-symbolic-vars": {"binding_map": {"n": 3}},
     "on-parts": {"parts": ("a",), "labels": ("a", "b"), "item": "canonicalize"},
@@ -263,7 +264,11 @@ def test_every_pass_keeps_artifacts(name: str) -> None:
     except TypeError:
         pytest.fail(f"the test does not know the arguments of {name}")
     before = carrying(C, HEADER)
-    assert item(before).attrs["artifacts"].content_hash == before.attrs["artifacts"].content_hash
+    try:
+        after = item(before)
+    except WeftError:  # some take the explicit-memory form only, for known sizes
+        after = item(transform.default_pipeline()(transform.BindSymbolicVars({"n": 3})(before)))
+    assert after.attrs["artifacts"].content_hash == before.attrs["artifacts"].content_hash
 
 
 def test_modules_compare_by_the_contents_of_their_artifacts() -> None:
