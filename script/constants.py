@@ -146,7 +146,10 @@ def constant_value(
     if shape is not None:
         if math.prod(shape) != array.size:
             raise fail("W152", f"{array.size} elements do not fill the shape {shape}", span)
-        array = array.reshape(shape)
+        try:
+            array = array.reshape(shape)
+        except ValueError as error:  # an empty array of a size that no array has
+            raise fail("W152", f"no array has the shape {shape}: {error}", span) from None
     try:
         return Constant(array, dtype or "", span=span)
     except WeftError as error:

@@ -11,6 +11,7 @@
     W113  wrong arguments of a form                  W150  a captured Python value cannot be used
     W114  the wrong kind of thing                    W151  a blob is missing or damaged
     W115  Python that the script does not read       W152  a number, string or dtype that cannot be read
+                                                     W153  a captured Python function raised an exception
 
 W130-W134 (calls) come from `weft.ir.infer`, W140-W143 (operators) from `weft.ir.op`.
 """
@@ -31,13 +32,14 @@ class Limits:
     """How much a text may ask of the reader.
 
     `size` counts characters, `nesting` levels of expressions, `digits` decimal digits of an integer, `unrolled`
-    statements and rounds of static loops.
+    statements and rounds of static loops and macros, `parts` elements of a constant tuple, list or string.
     """
 
     size: int = 256 * 1024 * 1024
     nesting: int = 200
     digits: int = 400
     unrolled: int = 50_000
+    parts: int = 1_000_000
 
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:

@@ -14,7 +14,7 @@ from weft.ir.target import Target
 from weft.ir.types import VDevice
 from weft.script.diagnostics import did_you_mean
 from weft.script.read_expression import ExpressionReader
-from weft.script.scope import MAX_PARTS, describe, is_dim, is_plain
+from weft.script.scope import describe, is_dim, is_plain
 from weft.script.source import MISSING
 from weft.script.syntax import (
     REQUIRED,
@@ -150,7 +150,7 @@ class CallReader(ExpressionReader):
                 result.extend(argument.value.elts)
             elif isinstance(argument, ast.Starred):
                 spread = self.value(argument.value)
-                if not isinstance(spread, (tuple, list, range)) or len(spread) > MAX_PARTS:
+                if not isinstance(spread, (tuple, list, range)) or len(spread) > self.unit.limits.parts:
                     raise self.fail("W115", "only tuples known while reading can be spread with *", argument)
                 result.extend(KnownValue(item, argument) for item in spread)  # type: ignore[misc]
             else:

@@ -23,7 +23,7 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import PrimVar
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
-from weft.script.scope import MAX_PARTS, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
+from weft.script.scope import Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
 from weft.script.source import MISSING, NAMESPACE_MODULES, Unit
 from weft.script.syntax import (
     ALIASES,
@@ -142,8 +142,9 @@ class ExpressionReader:
         self.depth += 1
         if self.depth > self.unit.limits.nesting:
             raise self.fail(
-                "W103", f"expressions nest deeper than {self.unit.limits.nesting}", tree, "name parts of it by bindings"
-            )
+                "W103", f"expressions nest deeper than {self.unit.limits.nesting}", tree,
+                "name parts of it by bindings; Limits(nesting=...) allows more",
+            )  # fmt: skip
         try:
             method = self._METHODS.get(type(tree))
             if method is None:
@@ -157,7 +158,8 @@ class ExpressionReader:
         if isinstance(value, (bytes, complex)) or value is Ellipsis:
             raise self.fail("W115", f"{value!r} is not part of the script", tree)
         if type(value) is int and value.bit_length() > self.unit.limits.digits * 4:
-            raise self.fail("W103", f"an integer of more than {self.unit.limits.digits} digits", tree)
+            hint = "Limits(digits=...) allows more"
+            raise self.fail("W103", f"an integer of more than {self.unit.limits.digits} digits", tree, hint)
         return value
 
     def _name(self, tree: ast.Name) -> Any:
@@ -470,15 +472,15 @@ class ExpressionReader:
             kind == "add"
             and isinstance(left, sized)
             and isinstance(right, sized)
-            and len(left) + len(right) > MAX_PARTS
+            and len(left) + len(right) > self.unit.limits.parts
         ):
-            raise self.fail("W103", f"the constant would have more than {MAX_PARTS} parts", tree)
+            raise self.too_many("parts", tree)
         if kind not in ("pow", "shift_left", "mul"):
             return
         for side, count in ((left, right), (right, left)):
             if isinstance(side, sized) and kind == "mul" and isinstance(count, int):
-                if len(side) * count > MAX_PARTS:
-                    raise self.fail("W103", f"the constant would have more than {MAX_PARTS} parts", tree)
+                if len(side) * count > self.unit.limits.parts:
+                    raise self.too_many("parts", tree)
                 return
             if isinstance(side, (*sized, np.ndarray)):
                 raise self.fail("W124", f"{kind} of {describe(left)} and {describe(right)} is not folded", tree)
@@ -490,6 +492,12 @@ class ExpressionReader:
             }[kind]
             if bits > _MAX_BITS:
                 raise self.fail("W103", f"the constant would have about {bits} bits, the limit is {_MAX_BITS}", tree)
+
+    def too_many(self, what: str, tree: ast.AST) -> WeftError:
+        """The error for a constant over the limit."""
+        limit = self.unit.limits.parts
+        message = f"the constant would have more than {limit} {what}"
+        return self.fail("W103", message, tree, "Limits(parts=...) allows more")
 
     def fold(self, compute: Callable[[], Any], tree: ast.AST) -> Any:
         """A constant computation whose failures are the script's."""
@@ -526,7 +534,7 @@ class ExpressionReader:
         for tree in trees:
             if isinstance(tree, ast.Starred):
                 spread = self.value(tree.value)
-                if not isinstance(spread, (tuple, list, range)) or len(spread) > MAX_PARTS:
+                if not isinstance(spread, (tuple, list, range)) or len(spread) > self.unit.limits.parts:
                     raise self.fail("W115", "only tuples known while reading can be spread with *", tree)
                 result.extend(spread)
             else:
@@ -588,6 +596,8 @@ class ExpressionReader:
                 if part.format_spec is not None or not isinstance(value, (int, float, str)):
                     raise self.fail("W115", "only plain numbers and strings can stand in a format string", part.value)
                 parts.append(str(value))
+            if sum(map(len, parts)) > self.unit.limits.parts:
+                raise self.too_many("characters", tree)
         return "".join(parts)
 
     _METHODS: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}

@@ -110,6 +110,8 @@ class ValueReader(Reader):
     def bind_value(self, target: ast.Name, value: Expr, declared: Type | None, tree: ast.AST) -> Var:
         """Bind a value to a new variable."""
         ty = self.infer(value, tree)
+        if isinstance(ty, TupleType):
+            self._check_fields(list(ty.fields), tree)
         if declared is not None:
             ty = self._with_declared_names(ty, declared)
             try:

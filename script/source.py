@@ -41,6 +41,7 @@ MISSING = _Missing()
 
 def make_source(name: str, text: str) -> Source:
     """A source whose line breaks are all of one kind, so that places agree with Python's."""
+    text = text.removeprefix("\ufeff")  # the mark that some editors put first
     return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -50,7 +51,10 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
     ScriptError W101 for a syntax error, W103 for a text over the limits.
     """
     if len(source.text) > limits.size:
-        raise fail("W103", f"the text has {len(source.text)} characters, the limit is {limits.size}")
+        raise fail(
+            "W103", f"the text has {len(source.text)} characters, the limit is {limits.size}",
+            hint="Limits(size=...) allows more",
+        )  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
@@ -95,6 +99,8 @@ def deep_stack(frames: int = 6000) -> Iterator[None]:
         yield
     except RecursionError:
         raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
+    except MemoryError:
+        raise fail("W103", "the script needs more memory than there is") from None
     finally:
         sys.setrecursionlimit(old)
         if collecting:

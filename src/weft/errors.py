@@ -113,14 +113,31 @@ class Span:
         text = self.source.line_text(line)
         stop = end_column if end_line == line else len(text) + 1
         width = max(1, stop - column)
+        shown, before = _window(text, column - 1, width)
+        width = max(1, min(width, len(shown) - before))
         # Tabs are kept in the padding so that the caret lines up however wide the terminal shows them.
-        padding = "".join("\t" if char == "\t" else " " for char in text[: column - 1])
+        padding = "".join("\t" if char == "\t" else " " for char in shown[:before])
         gutter = " " * len(str(line))
         made = f" (made by {self.origin})" if self.origin else ""
         return (
             f"{gutter}--> {self.filename}:{line}:{column}{made}\n"
-            f"{gutter} |\n{line} | {text}\n{gutter} | {padding}{'^' * width}"
+            f"{gutter} |\n{line} | {shown}\n{gutter} | {padding}{'^' * width}"
         )
+
+
+_WIDEST = 240  # characters of a source line that an error shows
+_LONGEST = 2000  # characters of a message
+
+
+def _window(text: str, start: int, width: int) -> tuple[str, int]:
+    """The part of a long line around a range, and where the range starts in it."""
+    if len(text) <= _WIDEST:
+        return text, start
+    room = max(20, (_WIDEST - width) // 2)
+    first = max(0, min(start - room, len(text) - _WIDEST))
+    last = min(len(text), first + _WIDEST)
+    left, right = "..." if first else "", "..." if last < len(text) else ""
+    return f"{left}{text[first:last]}{right}", start - first + len(left)
 
 
 class WeftError(Exception):
@@ -142,6 +159,8 @@ class WeftError(Exception):
         notes: Iterable[str] = (),
         hint: str | None = None,
     ) -> None:
+        if len(message) > _LONGEST:  # an error is one screen, whatever the names in it
+            message = f"{message[: _LONGEST - 100]} ... {message[-80:]}"
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code

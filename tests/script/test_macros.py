@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import weft
+from weft.script import Limits, parse
 from weft.script import ir as I
-from weft.script import parse
 from weft.script import relax as R
 from weft.script import tir as T
 
@@ -137,7 +137,7 @@ EXPRESSIONS = {
 def test_a_wrong_macro_is_an_error_at_its_line(name: str) -> None:
     macro, call, (code, line, column, message) = EXPRESSIONS[name]
     with pytest.raises(weft.WeftError) as caught:
-        parse(f'{macro}@T.prim_func\ndef f(A: T.Buffer((8,), "float32")):\n{call}')
+        parse(f'{macro}@T.prim_func\ndef f(A: T.Buffer((8,), "float32")):\n{call}', limits=Limits(unrolled=2000))
     error = caught.value
     assert error.code == code, error
     assert error.span is not None
