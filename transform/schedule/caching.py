@@ -20,6 +20,7 @@ from weft.ir.dtype import check_dtype, is_float, is_integer
 from weft.ir.index_map import IndexMap, index_map_text, read_index_map
 from weft.ir.node import Node
 from weft.ir.prim import binary, cast
+from weft.ir.prim_dim import symbol_names
 from weft.ir.tensor import (
     Block,
     Buffer,
@@ -209,6 +210,11 @@ class Caching(ScheduleCore):
             late = next((item for item in writers(tree, buffer) if tree.place_of(item) is place), None)
             if late is not None:
                 raise failure("W613", f"block {late.name!r} writes {buffer.name!r} where it is read", tree, late)
+        own = {item.var for item in block.iter_vars}
+        loops = {loop.loop_var for loop in tree.all_loops_around(block)}
+        if not variables_in(*indices) - own <= set(symbol_names(tree.function)) | loops:
+            raise failure("W609", f"the indices of {buffer.name!r} are not over the variables of block {block.name!r}",
+                          tree, block)  # fmt: skip
         names = {item.var for index in indices for item in block.iter_vars if item.var in variables_in(index)}
         items = [item for item in block.iter_vars if item.var in names]
         if known is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -98,6 +98,8 @@ class ScheduleCore:
         self._depth = 0
         self._noted: dict[str, Any] = {}
         self._decision: Any = None
+        self._choices: list[Any] = []  # what primitives inside of the present one have chosen
+        self._given: list[Any] = []  # what they are to choose
         self._trace = Trace()
         self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay apart
         self._random = random.Random(seed)
@@ -151,6 +153,10 @@ class ScheduleCore:
         """Start the sequence of random choices anew."""
         self._random = random.Random(seed)
 
+    def choose_next(self, choices: Sequence[Any]) -> None:
+        """What the sampling primitives choose that the next primitive uses: how traces repeat primitives of users."""
+        self._given = list(choices)
+
     def fork_seed(self) -> int:
         """A seed for another schedule."""
         return self._random.randrange(1, 2**31)
@@ -168,10 +174,11 @@ class ScheduleCore:
         """Run a primitive as one step: all of it or nothing."""
         bound = item.parameters.bind(*args, **options)
         bound.apply_defaults()
+        samples = "decision" in item.parameters.parameters
         if self._depth:
-            return function(self, *args, **options)
+            return self._perform_inside(function, bound, samples)
         saved = _State(self._module, self._function, dict(self._keys), self._separate)
-        self._depth, self._noted, self._decision = 1, {}, None
+        self._depth, self._noted, self._decision, self._choices = 1, {}, None, []
         try:
             result = function(self, *args, **options)
             self._check(saved.module)
@@ -180,12 +187,28 @@ class ScheduleCore:
             self._trees, self._separate = {}, saved.separate
             raise
         finally:
-            self._depth = 0
+            self._depth, self._given = 0, []
         arguments = {**bound.arguments, **self._noted}
         arguments.pop("decision", None)
         listed = isinstance(result, (list, tuple))
-        self._trace.instructions.append(Instruction(item.name, arguments, handles_in(result), self._decision, listed))
+        self._trace.instructions.append(
+            Instruction(item.name, arguments, handles_in(result), self._decision, listed, tuple(self._choices))
+        )
         return result
+
+    def _perform_inside(self, function: Callable[..., Any], bound: inspect.BoundArguments, samples: bool) -> Any:
+        """Run a primitive that another one uses: a part of that step, which keeps what is chosen here."""
+        if samples and bound.arguments["decision"] is None and self._given:
+            bound.arguments["decision"] = self._given.pop(0)
+        outer, self._decision = self._decision, None
+        self._depth += 1
+        try:
+            result = function(self, *bound.args, **bound.kwargs)
+            if samples:
+                self._choices.append(self._decision)
+            return result
+        finally:
+            self._depth, self._decision = self._depth - 1, outer
 
     def _check(self, old: IRModule) -> None:
         """Refuse a result that is not well formed: W618."""

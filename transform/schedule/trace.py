@@ -56,6 +56,7 @@ class Instruction:
     outputs: tuple[Handle, ...] = ()
     decision: Any = None
     listed: bool = False  # whether the primitive gives a list, even of one handle
+    choices: tuple[Any, ...] = ()  # what sampling primitives have chosen that the primitive used
 
 
 @dataclass
@@ -113,6 +114,7 @@ class Trace:
             arguments = {key: _mapped(value, known) for key, value in step.arguments.items()}
             if step.decision is not None:
                 arguments["decision"] = _mapped(step.decision, known) if decisions else None
+            schedule.choose_next(step.choices if decisions else ())
             result = primitive(schedule, arguments)
             given = handles_in(result)
             if len(given) != len(step.outputs):
@@ -140,6 +142,7 @@ class Trace:
                 "outputs": [names[handle] for handle in step.outputs],
                 "decision": plain(step.decision),
                 "listed": step.listed,
+                "choices": [plain(choice) for choice in step.choices],
             }
             for step in self.instructions
         ]
@@ -161,7 +164,16 @@ class Trace:
                 for name in item["outputs"]:
                     handles[name] = _HANDLES[name[0]](name)
                 outputs = tuple(handles[name] for name in item["outputs"])
-                steps.append(Instruction(item["name"], arguments, outputs, value_of(item["decision"]), item["listed"]))
+                steps.append(
+                    Instruction(
+                        item["name"],
+                        arguments,
+                        outputs,
+                        value_of(item["decision"]),
+                        item["listed"],
+                        tuple(value_of(item["choices"])),
+                    )
+                )
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ScheduleError("this is not a trace", code="W619", notes=[repr(error)]) from None
         return cls(steps)
@@ -216,4 +228,5 @@ def _step_text(step: Instruction, names: Mapping[Handle, str]) -> str:
     if step.listed and len(step.outputs) == 1:
         left += ","
     call = f"sch.{step.name}({', '.join(parts)})"
-    return f"{left} = {call}" if left else call
+    first = f"sch.choose_next({list(step.choices)!r})\n    " if step.choices else ""
+    return first + (f"{left} = {call}" if left else call)
