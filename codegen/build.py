@@ -17,21 +17,26 @@ from pathlib import Path
 from weft.codegen.c.library import SourceTree, source_tree
 from weft.codegen.executors import entry, native, vm
 from weft.codegen.executors.objects import object_artifacts, object_source
-from weft.codegen.generators import ARTIFACTS, generate_artifacts
+from weft.codegen.generators import ARTIFACTS, Generator, generate_artifacts
 from weft.codegen.llvm.cross import cross_machine, emit_object
 from weft.codegen.llvm.kernel import written_buffers
-from weft.codegen.plan import Plan
+from weft.codegen.plan import CARRIED, Plan, make_plan
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
-from weft.ir.module import IRModule
+from weft.ir.module import BaseFunc, IRModule
+from weft.ir.node import replace
 from weft.ir.prim_dim import kernel_signature
+from weft.ir.target import Target
 from weft.ir.target.builtin import LLVM, C
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TupleType
-from weft.runtime.artifact import ArtifactSet
-from weft.runtime.executable import Executable, Program
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.executable import EXECUTABLE, Executable, Program
+from weft.transform.context import PassContext
+from weft.transform.dead_code import referenced_functions
 from weft.transform.lower_to_memory import LowerToMemory
-from weft.transform.target_parts import owners
+from weft.transform.phases import run_phases
+from weft.transform.target_parts import LABEL, owners
 
 __all__ = ["EMITTERS", "build"]
 
@@ -168,7 +173,7 @@ def _with_entries(module: IRModule) -> tuple[IRModule, list[str]]:
 
 def link(module: IRModule, plan: Plan) -> Program:
     """The program of a module that this machine drives."""
-    remaining = generate_artifacts(module, plan.target)
+    remaining = generate_artifacts(module, plan.target, _configurations(plan))
     owner = owners(remaining, plan.parts)
     for name in remaining:
         if owner[name] not in plan.machines:
@@ -176,6 +181,47 @@ def link(module: IRModule, plan: Plan) -> Program:
     program = EMITTERS[plan.executor](remaining, plan, owner)
     program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
     return program
+
+
+def _configurations(plan: Plan) -> dict[str, Generator]:
+    """Code generators of the parts that are configurations of their own: each compiles its functions by itself."""
+    nested = {label: part for label, part in plan.parts.items() if part.parts}
+
+    def generator(label: str) -> Generator:
+        def generate(module: IRModule, part: Target) -> Artifact:
+            inner = build_nested(module, label, part, plan.opt)
+            provides = tuple(Symbol(name) for name in inner)
+            return Artifact(EXECUTABLE, f"{label}.weft", inner.to_bytes(), part.to_json(), provides, codegen="weft")
+
+        return generate
+
+    return {label: generator(label) for label in nested}
+
+
+def build_nested(module: IRModule, label: str, part: Target, opt: int) -> Executable:
+    """The executable of the functions of a part, lowered already, by the part's own target."""
+    functions: dict[str, BaseFunc] = {}
+    called = {callee for _, f in module.items() for callee in referenced_functions(f)}
+    for name, function in module.items():
+        if isinstance(function, (Function, PrimFunc)):
+            attrs = function.attrs.without(LABEL) if function.attrs.get(LABEL) == label else function.attrs
+            private = function.private and (name in called or isinstance(function, PrimFunc))
+            function = replace(function, attrs=attrs, private=private)
+        functions[name] = function
+    alone = module.with_functions(functions)
+    for key in (CARRIED, ARTIFACTS):
+        alone = alone.without_attr(key) if key in alone.attrs else alone
+    plan = make_plan(alone, part, None, opt)
+    if not plan.runs_here:
+        raise TargetError(
+            f"part {label!r} is a configuration of its own, and {plan.where(plan.driver)} cannot run beside this one",
+            code="W736",
+        )
+    with PassContext(level=0):  # what its own kinds ask for; the rest was done with the whole
+        lowered = run_phases(alone, plan.passes)
+    made = build(lowered, plan)
+    assert isinstance(made, Executable)
+    return made
 
 
 def _no_generator(plan: Plan, label: str, name: str, module: IRModule | None = None) -> TargetError:

@@ -12,6 +12,7 @@ in the attribute `artifacts` of the module; what called the functions calls the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace as with_fields
 from typing import Any
 
@@ -33,9 +34,15 @@ ARTIFACTS = "artifacts"
 """The attribute of a module that holds its artifacts."""
 
 
-def generate_artifacts(module: IRModule, target: Target | str) -> IRModule:
+Generator = Callable[[IRModule, Target], Any]
+
+
+def generate_artifacts(
+    module: IRModule, target: Target | str, generators: Mapping[str, Generator] | None = None
+) -> IRModule:
     """The module without the functions of parts that have a code generator, and with the artifacts made of them.
 
+    `generators` are those of parts, by label, whose kinds have none.
     Raises: ArtifactError W816 for a code generator that returns something else than artifacts, W817 for a symbol that
     it does not provide, W814 for two artifacts of one name.
     """
@@ -45,9 +52,10 @@ def generate_artifacts(module: IRModule, target: Target | str) -> IRModule:
     gone: dict[str, str] = {}
     for label in sorted(parts):
         mine = [name for name in module if owner[name] == label]
-        if parts[label].kind.code_generator is None or not mine:
+        generator = parts[label].kind.code_generator or (generators or {}).get(label)
+        if generator is None or not mine:
             continue
-        made += _generated(module, mine, label, parts[label])
+        made += _generated(module, mine, label, parts[label], generator)
         gone.update(dict.fromkeys(mine, label))
     if not gone:
         return module
@@ -58,10 +66,10 @@ def generate_artifacts(module: IRModule, target: Target | str) -> IRModule:
     return new
 
 
-def _generated(module: IRModule, mine: list[str], label: str, part: Target) -> list[Artifact]:
+def _generated(
+    module: IRModule, mine: list[str], label: str, part: Target, generator: Generator
+) -> list[Artifact]:  # fmt: skip
     """The artifacts of one part, checked."""
-    generator = part.kind.code_generator
-    assert generator is not None
     view, _ = part_view(module, mine)
     if ARTIFACTS in view.attrs:  # what others made is not its concern
         view = view.without_attr(ARTIFACTS)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import difflib
 import json
+import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ from weft.runtime.values import Packer, Quick, address, copy_into, storage, unpa
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
+EXECUTABLE = "weft-executable"
+"""The kind of an artifact that is an executable of its own."""
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _TRIM = ctypes.CFUNCTYPE(None)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -323,6 +327,12 @@ class Executable(Mapping[str, CompiledFunction]):
         """
         return program_artifacts(self._program)
 
+    def to_bytes(self) -> bytes:
+        """The file of `save` as bytes."""
+        with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+            self.save(Path(folder, "executable.weft"))
+            return Path(folder, "executable.weft").read_bytes()
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""
         archive.write(path, self._program)
@@ -342,6 +352,13 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
 
         return {str(driver["name"]): entry_function(driver, loaded.constants, kernels, loaded.linked)}
     raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")
+
+
+def load_bytes(content: bytes) -> Executable:
+    """The executable of `Executable.to_bytes`; errors as `load`."""
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        Path(folder, "executable.weft").write_bytes(content)
+        return load(Path(folder, "executable.weft"))
 
 
 def load(path: str | PathLike[str]) -> Executable:

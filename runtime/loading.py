@@ -51,7 +51,16 @@ _C_TYPES = {
 }  # fmt: skip
 
 Loader = Callable[[Artifact], Mapping[str, Callable[..., Any]]]
-_loaders: dict[str, Loader] = {}
+
+
+def _executable(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
+    """The functions of an executable of its own, which a part of the target was compiled to."""
+    from weft.runtime.executable import load_bytes  # machine code is linked by llvmlite
+
+    return load_bytes(artifact.data)
+
+
+_loaders: dict[str, Loader] = {"weft-executable": _executable}
 
 
 class LoadedModule(Mapping[str, Callable[..., Any]]):

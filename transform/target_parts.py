@@ -35,6 +35,8 @@ LABEL = "target"
 def leaf_parts(target: Target) -> tuple[tuple[str, Target], ...]:
     """The labelled parts of a target, in order; the label of a leaf target is empty.
 
+    A part that is a configuration of its own (executor, memory, ...) is one part: it is compiled by itself.
+
     >>> [(label, str(part)) for label, part in leaf_parts(Target("a: c; b: llvm"))]
     [('a', 'c'), ('b', 'llvm')]
     """
@@ -42,7 +44,7 @@ def leaf_parts(target: Target) -> tuple[tuple[str, Target], ...]:
         return (("", target),)
     found: dict[str, Target] = {}
     for label, part in target.parts.items():
-        for inner, leaf in leaf_parts(part):
+        for inner, leaf in ((label, part),) if part.parts and part.options else leaf_parts(part):
             name = inner or label
             if name in found:
                 raise TargetError(f"two parts of the target have the label {name!r}", code="W707")

@@ -332,3 +332,94 @@ def test_the_common_case_needs_no_nesting() -> None:
     """E20: a configuration of one part."""
     exe = weft.compile(unlabelled(), "config -executor=vm { host: llvm }")
     assert exe.executor == "vm"
+
+
+NESTED = """
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def block(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        R.func_attr({"target": "acc"})
+        y = R.nn.relu(R.exp(x))
+        return y
+
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+        a = R.multiply(x, x)
+        b = Module.block(a)
+        c = R.add(b, a)
+        return c
+"""
+
+
+@pytest.mark.parametrize("outer", ["native", "vm"])
+@pytest.mark.parametrize("inner", ["native", "vm"])
+def test_a_part_may_be_a_configuration_of_its_own(outer: str, inner: str, tmp_path: Path) -> None:
+    """E19, E8: it is compiled by itself, with its own executor and parts, and the whole is saved as one file."""
+    deepest = {"kind": "config", "executor": inner, "parts": {"host": "llvm -mcpu=host"}}
+    target = Target({"kind": "config", "executor": outer, "parts": {"host": "llvm", "acc": deepest}})
+    assert Target(target.to_str()) == Target(target.to_json()) == target
+    exe = weft.compile(parse(NESTED), target)
+    assert exe.executor == outer
+    part = exe.artifacts["acc.weft"]
+    assert part.kind == "weft-executable"
+    assert Target(part.target) == Target(deepest)
+    assert [symbol.name for symbol in part.provides] == ["block"]
+    exe.save(tmp_path / "model.weft")
+    for loaded in (exe, weft.load(tmp_path / "model.weft")):
+        for n in (1, 3):
+            x = np.linspace(-1, 1, 4 * n, dtype="float32").reshape(n, 4)
+            np.testing.assert_allclose(loaded["main"](x), weft.interpret(parse(NESTED))["main"](x), rtol=1e-5)
+
+
+def test_a_nested_configuration_that_cannot_run_here_is_refused() -> None:
+    """E19: the label and the machine are named."""
+    board = {"kind": "config", "executor": "aot", "parts": {"core": "c -mcpu=cortex-m4"}}
+    with pytest.raises(TargetError, match=r"part 'acc' is a configuration of its own, and part 'core'") as caught:
+        weft.compile(parse(NESTED), {"kind": "config", "parts": {"host": "llvm", "acc": board}})
+    assert caught.value.code == "W736"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("runtime", "bare"), ("executor", "aot"), ("memory", {"a": {"bytes": 1}})]
+)
+def test_choices_of_runtime_live_in_configurations(field: str, value: object) -> None:
+    """E12, E9: a configuration takes them, a leaf refuses them and says where they belong."""
+    target = Target({"kind": "config", "parts": {"host": "c"}, field: value})
+    assert field in target.options
+    for kind in ("c", "llvm"):
+        with pytest.raises(TargetError) as caught:
+            Target({"kind": kind, field: value})
+        assert caught.value.code == "W704"
+        assert caught.value.hint is not None
+        assert "config" in caught.value.hint
+
+
+def test_a_lowered_call_turns_back_into_a_library_call() -> None:
+    """D11: after fusion and through text, a kernel is swapped for a library function; the rest goes on as usual."""
+    module = parse("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3, 4), "float32"), w: R.Tensor((4, 2), "float32")) -> R.Tensor((3, 2), "float32"):
+        with R.dataflow():
+            y = R.matmul(x, w)
+            z = R.nn.softmax(y)
+            R.output(z)
+        return z
+""")
+    tuned = weft.lower(module, stop="fuse").script()
+    assert tuned.count("R.call_tir(cls.matmul, ") == 1
+    swapped = parse(tuned.replace("R.call_tir(cls.matmul, ", 'R.call_dps_packed("tests.library.matmul", '))
+    calls = []
+
+    @weft.register_func("tests.library.matmul")
+    def library(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        calls.append(a.shape)
+        np.matmul(a, b, out=out)
+
+    x, w = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4), np.linspace(0, 1, 8, dtype="float32").reshape(4, 2)
+    got = weft.compile(swapped, start="schedule")["main"](x, w)
+    np.testing.assert_allclose(got, weft.interpret(module)["main"](x, w), rtol=1e-5)
+    assert calls == [(3, 4)]
+    assert library
