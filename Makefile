@@ -2,6 +2,7 @@
 # make test   runs every test         make check   linter, type checker, import contract
 # make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
 #                     runs the tests on emulated boards and in node
+# make bench  measures beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded clean
+.PHONY: demo test check test-embedded bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -24,6 +25,14 @@ test-embedded: $(VENV)/.test-ready
 	@command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node >/dev/null && [ "$$(command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node | wc -l)" -eq 4 ] \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(EMBEDDED); }
 	$(BIN)/python -m pytest -q tests/embedded
+
+bench: .bench/.ready
+	.bench/bin/python benchmarks/rivals.py
+
+.bench/.ready: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .bench
+	.bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt -e .
+	@touch $@
 
 check: $(VENV)/.check-ready
 	$(BIN)/ruff check .
@@ -44,5 +53,5 @@ $(VENV)/.%-ready: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
