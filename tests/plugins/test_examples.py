@@ -107,6 +107,24 @@ def test_a_plug_in_is_found_by_its_entry_point_and_changes_no_file(tmp_path: Pat
     assert {path: path.stat().st_mtime_ns for path in (ROOT / "ir").rglob("*.py")} == before
 
 
+def test_a_plug_in_adds_operator_pass_kind_hook_code_generator_and_loader(tmp_path: Path) -> None:
+    """A4: from a folder outside of the repository, found by its entry point; no file of weft is touched."""
+    site = tmp_path / "site"
+    about = site / "weft_woofles-0.1.dist-info"
+    about.mkdir(parents=True)
+    woofles = ROOT / "tests" / "plugins" / "woofles"
+    shutil.copy(woofles / "weft_woofles.py", site)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: weft-woofles\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text("[weft.plugins]\nwoofles = weft_woofles\n")
+    environment = {**os.environ, "PYTHONPATH": f"{site}:{ROOT}/src"}
+    command = [sys.executable, woofles / "session.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    code, *lines = done.stdout.splitlines()
+    assert code.startswith("W1")  # no such operator, as long as the plug-in is not there
+    assert lines == ["['woofles']", "2 True", "True True", "True", "True 2", "True woofles -volume=5"]
+
+
 def test_a_plug_in_that_fails_to_load_is_named(tmp_path: Path) -> None:
     """A4: with what it raised."""
     site = copied("npu", tmp_path / "site")
