@@ -102,8 +102,8 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
     ),
     "device intrinsics": (prim('T.tvm_storage_sync("shared")\nB[0] = A[0]'), ['T.evaluate(T.tvm_storage_sync("shared"))'], None),
     "operators by name": (
-        prim('T.evaluate(T.call_intrin("int32", "ptx.something", 1))'), ['T.evaluate(T.call_intrin("int32", "tirx.ptx.something", 1))'],
-        ['T.evaluate(T.call_intrin("int32", "tir.ptx.something", 1))'],
+        prim('T.evaluate(T.call_intrin("int32", "ptx.bar_sync", 1))'), ['T.evaluate(T.call_intrin("int32", "tirx.ptx.bar_sync", 1))'],
+        ['T.evaluate(T.call_intrin("int32", "tir.ptx.bar_sync", 1))'],
     ),
     "the data of a buffer": (
         prim('C = T.decl_buffer((4, 4), "float32", data=A.data)\nB[0] = C[0, 0]'), ['C = T.decl_buffer((4, 4), "float32", data=A.data)'], None,
