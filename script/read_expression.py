@@ -23,7 +23,7 @@ from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import PrimVar
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
-from weft.script.scope import Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
+from weft.script.scope import Called, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
 from weft.script.source import MISSING, NAMESPACE_MODULES, Unit
 from weft.script.syntax import (
     ALIASES,
@@ -346,6 +346,8 @@ class ExpressionReader:
             return dtype
         if name in NAMES or name in ALL_FORMS:
             raise self.fail("W114", f"`{name}` must be called here", tree, f"write `{name}(...)`")
+        if name in self.extra_names(name[0]):
+            return Called(name)
         raise self.unknown(name, tree)
 
     @staticmethod

@@ -20,7 +20,7 @@ from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import MACRO_OPTIONS, Macro
 from weft.script.read_call import CallReader
-from weft.script.scope import ModuleScope, Scope, describe, is_plain
+from weft.script.scope import Called, ModuleScope, Scope, describe, is_plain
 from weft.script.source import MISSING, Unit
 
 __all__ = ["StaticReader", "macro_of"]
@@ -59,6 +59,8 @@ class StaticReader(CallReader):
             made = self._method_of_container(tree.func, tree)
             if made is not MISSING:
                 return made
+        if isinstance(found, Called):
+            return self.call_named(found.name, tree)
         if found is MISSING or self.unit.captured is None or isinstance(found, (Node, ModuleScope)):
             return MISSING
         if hasattr(found, "__weft_dtype__"):

@@ -18,7 +18,7 @@ from weft.ir.types import Type
 from weft.script.diagnostics import fail
 from weft.script.source import MISSING
 
-__all__ = ["MAX_PARTS", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
+__all__ = ["MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
 
 MAX_PARTS = 1_000_000
 
@@ -28,6 +28,17 @@ class Hidden:
     """What a name means that has several meanings, depending on what runs; `why` says so in the error."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A name of I, R or T that stands for a function, as a value: what `f = R.exp` binds."""
+
+    name: str
+
+    @property
+    def __weft_name__(self) -> str:
+        return self.name
 
 
 class Scope:
@@ -121,6 +132,8 @@ def describe(value: Any) -> str:
         return text if len(text) <= 60 else text[:57] + "..."
     if isinstance(value, DimExpr):
         return f"the dimension {value}"
+    if isinstance(value, Called):
+        return f"the function {value.name}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Type):
