@@ -36,4 +36,4 @@ loud = weft.compile(module, "host: llvm; dog: woofles -volume=5")
 import weft_woofles  # noqa: E402 (the plug-in is there by now)
 
 print((loud["main"](x) == np.maximum(25 * x, 0)).all(), len(weft_woofles.runs))
-print(sorted(loud.artifacts) == sorted(weft_woofles.runs), weft.Target(loud.artifacts["woof.woof"].target))
+print(set(weft_woofles.runs) < set(loud.artifacts), weft.Target(loud.artifacts["woof.woof"].target))
