@@ -13,7 +13,7 @@ W736 a part that nothing can make code for, W738 a field of a configuration that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.codegen.llvm.machine import host
@@ -110,7 +110,7 @@ def _carried(module: IRModule) -> Target | None:
 def _for_host(machine: HostTarget, executor: str | None, opt: int) -> Plan:
     host_target(None, opt)  # the level
     if not machine.cpu:
-        machine = HostTarget(machine.cpu, machine.features, opt, machine.fast_math, machine.strict_math)
+        machine = replace(machine, opt=opt)
     target = Target("llvm")
     return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
 

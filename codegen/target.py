@@ -26,13 +26,17 @@ LEVELS: Mapping[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64
 
 @dataclass(frozen=True)
 class HostTarget:
-    """A processor (empty: the machine's own), features switched on or off, an optimisation level."""
+    """A processor (empty: the machine's own), features switched on or off, an optimisation level.
+
+    `threads` is the most that a parallel loop may use, 0 for what the process says.
+    """
 
     cpu: str = ""
     features: str = ""
     opt: int = 2
     fast_math: bool = False
     strict_math: bool = False
+    threads: int = 0
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
@@ -81,7 +85,7 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
         _check_feature(feature)
     cpu = _checked_cpu(str(options.get("mcpu", "host")))
     fast, strict = (bool(options.get(name, False)) for name in ("fast_math", "strict_math"))
-    return HostTarget(cpu, ",".join(features), opt, fast, strict)
+    return HostTarget(cpu, ",".join(features), opt, fast, strict, max(0, int(options.get("threads") or 0)))
 
 
 def _spec(target: object) -> Any:

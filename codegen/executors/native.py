@@ -49,6 +49,7 @@ def generate(
         label = owner[name] if owner[name] in machines else driver
         if isinstance(function, PrimFunc) and name not in aliases:
             emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
+            emission.threads = machines[label].threads
             lowered = lower_vector_loops(lower_blocks(function))
             writer = ModuleWriter()  # a module for each, so that one that was compiled before is found again
             kernels[label].append((writer, is_explicit(lowered)))

@@ -13,10 +13,12 @@ the way out (`weft.codegen.llvm.heap`); results carry a reference of their own. 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from weft.codegen.llvm.expressions import ExpressionEmitter
+from weft.codegen.llvm.graph_checks import CheckingEmitter, is_void
+from weft.codegen.llvm.graph_kernels import KernelMatch
+from weft.codegen.llvm.graph_operators import OPERATORS
 from weft.codegen.llvm.graph_values import (
     DYNAMIC_WORDS,
     Callable_,
@@ -29,12 +31,8 @@ from weft.codegen.llvm.graph_values import (
     Tensor,
     Text,
     Value,
-    copy_words,
-    dtype_code,
-    is_dynamic,
     load,
     owners,
-    place,
     read,
     store,
     width,
@@ -50,16 +48,14 @@ from weft.codegen.llvm.kernel import (
     written_buffers,
 )
 from weft.codegen.llvm.liveness import last_uses
-from weft.codegen.llvm.outputs import direct_results, result_words
+from weft.codegen.llvm.outputs import result_words
 from weft.codegen.llvm.program import Program, frame_word, graph_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
-from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
-from weft.codegen.llvm.wrapper import ENTRY_PARAMS
+from weft.codegen.llvm.text import ModuleWriter, Size
 from weft.codegen.signature import type_data
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir import dtype as dtypes
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation
-from weft.ir.dim import substitute as substitute_dim
+from weft.ir.dim import Dim, DimExpr, operation
 from weft.ir.graph import (
     Binding,
     Call,
@@ -80,13 +76,11 @@ from weft.ir.graph import (
     TupleGetItem,
     Var,
 )
-from weft.ir.op import get_op
-from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
+from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, TensorType, TupleType, Type
 from weft.ir.upper_bounds import upper_bounds
-from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, OUTPUTS, PLACE, STACK, STACK_LIMIT
-from weft.runtime.signature import expected_text, shape_text
+from weft.runtime.frame import CONSTANTS, DYNAMIC_RANK, HEADER, OUTPUTS, STACK, STACK_LIMIT
 from weft.runtime.values import scalar_word
 
 __all__ = ["emit_function"]
@@ -104,26 +98,8 @@ def emit_function(module: ModuleWriter, program: Program, name: str, function: F
         sys.setrecursionlimit(limit)
 
 
-class GraphEmitter:
+class GraphEmitter(CheckingEmitter):
     """Emits one graph function."""
-
-    def __init__(self, module: ModuleWriter, program: Program, name: str, function: Function) -> None:
-        self.module = module
-        self.program = program
-        self.name = name
-        self.function = function
-        self.w = FunctionWriter(module, graph_symbol(name), "i32", ENTRY_PARAMS, "nounwind")
-        self.scalars = ExpressionEmitter(self.w, program, "")
-        self.variables: dict[Var, Value] = {}
-        self.symbols: dict[str, Size] = {}
-        self.sources: dict[str, str] = {}
-        self.sizes: dict[DimExpr, Size] = {}
-        self.written: set[int] = set()  # the parameters that kernels write in place
-        self.slots = 0  # how many references the function may hold
-        self.held: dict[Var, list[int]] = {}
-        self.direct = direct_results(function)
-        self.status = self.w.alloca("i32", align=4)
-        self.exit = self.w.label("exit")
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -154,11 +130,6 @@ class GraphEmitter:
                 fine = self.w.emit(f"icmp sle i64 {value}, {bound}")
                 self.unless(fine, "ShapeError", parts, [value], self.function.span, "W229")
 
-    def leave(self, status: str) -> None:
-        """Go to the way out with a status."""
-        self.w.do(f"store i32 {status}, ptr {self.status}")
-        self.w.jump(self.exit)
-
     def _leave_block(self) -> None:
         """Release what the slots hold and return."""
         w = self.w
@@ -169,267 +140,6 @@ class GraphEmitter:
             w.at_entry(f"call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 {self.slots * 8}, i1 false)")
             w.do(f"call void @weft.release_all(ptr %slots, i64 {self.slots})")
         w.ret(f"i32 {w.emit(f'load i32, ptr {self.status}')}")
-
-    # References
-
-    def hold(self, owner: str, var: Var | None = None) -> None:
-        """Keep a reference in a new slot until the variable's last use, or to the end."""
-        if var is not None:
-            self.held.setdefault(var, []).append(self.slots)
-        write(self.w, "%slots", self.slots, owner)
-        self.slots += 1
-
-    def drop(self, var: Var) -> None:
-        """Release what a variable holds."""
-        for slot in self.held.pop(var, ()):
-            pointer = place(self.w, "%slots", slot)
-            self.w.do(f"call void @weft.release(ptr {self.w.emit(f'load ptr, ptr {pointer}')})")
-            self.w.do(f"store i64 0, ptr {pointer}")
-
-    # Failing
-
-    def fail(
-        self, kind: str, parts: Sequence[str | int], values: Sequence[Size], span: Span | None, code: str | None = None
-    ) -> None:
-        """Record a failure and leave."""
-        self.program.fail(self.w, kind, parts, values, code=code, span=span)
-        self.leave("1")
-
-    def unless(
-        self,
-        condition: str,
-        kind: str,
-        parts: Sequence[str | int],
-        values: Sequence[Size],
-        span: Span | None,
-        code: str | None = None,
-    ) -> None:
-        """Fail unless a condition holds."""
-        bad, good = self.w.label("bad"), self.w.label("good")
-        self.w.branch(condition, good, bad)
-        self.w.open(bad)
-        self.fail(kind, parts, values, span, code)
-        self.w.open(good)
-
-    def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
-        """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
-        bad, good = self.w.label("failed"), self.w.label("good")
-        self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
-        self.w.open(bad)
-        if placed and span is not None:
-            word = frame_word(self.w, PLACE)
-            before = self.w.emit(f"load i64, ptr {word}")
-            inner = self.w.emit(f"icmp ne i64 {before}, 0")
-            here = self.program.place(span) + 1
-            self.w.do(f"store i64 {self.w.emit(f'select i1 {inner}, i64 {before}, i64 {here}')}, ptr {word}")
-        self.leave(status)
-        self.w.open(good)
-
-    # Sizes
-
-    def size(self, dim: Dim, span: Span | None = None) -> Size:
-        """The value of a dimension; TargetError when a symbol has none here."""
-        if not isinstance(dim, DimExpr):
-            return int(dim)
-        found = self.sizes.get(dim)
-        if found is None:
-            found = self.sizes[dim] = self._size(dim, self.symbols, span)
-        return found
-
-    def _size(self, dim: Dim, symbols: Mapping[str, Size], span: Span | None = None) -> Size:
-        kind, operands = operation(dim)
-        if kind == "constant":
-            return operands[0]
-        if kind == "symbol":
-            if operands[0] not in symbols:
-                raise TargetError(f"llvm: the symbol {operands[0]} has no value in {self.name}", code="W744", span=span)
-            return symbols[operands[0]]
-        if kind == "pow":
-            base = self._size(operands[0], symbols, span)
-            return self._fold([base] * operands[1], self.w.mul)
-        values = [self._size(operand, symbols, span) for operand in operands]
-        if kind in ("add", "mul"):
-            return self._fold(values, self.w.add if kind == "add" else self.w.mul)
-        if kind in ("min", "max"):
-            return self._fold(values, lambda a, b: self.scalars.arith.binary(kind, "int64", str(a), str(b)))
-        if not isinstance(values[1], int):
-            nonzero = self.w.emit(f"icmp ne i64 {values[1]}, 0")
-            self.unless(nonzero, "ShapeError", [f"division by zero in {dim}: {operands[1]} is 0"], [], span, "W280")
-        return self.scalars.arith.binary({"mod": "floormod"}.get(kind, kind), "int64", str(values[0]), str(values[1]))
-
-    @staticmethod
-    def _fold(values: Sequence[Size], combine: Callable[[Size, Size], Size]) -> Size:
-        result = values[0]
-        for value in values[1:]:
-            result = combine(result, value)
-        return result
-
-    def bind_symbol(self, name: str, size: Size, source: str) -> None:
-        """Give a symbol its value."""
-        self.symbols[name] = size
-        self.sources[name] = source
-
-    # Checks of values against types
-
-    def check(self, given: Sequence[tuple[Value, Type, str]], span: Span | None) -> None:
-        """Bind the symbols that have no value yet, then compare all sizes; each triple is (value, type, what it is)."""
-        pairs = [
-            (dims, sizes, what, value, ty)
-            for value, top, what in given
-            for dims, sizes, value, ty in self._sized(value, top)
-        ]
-        for dims, sizes, what, _, _ in pairs:
-            for dim, size in zip(dims, sizes, strict=True):
-                if isinstance(dim, DimExpr):
-                    kind, operands = operation(dim)
-                    if kind == "symbol" and operands[0] not in self.symbols:
-                        self.bind_symbol(operands[0], size, what)
-        while any(self._solved(dims, sizes, what, span) for dims, sizes, what, _, _ in pairs):
-            pass
-        for dims, sizes, what, _, ty in pairs:
-            self._compare(dims, sizes, what, ty, span)
-
-    def _sized(self, value: Value, ty: Type | None) -> list[tuple[Sequence[Dim], Sequence[Size], Value, Type]]:
-        if isinstance(ty, TensorType) and ty.dims is not None and isinstance(value, Tensor):
-            return [(ty.dims, value.sizes, value, ty)]
-        if isinstance(ty, TensorType) and isinstance(ty.shape, Var) and isinstance(value, Tensor):
-            wanted = self.variables.get(ty.shape)
-            if isinstance(wanted, Shape) and len(wanted.sizes) == len(value.sizes):
-                self._compare_sizes(wanted.sizes, value.sizes, ty)
-            return []
-        if isinstance(ty, ShapeType) and ty.dims is not None and isinstance(value, Shape):
-            return [(ty.dims, value.sizes, value, ty)]
-        if isinstance(ty, TupleType) and isinstance(value, Items):
-            return [
-                part for item, field in zip(value.fields, ty.fields, strict=True) for part in self._sized(item, field)
-            ]
-        return []
-
-    def _compare_sizes(self, wanted: Sequence[Size], sizes: Sequence[Size], ty: Type) -> None:
-        for axis, (a, b) in enumerate(zip(wanted, sizes, strict=True)):
-            if a != b:
-                same = self.w.emit(f"icmp eq i64 {a}, {b}")
-                self.unless(same, "ShapeError", [f"axis {axis}: expected ", 0, ", got ", 1], [a, b], ty.span, "W222")
-
-    def _solved(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, span: Span | None) -> bool:
-        """Solve a linear dimension for its one symbol without a value."""
-        for dim, size in zip(dims, sizes, strict=True):
-            missing = (
-                [name for name in free_symbols(dim) if name not in self.symbols] if isinstance(dim, DimExpr) else []
-            )
-            if len(missing) != 1:
-                continue
-            zero = substitute_dim(dim, {missing[0]: 0})
-            slope = substitute_dim(dim, {missing[0]: 1}) - zero
-            if isinstance(slope, int) and slope > 0:
-                rest = self.w.sub(size, self._size(zero, self.symbols, span))
-                value = rest if slope == 1 else self.scalars.arith.binary("floordiv", "int64", str(rest), str(slope))
-                self.bind_symbol(missing[0], value, what)
-                return True
-        return False
-
-    def _compare(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, ty: Type, span: Span | None) -> None:
-        for dim, size in zip(dims, sizes, strict=True):
-            if isinstance(dim, DimExpr) and any(name not in self.symbols for name in free_symbols(dim)):
-                continue  # nothing to compare with: the symbol is only ever named here
-            wanted = self.size(dim, span)
-            if wanted == size:
-                continue
-            parts, values = _mismatch(what, ty, dims, sizes, self.symbols, self.sources)
-            same = self.w.emit(f"icmp eq i64 {wanted}, {size}")
-            self.unless(same, "ShapeError", parts, values, span, "W222")
-
-    def fitted(self, value: Value, ty: Type | None, what: str, span: Span | None) -> Value:
-        """The value in the form of a type, its sizes checked."""
-        if ty is None:
-            return value
-        value = self.shaped(value, ty, what, span)
-        self.check([(value, ty, what)], span)
-        return value
-
-    def shaped(self, value: Value, ty: Type, what: str, span: Span | None) -> Value:
-        """The value in the form of a type (rank and dtype), which is checked where only the program knows it."""
-        if isinstance(ty, TensorType):
-            if isinstance(value, Handle):
-                value = self._unboxed(value, ty, what, span)
-            if isinstance(value, Dynamic) and not is_dynamic(ty):
-                return self._static(value, ty, what, span)
-            if isinstance(value, Dynamic):
-                self._check_dynamic(value, ty, what, span)
-            elif isinstance(value, Tensor) and (
-                (ty.ndim >= 0 and ty.ndim != len(value.sizes)) or (ty.dtype or value.dtype) != value.dtype
-            ):
-                self.fail(
-                    "ShapeError",
-                    [f"{what}: expected {_type_text(ty)}, got {value.dtype} of rank {len(value.sizes)}"],
-                    [],
-                    span,
-                    "W222",
-                )
-                self.w.open(self.w.label("unreachable"))
-                zeros: list[Size] = [0] * max(ty.ndim, 0)
-                return Tensor("0", "0", zeros if ty.ndim >= 0 else value.sizes, ty.dtype or value.dtype)
-        elif isinstance(ty, ShapeType) and isinstance(value, DynamicShape) and ty.ndim >= 0:
-            count = read(self.w, value.words, 0)
-            same = self.w.emit(f"icmp eq i64 {count}, {ty.ndim}")
-            self.unless(
-                same,
-                "ShapeError",
-                [f"{what}: expected {_type_text(ty)}, got a shape of ", 0, " sizes"],
-                [count],
-                span,
-                "W222",
-            )
-            return Shape([read(self.w, value.words, 1 + axis) for axis in range(ty.ndim)])
-        elif isinstance(ty, TupleType) and isinstance(value, Items) and len(ty.fields) == len(value.fields):
-            return Items(
-                [self.shaped(item, field, what, span) for item, field in zip(value.fields, ty.fields, strict=True)]
-            )
-        elif isinstance(value, Text):
-            return self.call_out("weft.cast", [value], ty, span)
-        elif isinstance(value, Handle) and not isinstance(ty, (AnyType, StringType)):
-            return self._unboxed(value, ty, what, span)
-        elif isinstance(ty, AnyType) and not isinstance(value, (Handle, Callable_)):
-            return self._boxed(value, span)
-        return value
-
-    def _static(self, value: Dynamic, ty: TensorType, what: str, span: Span | None) -> Tensor:
-        self._check_dynamic(value, ty, what, span)
-        w = self.w
-        sizes: list[Size] = [read(w, value.words, 4 + axis) for axis in range(ty.ndim)]
-        return Tensor(read(w, value.words, 0), read(w, value.words, 1), sizes, ty.dtype or "")
-
-    def _check_dynamic(self, value: Dynamic, ty: TensorType, what: str, span: Span | None) -> None:
-        w = self.w
-        if ty.ndim >= 0:
-            rank = read(w, value.words, 2)
-            same = w.emit(f"icmp eq i64 {rank}, {ty.ndim}")
-            self.unless(
-                same,
-                "ShapeError",
-                [f"{what}: expected {_type_text(ty)}, got a tensor of rank ", 0],
-                [rank],
-                span,
-                "W222",
-            )
-        if ty.dtype is not None:
-            same = w.emit(f"icmp eq i64 {read(w, value.words, 3)}, {dtype_code(ty.dtype)}")
-            self.unless(
-                same,
-                "ShapeError",
-                [f"{what}: expected {_type_text(ty)}, got a tensor of another dtype"],
-                [],
-                span,
-                "W222",
-            )
-
-    def _unboxed(self, value: Handle, ty: Type, what: str, span: Span | None) -> Value:
-        """An object of the runtime as a value of a type; the runtime checks that it is one."""
-        return self.call_out("weft.cast", [value], ty, span, what=what)
-
-    def _boxed(self, value: Value, span: Span | None) -> Value:
-        """A value as an object of the runtime."""
-        return self.call_out("weft.cast", [value], AnyType(), span)
 
     # Bindings
 
@@ -530,7 +240,7 @@ class GraphEmitter:
         w = self.w
         condition = self.truth(expr.cond)
         ty = var.ty
-        count = 0 if _is_void(ty) else width(ty)
+        count = 0 if is_void(ty) else width(ty)
         block = w.alloca("i64", max(1, count))
         then, other, done = w.label("then"), w.label("else"), w.label("endif")
         w.branch(condition, then, other)
@@ -689,7 +399,7 @@ class GraphEmitter:
         result, _ = load(w, function.ret_type, results)
         for owner in owners(w, result):
             self.hold(owner, var)
-        return self.fitted(result, var.ty, var.name or "a value", span) if not _is_void(var.ty) else result
+        return self.fitted(result, var.ty, var.name or "a value", span) if not is_void(var.ty) else result
 
     def check_stack(self, name: str, span: Span | None) -> None:
         """RecursionError where calls of graph functions are nested so deep that the stack would run out."""
@@ -713,7 +423,7 @@ class GraphEmitter:
             )
         written = self.program.written(name, kernel, written_buffers)
         sharing = shared_positions(kernel)
-        match = _KernelMatch(self, name, kernel, span)
+        match = KernelMatch(self, name, kernel, span)
         operands = ["ptr %frame"]
         for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
             if isinstance(param, Buffer):
@@ -759,7 +469,7 @@ class GraphEmitter:
         """Call the runtime with values; gives the value of a type that comes back."""
         words: list[Size] = []
         kinds = [self._argument(arg, words) for arg in args]
-        result = [] if _is_void(ty) else type_data(ty)
+        result = [] if is_void(ty) else type_data(ty)
         site = self.program.site(kind="call", name=name, args=kinds, result=result, span=span, **text)
         status, block = call_back(self.w, site, words, 0 if not result else width(ty))
         self.pass_on(status)
@@ -800,258 +510,13 @@ class GraphEmitter:
 
     def call_operator(self, name: str, call: Call, var: Var, span: Span | None) -> Value:
         """An operator of the executor; TargetError W745 for one that has no kernel."""
-        rule = _OPERATORS.get(name)
+        rule = OPERATORS.get(name)
         if rule is None:
             raise TargetError(
                 f"llvm: R.{name} has no kernel in {self.name}", code="W745", span=span,
                 hint="run weft.transform.LegalizeOps() before; where a shape is unknown, name it with R.match_cast",
             )  # fmt: skip
         return rule(self, call, var, span)
-
-    def _alloc_tensor(self, call: Call, var: Var, span: Span | None) -> Value:
-        shape = self.value(call.args[0])
-        dtype = _dtype_of(call, var)
-        if not isinstance(shape, Shape):
-            raise TargetError("llvm: memory of unknown rank cannot be allocated", code="W743", span=span)
-        return self.allocate(shape.sizes, dtype, span, var)
-
-    def _alloc_storage(self, call: Call, var: Var, span: Span | None) -> Value:
-        size = self.value(call.args[0])
-        if isinstance(size, Scalar):
-            size = Shape([size.word])
-        if not isinstance(size, Shape):
-            raise TargetError("llvm: storage of unknown size cannot be allocated", code="W743", span=span)
-        return self.allocate(size.sizes, "uint8", span, var, "weft.block")
-
-    def _tensor_in_storage(self, call: Call, var: Var, span: Span | None) -> Value:
-        storage = self.value(call.args[0])
-        shape = next((v for v in map(self.value, call.args[1:]) if isinstance(v, Shape)), None)
-        offset = next(
-            (v for v in map(self.value, call.args[1:]) if isinstance(v, Scalar)),
-            Scalar("int64", str(call.attrs.get("offset", 0))),
-        )
-        if not isinstance(storage, Tensor) or shape is None:
-            raise TargetError(
-                "llvm: a tensor in storage needs a storage, an offset and a shape", code="W743", span=span
-            )
-        dtype = _dtype_of(call, var)
-        self._fits(offset.word, shape.sizes, dtype, storage, span)
-        return Tensor(str(self.w.add(storage.data, _number(offset.word))), storage.owner, shape.sizes, dtype)
-
-    def _fits(self, offset: str, sizes: Sequence[Size], dtype: str, storage: Tensor, span: Span | None) -> None:
-        """BoundsError W903 when a tensor at an offset in bytes does not lie within another one."""
-        end = self.bytes_of(sizes, dtype)
-        room: Size = element_bytes(storage.dtype)
-        for size in storage.sizes:
-            room = self.w.mul(room, size)
-        last = self.w.add(end, _number(offset))
-        if isinstance(last, int) and isinstance(room, int) and 0 <= int(offset) and last <= room:
-            return
-        fits = self.w.emit(f"icmp sle i64 {last}, {room}")
-        positive = self.w.emit(f"icmp sge i64 {offset}, 0")
-        parts = ["a tensor that ends at byte ", 0, " does not fit in a storage of ", 1]
-        self.unless(self.w.emit(f"and i1 {fits}, {positive}"), "BoundsError", parts, [last, room], span, "W903")
-
-    def _view(self, call: Call, var: Var, span: Span | None) -> Value:
-        parts = get_op(call.op.name).values(call) if isinstance(call.op, Op) else {}
-        data = self.value(call.args[0])
-        if not isinstance(data, Tensor):
-            raise TargetError("llvm: a view of a tensor of unknown rank", code="W743", span=span)
-        shape = self.value(parts["shape"]) if parts.get("shape") is not None else Shape(data.sizes)
-        given = parts.get("relative_byte_offset")
-        offset = self.value(given) if isinstance(given, Expr) else Scalar("int64", str(given or 0))
-        if not isinstance(shape, Shape) or not isinstance(offset, Scalar):
-            raise TargetError("llvm: a view needs a shape of known rank and a scalar offset", code="W743", span=span)
-        dtype = parts.get("dtype")
-        dtype = dtype.value if isinstance(dtype, DataTypeImm) else dtype or data.dtype
-        self._fits(offset.word, shape.sizes, dtype, data, span)
-        start = str(self.w.add(data.data, _number(offset.word)))
-        return Tensor(start, data.owner, shape.sizes, dtype, data.constant, data.param)
-
-    def _kill(self, call: Call, var: Var, span: Span | None) -> Value:
-        for arg in call.args:
-            if isinstance(arg, Var):
-                self.drop(arg)
-        return Items()
-
-    def _same(self, call: Call, var: Var, span: Span | None) -> Value:
-        return self.value(call.args[0])
-
-    def _null(self, call: Call, var: Var, span: Span | None) -> Value:
-        return self.call_out("weft.null", [], AnyType(), span)
-
-    def _shape_of(self, call: Call, var: Var, span: Span | None) -> Value:
-        value = self.value(call.args[0])
-        if isinstance(value, Tensor):
-            return Shape(list(value.sizes))
-        if not isinstance(value, Dynamic):
-            raise TargetError("llvm: R.shape_of takes a tensor", code="W743", span=span)
-        block = self.w.alloca("i64", 1 + DYNAMIC_RANK)
-        write(self.w, block, 0, read(self.w, value.words, 2))
-        copy_words(self.w, block, 1, place(self.w, value.words, 4), DYNAMIC_RANK)
-        return DynamicShape(block)
-
-    def _tensor_to_shape(self, call: Call, var: Var, span: Span | None) -> Value:
-        value = self.value(call.args[0])
-        ty = var.ty if isinstance(var.ty, ShapeType) else ShapeType()
-        if not isinstance(value, Tensor) or len(value.sizes) != 1 or not isinstance(value.sizes[0], int):
-            return self.call_out("weft.tensor_to_shape", [value], ty, span)
-        pointer = self.w.emit(f"inttoptr i64 {value.data} to ptr")
-        sizes: list[Size] = []
-        for axis in range(value.sizes[0]):
-            element = self.w.emit(f"getelementptr {memory_type(value.dtype)}, ptr {pointer}, i64 {axis}")
-            size = self.scalars.arith.cast(value.dtype, "int64", self.scalars._read(value.dtype, element))
-            fine = self.w.emit(f"icmp sge i64 {size}, 0")
-            self.unless(fine, "ShapeError", ["a shape has the negative size ", 0], [size], span, "W221")
-            sizes.append(size)
-        return self.fitted(Shape(sizes), ty, var.name or "a shape", span)
-
-    def _shape_to_tensor(self, call: Call, var: Var, span: Span | None) -> Value:
-        value = self.value(call.args[0])
-        if not isinstance(value, Shape):
-            return self.call_out("weft.shape_to_tensor", [value], TensorType(None, "int64", 1), span)
-        result = self.allocate([len(value.sizes)], "int64", span, var)
-        pointer = self.w.emit(f"inttoptr i64 {result.data} to ptr")
-        for axis, size in enumerate(value.sizes):
-            write(self.w, pointer, axis, size)
-        return result
-
-    def _print(self, call: Call, var: Var, span: Span | None) -> Value:
-        parts = _parts(call)
-        values = [self.value(item) for item in _expressions(parts.get("values"))]
-        return self.call_out("weft.print_format", values, TupleType(()), span, format=_plain_text(parts.get("format")))
-
-    def _assert(self, call: Call, var: Var, span: Span | None) -> Value:
-        parts = _parts(call)
-        condition = self.truth_of_all(self.value(parts["condition"]), parts["condition"])
-        bad, good = self.w.label("assert"), self.w.label("good")
-        self.w.branch(condition, good, bad)
-        self.w.open(bad)
-        values = [self.value(item) for item in _expressions(parts.get("format_args"))]
-        self.call_out("weft.assert", values, TupleType(()), span, format=_plain_text(parts.get("format")))
-        self.w.open(good)
-        return Items()
-
-    def truth_of_all(self, value: Value, expr: Expr) -> str:
-        """Whether a scalar, or every element of a tensor of one, is true."""
-        return self.truth(expr) if not isinstance(value, Text) else "true"
-
-    def _make_closure(self, call: Call, var: Var, span: Span | None) -> Value:
-        function = self.value(call.args[0])
-        fixed = self._many(call.args[1]) if len(call.args) > 1 else []
-        if not isinstance(function, Callable_):
-            raise TargetError("llvm: a closure of a function that is not known when compiling", code="W743", span=span)
-        return Callable_(function.name, [*function.fixed, *fixed])
-
-    def _invoke_closure(self, call: Call, var: Var, span: Span | None) -> Value:
-        function = self.value(call.args[0])
-        if not isinstance(function, Callable_):
-            hint = "use weft.interpret for functions that are chosen while the program runs"
-            raise TargetError("llvm: the closure called is not known when compiling", code="W743", span=span, hint=hint)
-        return self.call_module(function.name, [*function.fixed, *self._many(call.args[1])], call, var, span)
-
-    def _many(self, expr: Expr) -> list[Value]:
-        value = self.value(expr)
-        return list(value.fields) if isinstance(value, Items) else [value]
-
-    def _packed_operator(self, call: Call, var: Var, span: Span | None) -> Value:
-        callee, *args = call.args
-        if not isinstance(callee, (ExternFunc, StringImm)):
-            raise TargetError("llvm: the external function must be named", code="W743", span=span)
-        name = callee.name if isinstance(callee, ExternFunc) else callee.value
-        if len(args) == 1 and isinstance(args[0], Tuple):
-            args = list(args[0].fields)
-        return self.call_packed(name, args, call, span)
-
-    def _python_call(self, call: Call, var: Var, span: Span | None) -> Value:
-        values = self._many(call.args[0]) if call.args else []
-        return self.call_out(str(call.attrs["func_name"]), values, call.ty_args[0], span)
-
-
-class _KernelMatch:
-    """One call of a kernel: its symbols from the sizes given, and the checks that are left."""
-
-    def __init__(self, emitter: GraphEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
-        self.emitter, self.name, self.kernel, self.span = emitter, name, kernel, span
-        self.names, self.types = emitter.program.kernel_types(
-            name, kernel, lambda k: (symbol_names(k), kernel_signature(k))
-        )
-        self.values: dict[str, Size] = {}
-        self.sources: dict[str, str] = {}
-        self.claims: list[tuple[int, Sequence[Dim], Sequence[Size]]] = []
-
-    def _place(self, position: int) -> str:
-        return f"argument {position + 1} `{self.kernel.params[position].name}`"
-
-    def tensor(self, position: int, param: Buffer, arg: Value) -> Tensor:
-        """A buffer's argument, its sizes noted."""
-        emitter = self.emitter
-        what = f"{self._place(position)} of {self.name}"
-        ty = self.types[position]
-        assert isinstance(ty, TensorType)
-        if not isinstance(arg, Tensor):
-            arg = emitter.shaped(arg, TensorType(None, param.dtype, param.ndim), what, self.span)
-        if not isinstance(arg, Tensor) or arg.dtype != param.dtype or len(arg.sizes) != param.ndim:
-            got = f"{arg.dtype} of rank {len(arg.sizes)}" if isinstance(arg, Tensor) else type(arg).__name__.lower()
-            raise ShapeError(f"{what}: expected {_type_text(ty)}, got {got}", code="W202", span=self.span)
-        dims = ty.dims or ()
-        self.claims.append((position, dims, arg.sizes))
-        for dim, size in zip(dims, arg.sizes, strict=True):
-            kind, operands = operation(dim)
-            if kind == "symbol" and operands[0] not in self.values:
-                self.values[operands[0]] = size
-                self.sources[operands[0]] = self._place(position)
-        return arg
-
-    def scalar(self, position: int, dtype: str, arg: Value) -> str:
-        """A scalar's argument as a word of the parameter's dtype."""
-        emitter = self.emitter
-        if isinstance(arg, Shape) and len(arg.sizes) == 1:
-            arg = Scalar("int64", str(arg.sizes[0]))
-        if isinstance(arg, Tensor) and not arg.sizes:
-            pointer = emitter.w.emit(f"inttoptr i64 {arg.data} to ptr")
-            loaded = emitter.scalars._from_memory(arg.dtype, emitter.scalars._read(arg.dtype, pointer))
-            arg = Scalar(arg.dtype, to_word(emitter.scalars, arg.dtype, loaded))
-        if not isinstance(arg, Scalar):
-            raise ShapeError(f"{self._place(position)} of {self.name}: expected a scalar", code="W202", span=self.span)
-        word = arg.word
-        if arg.dtype != dtype:
-            value = emitter.scalars.arith.cast(arg.dtype, dtype, from_word(emitter.scalars, arg.dtype, word))
-            word = to_word(emitter.scalars, dtype, value)
-        name = self.names.get(self.kernel.params[position])
-        if name is not None and dtypes.is_integer(dtype):
-            self.values.setdefault(name, _number(word))
-            self.sources.setdefault(name, self._place(position))
-        return word
-
-    def finish(self) -> list[Size]:
-        """Compare the sizes, and give those of the kernel's symbols in order."""
-        for position, dims, sizes in self.claims:
-            for dim, size in zip(dims, sizes, strict=True):
-                if isinstance(dim, DimExpr) and any(name not in self.values for name in free_symbols(dim)):
-                    continue
-                self._compare(position, dims, sizes, self.emitter._size(dim, self.values, self.span), size)
-        layout: dict[Any, Size] = {}
-        for (_, _, sizes), param in zip(
-            self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True
-        ):
-            step: Size = 1
-            for stride, size in zip(reversed(param.strides or ()), reversed(list(sizes)), strict=False):
-                layout.setdefault(stride, step)
-                step = self.emitter.w.mul(step, size)
-            layout.setdefault(param.elem_offset, 0)
-        return [self.values.get(self.names[s], layout.get(s, 0)) for s in buffer_symbols(self.kernel)]
-
-    def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], wanted: Size, size: Size) -> None:
-        if wanted == size:
-            return
-        what = f"{self._place(position)} of {self.name}"
-        parts, values = _mismatch(what, self.types[position], dims, sizes, self.values, self.sources)
-        if isinstance(wanted, int) and isinstance(size, int) and all(isinstance(value, int) for value in values):
-            message = "".join(part if isinstance(part, str) else str(values[part]) for part in parts)
-            raise ShapeError(message, code="W222", span=self.span)
-        same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {size}")
-        self.emitter.unless(same, "ShapeError", parts, values, self.span, "W222")
 
 
 def _at(values: Sequence[Value], positions: Collection[int]) -> list[Value]:
@@ -1063,44 +528,6 @@ def _rebind(emitter: GraphEmitter, call: Call, position: int, tensor: Tensor) ->
     arg = call.args[position] if position < len(call.args) else None
     if isinstance(arg, Var):
         emitter.variables[arg] = tensor
-
-
-def _mismatch(
-    what: str,
-    ty: Type,
-    dims: Sequence[Dim],
-    sizes: Sequence[Size],
-    symbols: Mapping[str, Size],
-    sources: Mapping[str, str],
-) -> tuple[list[str | int], list[Size]]:
-    """The message of a size that differs, with places for the numbers."""
-    values: list[Size] = list(sizes)
-    prefix = f"{ty.dtype}[" if isinstance(ty, TensorType) else "shape "
-    close = "]" if isinstance(ty, TensorType) else ""
-    parts: list[str | int] = [f"{what}: expected {prefix}{shape_text(dims)}{close}, got {prefix}("]
-    for index in range(len(sizes)):
-        parts += [index, ", " if index + 1 < len(sizes) else ""]
-    parts.append(f"{',' if len(sizes) == 1 else ''}){close}")
-    names = dict.fromkeys(
-        name for dim in dims if isinstance(dim, DimExpr) for name in free_symbols(dim) if name in symbols
-    )
-    for number, name in enumerate(names):
-        parts += [f"{'; ' if number == 0 else ', '}{name}=", len(values), f" from {sources.get(name, 'the caller')}"]
-        values.append(symbols[name])
-    return parts, values
-
-
-def _number(word: str) -> Size:
-    """A word as a size, folded when it is a constant."""
-    return int(word) if word.lstrip("-").isdigit() else word
-
-
-def _type_text(ty: Type) -> str:
-    return expected_text(type_data(ty))
-
-
-def _is_void(ty: Type | None) -> bool:
-    return isinstance(ty, TupleType) and not ty.fields
 
 
 def _may_be_negative(dim: Dim) -> bool:
@@ -1115,28 +542,6 @@ def _may_be_negative(dim: Dim) -> bool:
     return any(_may_be_negative(operand) for operand in operands)
 
 
-def _dtype_of(call: Call, var: Var) -> str:
-    dtype = call.attrs.get("dtype")
-    if dtype is None and isinstance(var.ty, TensorType):
-        dtype = var.ty.dtype
-    return str(getattr(dtype, "value", dtype) or "float32")
-
-
-def _parts(call: Call) -> dict[str, Any]:
-    """The arguments of an operator's call by parameter name."""
-    return get_op(call.op.name).values(call) if isinstance(call.op, Op) else {}
-
-
-def _expressions(part: Any) -> tuple[Expr, ...]:
-    if part is None:
-        return ()
-    return part if isinstance(part, tuple) else tuple(part.fields) if isinstance(part, Tuple) else (part,)
-
-
-def _plain_text(part: Any) -> str:
-    return part.value if isinstance(part, StringImm) else str(part or "")
-
-
 _VALUES: dict[type, Callable[[GraphEmitter, Any], Value]] = {
     Constant: GraphEmitter._constant,
     ShapeExpr: GraphEmitter._shape,
@@ -1147,33 +552,4 @@ _VALUES: dict[type, Callable[[GraphEmitter, Any], Value]] = {
     DataTypeImm: GraphEmitter._text,
     GlobalVar: GraphEmitter._function,
     SeqExpr: GraphEmitter.sequence,
-}
-_OPERATORS: dict[str, Callable[[GraphEmitter, Call, Var, Span | None], Value]] = {
-    "builtin.alloc_tensor": GraphEmitter._alloc_tensor,
-    "memory.alloc_storage": GraphEmitter._alloc_storage,
-    "vm.alloc_storage": GraphEmitter._alloc_storage,
-    "memory.alloc_tensor": GraphEmitter._tensor_in_storage,
-    "vm.alloc_tensor": GraphEmitter._tensor_in_storage,
-    "memory.view": GraphEmitter._view,
-    "memory.kill_storage": GraphEmitter._kill,
-    "memory.kill_tensor": GraphEmitter._kill,
-    "vm.kill_object": GraphEmitter._kill,
-    "to_vdevice": GraphEmitter._same,
-    "hint_on_device": GraphEmitter._same,
-    "builtin.stop_lift_params": GraphEmitter._same,
-    "memory.ensure_zero_offset": GraphEmitter._same,
-    "null_value": GraphEmitter._null,
-    "shape_of": GraphEmitter._shape_of,
-    "tensor_to_shape": GraphEmitter._tensor_to_shape,
-    "shape_to_tensor": GraphEmitter._shape_to_tensor,
-    "print": GraphEmitter._print,
-    "assert_op": GraphEmitter._assert,
-    "make_closure": GraphEmitter._make_closure,
-    "invoke_closure": GraphEmitter._invoke_closure,
-    "invoke_pure_closure": GraphEmitter._invoke_closure,
-    "call_packed": GraphEmitter._packed_operator,
-    "call_pure_packed": GraphEmitter._packed_operator,
-    "call_inplace_packed": GraphEmitter._packed_operator,
-    "call_builtin_with_ctx": GraphEmitter._packed_operator,
-    "call_py_func": GraphEmitter._python_call,
 }

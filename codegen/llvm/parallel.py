@@ -66,7 +66,7 @@ _FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = range(5)
 def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
     """Emit a parallel loop as calls of its body; False where it has to run in order."""
     used = _used(stmt)
-    if used is None or stmt.step not in (None, 1):
+    if used is None or stmt.step not in (None, 1) or emitter.program.threads == 1:
         return False
     variables, buffers = used
     if not iterations_are_apart(stmt, set(buffers)):
@@ -214,8 +214,9 @@ class _Outlined:
         context = w.alloca("i64", len(words))
         for index, (ty, value) in enumerate(words):
             w.do(f"store {ty} {value}, ptr {_at(w, context, index)}")
+        limit = self.emitter.program.threads
         chunk = self._chunk(symbol, operands, len(symbols))
-        w.do(f"call void {runner}(ptr {chunk}, ptr {context}, i64 {start}, i64 {end}, i64 0)")
+        w.do(f"call void {runner}(ptr {chunk}, ptr {context}, i64 {start}, i64 {end}, i64 {limit})")
         return w.emit(f"trunc i64 {w.emit(f'load i64, ptr {_at(w, context, _STATUS)}')} to i32")
 
     def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:

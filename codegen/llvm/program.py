@@ -51,6 +51,7 @@ class Program:
     opt: int = 2
     fast_math: bool = False
     parallel: bool = False
+    threads: int = 0
     serial: bool = False
     strict_math: bool = False
     aliases: Mapping[str, str] = field(default_factory=dict)

@@ -225,3 +225,16 @@ def test_a_saved_executable_runs_its_loops_in_parallel(tmp_path: Path) -> None:
     y = np.empty_like(x)
     loaded["rows"](x, y, np.empty(3000, "float32"))
     np.testing.assert_allclose(y, expected(x)[0], rtol=1e-4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_a_target_limits_the_threads_of_its_loops() -> None:
+    """`-threads=1` means no other thread, whatever the process allows."""
+    exe = weft.compile(ROWS, "llvm -threads=1")
+    weft.set_num_threads(12)
+    before = len(os.listdir("/proc/self/task"))
+    x = np.zeros((4000, 64), "float32")
+    y = np.empty_like(x)
+    exe["rows"](x, y, np.empty(4000, "float32"))
+    assert len(os.listdir("/proc/self/task")) == before
+    np.testing.assert_allclose(y, 1 / 64)
