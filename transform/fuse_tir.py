@@ -71,7 +71,7 @@ from weft.transform.rewriting import FunctionRewriter, bindings_of, derived
 from weft.transform.scheduled import is_scheduled
 from weft.transform.symbols import bare_symbols, symbols_of
 
-__all__ = ["FuseTIR"]
+__all__ = ["FuseTIR", "copied"]
 
 INDEX = "int64"
 
@@ -267,7 +267,7 @@ class _Merging:
                 raise _Unsuited
             mapping[param] = value if isinstance(param, Buffer) else cast(param.dtype, value)
         mapping.update(self._symbols_of_call(call, callee, inputs))
-        body = _copied(callee.body, mapping, self._unique)
+        body = copied(callee.body, mapping, self._unique)
         self.stmts.extend(statements_of(body))
 
     def _argument(self, arg: Expr) -> Buffer | PrimExpr:
@@ -343,7 +343,7 @@ def _in_shapes(params: Sequence[Buffer | PrimVar], body: Stmt) -> set[PrimVar]:
     }
 
 
-def _copied(body: Stmt, mapping: dict[Any, Any], unique: Any) -> Stmt:
+def copied(body: Stmt, mapping: dict[Any, Any], unique: Any) -> Stmt:
     """A body with the given replacements and with new variables and buffers in place of those that it binds."""
     mapping = dict(mapping)
     for node in walk(body):

@@ -36,6 +36,7 @@ from weft.transform.contractions.packed import packed
 from weft.transform.contractions.planning import Limits, packing_pays
 from weft.transform.contractions.recognition import Contraction, match, products_of
 from weft.transform.contractions.windows import match_windows
+from weft.transform.rules.chains import blocked_chains, is_chain
 from weft.transform.scheduled import is_scheduled
 
 __all__ = ["TileContractions"]
@@ -47,7 +48,7 @@ class TileContractions(FunctionPass):
 
     `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
     tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
-    blocks of `block_rows` rows and `block_sums` terms of each sum.
+    blocks of `block_rows` rows and `block_sums` terms of each sum. Chains of contractions go by `chain_rows` rows.
     """
 
     level: ClassVar[int] = 1
@@ -59,18 +60,25 @@ class TileContractions(FunctionPass):
     block_sums: int = 256
     block_rows: int = 512
     pack_from: int = 1 << 17
+    chain_rows: int = 84
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
         if is_scheduled(function):
             return function
-        return replace(function, body=self._statement(function.body))
+        body = function.body
+        if isinstance(body, SeqStmt):
+            chained = blocked_chains(body.stmts, self.chain_rows)
+            body = body if chained is None else SeqStmt(tuple(chained))
+        return replace(function, body=self._statement(body))
 
     def _statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, SeqStmt):
             new = self._sequence(stmt.stmts)
             same = len(new) == len(stmt.stmts) and all(a is b for a, b in zip(new, stmt.stmts, strict=True))
             return stmt if same else replace(stmt, stmts=new)
+        if isinstance(stmt, For) and is_chain(stmt):
+            return replace(stmt, body=self._statement(stmt.body))
         if isinstance(stmt, For):
             found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)

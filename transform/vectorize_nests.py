@@ -21,6 +21,7 @@ from weft.ir.tensor import Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.base import FunctionPass
 from weft.transform.inline_blocks import reuse_outputs
 from weft.transform.nests import nest_of
+from weft.transform.rules.chains import is_chain
 from weft.transform.rules.facts import Facts
 from weft.transform.rules.loops import sequence
 from weft.transform.rules.maps import vector_map
@@ -53,14 +54,14 @@ class VectorizeNests(FunctionPass):
         if function.attrs.get("tir.is_scheduled"):
             return function
         facts = Facts(self.vector_bits, self.registers, self.accumulators, self.columns)
-        stmts = _flat(function.body)
         outputs = [param for param in function.params if isinstance(param, Buffer)]
-        stmts = [
-            _rows(part, facts) if isinstance(part, Rows) else _vectorised(part, facts)
-            for part in shared_rows(reuse_outputs(stmts, outputs))
-        ]
-        body = sequence(stmts)
+        body = _sequence(reuse_outputs(_flat(function.body), outputs), facts)
         return function if body is function.body else replace(function, body=body)
+
+
+def _sequence(stmts: Sequence[Stmt], facts: Facts) -> Stmt:
+    parts = shared_rows(stmts)
+    return sequence(_rows(part, facts) if isinstance(part, Rows) else _vectorised(part, facts) for part in parts)
 
 
 def _flat(stmt: Stmt) -> Sequence[Stmt]:
@@ -77,6 +78,9 @@ def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
         then = _vectorised(stmt.then_body, facts)
         same = then is stmt.then_body and other is stmt.else_body
         return stmt if same else replace(stmt, then_body=then, else_body=other)
+    if isinstance(stmt, For) and is_chain(stmt):
+        body = _vectorised(stmt.body, facts) if isinstance(stmt.body, For) else _sequence(_flat(stmt.body), facts)
+        return replace(stmt, body=body)
     nest = nest_of(stmt) if isinstance(stmt, For) else None
     if nest is None:
         return stmt

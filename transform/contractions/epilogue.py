@@ -28,7 +28,7 @@ def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Cont
     sums = found.result
     if sums is None:
         return None
-    if nest is None or nest.reduction or not writes_whole(nest) or kinds_in(nest.store.value) is None:
+    if nest is None or nest.reduction or not _covers(nest, found) or kinds_in(nest.store.value) is None:
         return None
     store = nest.store
     own = [load for load in loads_in(store.value) if load.buffer is sums]
@@ -42,6 +42,21 @@ def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Cont
         if store.buffer.dtype != sums.dtype:
             return None
     return _attached(found, nest)
+
+
+def _covers(nest: Nest, found: Contraction) -> bool:
+    """Whether a nest goes once over the elements that the contraction gives."""
+    store, result = nest.store, found.result
+    own = len(set(store.indices)) == len(store.indices) and set(store.indices) == set(nest.spatial)
+    if not own or nest.init is not None or result is None:
+        return False
+    if found.store.buffer is not result:  # through a view of the whole
+        return writes_whole(nest)
+    pairs = zip(store.indices, found.store.indices, strict=True)
+    return all(
+        isinstance(x, PrimVar) and isinstance(y, PrimVar) and same_extents((nest.extents[x],), (found.extents[y],))
+        for x, y in pairs
+    )
 
 
 def _is_free(found: Contraction, store: BufferStore) -> bool:

@@ -34,7 +34,7 @@ from weft.transform.nests import Nest, nest_of, same_extents
 from weft.transform.rules.access import loads_in, step_along
 from weft.transform.rules.loops import INDEX, nested, sequence
 
-__all__ = ["Rows", "shared_rows"]
+__all__ = ["Member", "Rows", "member_of", "shared_rows"]
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,21 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
     """A nest, under a condition on sizes where it has one (the result of a sum of nothing)."""
 
     nest: Nest
     condition: PrimExpr | None = None
 
 
-def _member(stmt: Stmt) -> _Member | None:
+def member_of(stmt: Stmt) -> Member | None:
+    """A nest, or a nest under a condition on sizes; None for anything else."""
     if isinstance(stmt, IfThenElse) and stmt.else_body is None:
         loads = any(isinstance(part, BufferLoad) for part in walk(stmt.condition))
         nest = nest_of(stmt.then_body)
-        return None if nest is None or loads else _Member(nest, stmt.condition)
+        return None if nest is None or loads else Member(nest, stmt.condition)
     nest = nest_of(stmt)
-    return None if nest is None else _Member(nest)
+    return None if nest is None else Member(nest)
 
 
 def shared_rows(stmts: Sequence[Stmt]) -> list[Stmt | Rows]:
@@ -92,7 +93,7 @@ def _groups(stmts: Sequence[Stmt]) -> list[list[Stmt]]:
     """The statements, with neighbours that can share loops together."""
     groups: list[list[Stmt]] = []
     for stmt in stmts:
-        member = _member(stmt)
+        member = member_of(stmt)
         last = groups[-1] if groups else []
         before = _members(last)
         if member is not None and before and len(before) == len(last):
@@ -107,11 +108,11 @@ def _buffers(stmts: Sequence[Stmt]) -> set[Buffer]:
     return {part for stmt in stmts for part in walk(stmt) if isinstance(part, Buffer)}
 
 
-def _members(stmts: Sequence[Stmt]) -> list[_Member]:
-    return [member for member in map(_member, stmts) if member is not None]
+def _members(stmts: Sequence[Stmt]) -> list[Member]:
+    return [member for member in map(member_of, stmts) if member is not None]
 
 
-def _rows(members: Sequence[_Member], own: Sequence[Buffer]) -> Rows:
+def _rows(members: Sequence[Member], own: Sequence[Buffer]) -> Rows:
     nests = [member.nest for member in members]
     count, first = _count(nests), nests[0]
     loops = tuple((PrimVar(x.name.removeprefix("v"), INDEX), first.extents[x]) for x in first.spatial[:count])
