@@ -8,6 +8,7 @@ from weft.transform.schedule.core import ScheduleCore
 from weft.transform.schedule.layouts import Layouts
 from weft.transform.schedule.loops import LoopPrimitives
 from weft.transform.schedule.marks import Marks
+from weft.transform.schedule.padding import Padding
 from weft.transform.schedule.placing import Placing
 from weft.transform.schedule.queries import Queries
 from weft.transform.schedule.reductions import Reductions
@@ -16,7 +17,7 @@ from weft.transform.schedule.sampling import Sampling
 __all__ = ["Schedule"]
 
 
-class Schedule(Queries, LoopPrimitives, Marks, Placing, Caching, Reductions, Layouts, Blocks, Sampling):
+class Schedule(Queries, LoopPrimitives, Marks, Placing, Caching, Reductions, Layouts, Padding, Blocks, Sampling):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 
     `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was

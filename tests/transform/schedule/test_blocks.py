@@ -376,6 +376,42 @@ def test_transform_block_layout_refuses_to_mix_a_sum_with_its_result() -> None:
     assert "mixes reduce and spatial variables" in error.message
 
 
+# Padding ------------------------------------------------------------------------------------------------------------
+
+
+def test_pad_einsum_makes_whole_tiles_of_a_product() -> None:
+    function = matmul(N, 10, 9)
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    sch.pad_einsum(block, [8, 4, 1])
+    assert order(sch) == ["A_pad", "B_pad", "C", "C_pad"] or order(sch) == ["B_pad", "A_pad", "C", "C_pad"]
+    i, j, _ = sch.get_loops(block)
+    sch.split(i, [None, 8])
+    sch.split(j, [None, 4])
+    text = check(function, sch, {"n": 13}, {"n": 1}).script()
+    assert "T.where" not in text
+    refused("W605", lambda: sch.pad_einsum(block, [2, 2, 2]))
+    refused("W604", lambda: sch.pad_einsum(block, [2, 2]))
+
+
+def test_pad_einsum_takes_sums_of_products_only() -> None:
+    sch = Schedule(softmax(7, 11))
+    refused("W610", lambda: sch.pad_einsum(sch.get_block("M"), [8, 8]))
+
+
+def test_decompose_padding_fills_and_then_copies() -> None:
+    function = conv2d(6, 2, 2)
+    sch = Schedule(function)
+    block = sch.get_block("P")
+    fill = sch.decompose_padding(block, sch.get_loops(block)[1])
+    assert order(sch) == ["P_pad", "P", "Y"]
+    text = check(function, sch).script()
+    assert "T.if_then_else" not in text
+    assert isinstance(sch.get(fill), Block)
+    error = refused("W609", lambda: sch.decompose_padding(sch.get_block("Y"), sch.get_loops(sch.get_block("Y"))[0]))
+    assert underlined(error) == 'with T.block("Y"):'
+
+
 # Looking ------------------------------------------------------------------------------------------------------------
 
 
