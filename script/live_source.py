@@ -31,7 +31,7 @@ __all__ = ["no_source", "program_text"]
 
 _found: deque[str] = deque(maxlen=16)  # texts that `exec` ran: their functions may be called when it has ended
 _HISTORY = 2000  # lines of the history that are looked through
-_FUTURE_FLAGS = 0x1000000  # `from __future__ import annotations`, the one flag that changes what a definition compiles to
+_FUTURE_FLAGS = 0x1000000  # `from __future__ import annotations`: it changes what a definition compiles to
 
 
 def program_text(frame: FrameType, code: CodeType, names: Mapping[str, Any]) -> tuple[Source, ast.Module]:

@@ -18,7 +18,10 @@ from weft.ir.types import Type
 from weft.script.diagnostics import fail
 from weft.script.source import MISSING
 
-__all__ = ["MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of", "plain_capture"]
+__all__ = [
+    "MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of",
+    "plain_capture",
+]  # fmt: skip
 
 MAX_PARTS = 1_000_000
 

@@ -218,9 +218,10 @@ def test_printed_text_runs_as_python() -> None:
 
 
 def test_source_that_nobody_kept_is_an_error_that_says_what_to_do() -> None:
+    lines = ["from weft.script import relax as R", "@R.function", "def f(x: R.Tensor((2,), 'int8')):", "    return x"]
+    code = compile("\n".join(lines), "<gone>", "exec")
     with pytest.raises(weft.ScriptError, match="no source text") as caught:
-        lines = ["from weft.script import relax as R", "@R.function", "def f(x: R.Tensor((2,), 'int8')):", "    return x"]
-        exec(compile("\n".join(lines), "<gone>", "exec"), {})
+        exec(code, {})
     assert caught.value.code == "W102"
     assert "weft.parse" in (caught.value.hint or "")
 

@@ -91,7 +91,8 @@ def test_a_mismatch_is_underlined_in_every_spelling() -> None:
     path = weft.first_mismatch(MAIN, other)
     assert underlined(MAIN.script(underline=path)) == ["x"]
     assert underlined(MAIN.script(underline=path, spelling="tvm-0.27")) == ["x"]
-    assert underlined(MODULE.script(underline="root.functions['main'].body.blocks[0].bindings[0].value")) == ["R.exp(x)"]
+    path = "root.functions['main'].body.blocks[0].bindings[0].value"
+    assert underlined(MODULE.script(underline=path)) == ["R.exp(x)"]
 
 
 @pytest.mark.parametrize("path", ["root.nope", "root.body[3]", "x y", "root.body.__class__", "root.functions['f']"])
