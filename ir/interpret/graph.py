@@ -448,8 +448,11 @@ def _check_bounds(function: Function, scope: Scope) -> None:
     for name, bound in upper_bounds(function).items():
         value = scope.symbols.values.get(name)
         if value is not None and value > bound:
-            message = f"{name} is {value} in {function.name}, which states that it is at most {bound}"
-            raise ShapeError(message, code="W229", span=function.span)
+            raise ShapeError(
+                f"{name} is {value} in {function.name}, which states that it is at most {bound}",
+                code="W229",
+                span=function.span,
+            )
 
 
 def _name(node: Expr) -> str:
