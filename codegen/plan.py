@@ -23,7 +23,7 @@ from weft.ir.module import IRModule
 from weft.ir.target import Target
 from weft.ir.target.builtin import EXECUTORS, LLVM, C
 from weft.ir.target.triple import Triple
-from weft.transform.target_parts import leaf_parts
+from weft.transform.target_parts import driving_label, leaf_parts
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
 
@@ -69,7 +69,7 @@ def make_plan(module: IRModule, target: object = None, executor: str | None = No
         return _for_host(wanted, executor, opt)
     parts = dict(leaf_parts(wanted))
     machines = {label: found for label, part in parts.items() if (found := _machine(part, opt)) is not None}
-    driver = "host" if "host" in parts else next(iter(parts))
+    driver = driving_label(parts)
     described = {label: machine.described() for label, machine in machines.items()}
     plan = Plan(wanted, parts, driver, machines, _described(wanted, described), _executor(wanted, executor), opt)
     _check_fields(plan)

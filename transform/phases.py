@@ -45,6 +45,7 @@ from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
 from weft.transform.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.pipeline import Pipeline
+from weft.transform.place_copies import PlaceCopies
 from weft.transform.plan_memory import StaticPlanBlockMemory
 from weft.transform.registry import nearest
 from weft.transform.share_memory import ShareMemory
@@ -91,6 +92,12 @@ def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass
     return tuple(new)
 
 
+def _assign(target: Target) -> tuple[Pass, ...]:
+    """Parts for functions and calls, and copies where their memories differ."""
+    passes = assignment_passes(target)
+    return (*passes, PlaceCopies(target.to_str())) if passes else ()
+
+
 def _schedule(target: Target) -> tuple[Pass, ...]:
     """Loops in the form that the registers of each part like best."""
     parts = leaf_parts(target)
@@ -115,7 +122,7 @@ def _plan(target: Target) -> tuple[Pass, ...]:
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
-    Phase("assign", for_target=assignment_passes),
+    Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (NameUnknownSizes(), FoldConstant(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),

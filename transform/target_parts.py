@@ -21,12 +21,13 @@ from weft.ir import BaseFunc, ExternFunc, FrozenMap, Function, IRModule, replace
 from weft.ir.infer import func_type
 from weft.ir.merge import merge
 from weft.ir.target import Target
+from weft.ir.target.kinds import DRIVING_LABEL
 from weft.transform.base import Pass
 from weft.transform.dead_code import referenced_functions
 from weft.transform.options import to_text
 from weft.transform.pipeline import parse_pipeline
 
-__all__ = ["LABEL", "OnParts", "leaf_parts", "owners", "part_view"]
+__all__ = ["LABEL", "OnParts", "driving_label", "leaf_parts", "owners", "part_view"]
 
 LABEL = "target"
 """The attribute of functions that holds the label of a part."""
@@ -50,6 +51,11 @@ def leaf_parts(target: Target) -> tuple[tuple[str, Target], ...]:
                 raise TargetError(f"two parts of the target have the label {name!r}", code="W707")
             found[name] = leaf
     return tuple(found.items())
+
+
+def driving_label(parts: Collection[str]) -> str:
+    """The label of the part that drives the others: `host` where there is one, else the first."""
+    return DRIVING_LABEL if DRIVING_LABEL in parts else next(iter(parts))
 
 
 def owners(module: IRModule, labels: Collection[str]) -> dict[str, str]:

@@ -342,7 +342,7 @@ class _Emitter:
         self.match(["r", into], var.ty, var.name or "a value", span)
 
     def packed_operator(self, call: Call, var: Var, into: int, span: Span | None) -> None:
-        callee, *args = call.args
+        callee, args = call.args[0], list(call.args[1:])
         if not isinstance(callee, (ExternFunc, StringImm)):
             raise TargetError("vm: the external function must be named", code="W743", span=span)
         if len(args) == 1 and isinstance(args[0], Tuple):
@@ -351,7 +351,7 @@ class _Emitter:
         self.packed(name, [self.operand(arg) for arg in args], call, into, span)
 
     def python_call(self, call: Call, var: Var, into: int, span: Span | None) -> None:
-        given = call.args[0] if call.args else Tuple(())
+        given = next(iter(call.args), Tuple(()))
         args = list(given.fields) if isinstance(given, Tuple) else [given]
         self.packed(str(call.attrs["func_name"]), [self.operand(arg) for arg in args], call, into, span)
 

@@ -21,6 +21,8 @@ __all__ = [
     "target_kind",
 ]  # fmt: skip
 
+DRIVING_LABEL = "host"
+"""The label of the part that drives the others; without one of that label, the first part does."""
 CONFIG_FIELDS = ("executor", "runtime", "memory", "package")
 
 
@@ -107,6 +109,8 @@ class TargetKind:
     code_generator: Callable[..., Any] | None = None
     plans_memory: bool = False
     """Whether its code generator plans the memory of tensors itself (into pools that the target names, for one)."""
+    memory: str = ""
+    """The memory of its own that its code works in; empty where it shares that of the host."""
     explicit_vectors: bool = False
     """Whether its code generator takes kernels that are written with vectors."""
 

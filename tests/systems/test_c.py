@@ -249,7 +249,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "partition-calls": {"label": "a", "patterns": {"a.add": ("add",)}},
     **{
         name: {"target": "a: llvm; b: c"}
-        for name in ("assign", "run-lowering-hooks", "specialise-by-label", "verify-targets")
+        for name in ("assign", "place-copies", "run-lowering-hooks", "specialise-by-label", "verify-targets")
     },
     "lower-to-entry": {"function": "double"},
     "tile-contractions": {"vector_bits": 256, "registers": 16},

@@ -119,6 +119,7 @@ def test_labels_of_call_sites_are_part_of_the_text_in_every_phase() -> None:
     """B13, E4: the text reads back equal, and kernels keep the label of their call."""
     module = parse()
     assert 'R.nn.relu(x, target="b")' in module.script()
+    new = module
     for phase in phases():
         new = weft.lower(module, TARGET, stop=phase)
         assert weft.structural_equal(weft.parse(new.script()), new), phase
@@ -423,3 +424,49 @@ class Module:
     np.testing.assert_allclose(got, weft.interpret(module)["main"](x, w), rtol=1e-5)
     assert calls == [(3, 4)]
     assert library
+
+
+def test_copies_stand_where_memories_differ() -> None:
+    """E5: a part with a memory of its own takes and gives copies; what it made is used again without another one."""
+    text = MODEL.replace("R.exp(a)", 'R.exp(a, target="b")').replace('target="a"', 'target="b"')
+    with toy_accelerator.installed() as toy:
+        toy.memory = "sram"
+        new = weft.lower(parse(text), "a: llvm; b: toy", stop="assign")
+        shared = weft.lower(parse(text), "a: llvm; b: llvm", stop="assign")
+    calls = [line.strip() for line in new["main"].script().splitlines() if "= R." in line]
+    copies = [line for line in calls if "copy_" in line]
+    assert "copy_" not in shared.script()
+    assert calls[0].startswith("x_sram: ")
+    assert "cls.copy_to_sram, (x,)" in calls[0]
+    assert len([line for line in copies if "copy_to_sram" in line]) == 1  # the argument; the rest is there already
+    assert len([line for line in copies if "copy_from_sram" in line]) == 5  # unused ones are left out later
+    assert weft.structural_equal(weft.parse(new.script()), new)
+    kernel = new["copy_to_sram"]
+    assert isinstance(kernel, PrimFunc)
+    assert kernel.attrs["target"] == "a"
+    got = weft.interpret(new)["main"](X)
+    np.testing.assert_allclose(got, weft.interpret(parse())["main"](X), rtol=1e-5)
+
+
+def test_copies_of_a_branch_stay_in_it() -> None:
+    text = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        if c:
+            y = R.exp(x, target="b")
+        else:
+            y = R.tanh(x, target="b")
+        z = R.sqrt(x, target="b")
+        w = R.add(y, z)
+        return w
+"""
+    with toy_accelerator.installed() as toy:
+        toy.memory = "sram"
+        new = weft.lower(parse(text), "a: llvm; b: toy", stop="assign")
+    assert new["main"].script().count("cls.copy_to_sram, (x,)") == 3
+    for flag in (True, False):
+        c = np.array(flag)
+        wanted = weft.interpret(parse(text))["main"](c, np.abs(X))
+        np.testing.assert_allclose(weft.interpret(new)["main"](c, np.abs(X)), wanted, rtol=1e-6)
