@@ -379,7 +379,7 @@ class IntrinsicReader(ScalarReader):
         values = self._values(tree, ("dtype", "predicate"))
         indices = values[0] if values and isinstance(values[0], (tuple, list)) else values[:1]
         stated = [self.constant(keyword.value) for keyword in tree.keywords if keyword.arg == "dtype"] or values[1:2]
-        lanes = dtypes.lanes(stated[0]) if stated else 1
+        lanes = dtypes.lanes(self._dtype_of(stated[0], tree)) if stated else 1
         made = [self.as_prim(index, tree) for index in indices]
         if lanes > 1:
             made[-1] = Ramp(made[-1], const(1, made[-1].dtype), lanes)

@@ -19,6 +19,7 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits
+from weft.script.read_metadata import declare_metadata
 from weft.script.read_module import Definition, declare, declare_macro, import_names, read_unit
 from weft.script.reader import ModuleScope, Reader
 from weft.script.source import Unit, deep_stack, make_source, parse_python
@@ -64,8 +65,16 @@ def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             import_names(unit, statement, strict=False)
-        elif not declare(reader, statement, strict=False):
+        elif not _is_metadata(unit, statement) and not declare(reader, statement, strict=False):
             yield from _units_in(reader, statement)
+
+
+def _is_metadata(unit: Unit, statement: ast.stmt) -> bool:
+    """Whether a statement holds constants of the units; where it is damaged, the units that name them say so."""
+    try:
+        return declare_metadata(unit, statement)
+    except WeftError:
+        return True
 
 
 def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
