@@ -47,7 +47,7 @@ def random(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 14), st.integers(1, 4), st.integers(1, 19), st.booleans())
 def test_products_of_any_size_are_unchanged(rows: int, inner: int, columns: int, symbolic: bool) -> None:
     module = legalized("matmul", (N if symbolic else rows, inner), (inner, columns))
@@ -61,7 +61,7 @@ def test_symbolic_columns_get_smaller_tiles_at_the_end(count: int) -> None:
     check(module, random(6, 3), random(3, count))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 40), st.booleans(), st.booleans())
 def test_packed_blocks_of_any_size_keep_the_order_of_the_sums(
     rows: int, inner: int, columns: int, symbolic: bool, across: bool
@@ -71,7 +71,7 @@ def test_packed_blocks_of_any_size_keep_the_order_of_the_sums(
     check(module, random(rows, inner), random(*shape), pack_from=1, block_sums=4, block_rows=12)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 70), st.booleans(), st.booleans())
 def test_a_single_row_streams_through_the_matrix(inner: int, columns: int, symbolic: bool, vector: bool) -> None:
     shape = (inner,) if vector else (N if symbolic else 1, inner)
