@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, Facts, evaluate, free_symbols, prove_equal, prove_le, prove_lt, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.dtype import bits
+from weft.ir.dtype import bits, is_integer, lanes
 from weft.ir.prim import binary
 from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import (
@@ -30,6 +30,7 @@ from weft.ir.tensor import (
     Extent,
     For,
     IfThenElse,
+    IntImm,
     PrimExpr,
     PrimFunc,
     PrimVar,
@@ -110,9 +111,10 @@ class _Walker:
         elif isinstance(stmt, BufferStore):
             self.store(stmt, loops, path)
         elif isinstance(stmt, Bind):
-            value = self.closed(stmt.value)
-            assert isinstance(value, PrimExpr)
-            self.values[stmt.var] = value
+            if is_integer(stmt.var.dtype) and lanes(stmt.var.dtype) == 1:  # what indices are made of
+                value = self.closed(stmt.value)
+                assert isinstance(value, PrimExpr)
+                self.values[stmt.var] = value
             self.loads(stmt.value, loops, path)
         elif isinstance(stmt, AssertStmt):
             self.loads(stmt.condition, loops, path)
@@ -126,9 +128,7 @@ class _Walker:
 
     def store(self, stmt: BufferStore, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...]) -> None:
         indices, inner = self.lanes(stmt.indices, loops)
-        value = self.closed(stmt.value)
-        assert isinstance(value, PrimExpr)
-        access = Access(stmt.buffer, indices, inner, self.top, path, value)
+        access = Access(stmt.buffer, indices, inner, self.top, path, stmt.value)
         self.found.append(access)
         for part in stmt.indices:
             self.loads(part, loops, path)
@@ -141,9 +141,12 @@ class _Walker:
     ) -> None:
         if isinstance(value, int):
             return
-        read = {id(node.buffer) for node in walk(value) if isinstance(node, BufferLoad)}
+        if isinstance(value, (PrimVar, IntImm)):
+            return
+        read: set[int] = set()
         for node in walk(value):
             if isinstance(node, BufferLoad):
+                read.add(id(node.buffer))
                 self.found.append(Access(node.buffer, *self.lanes(node.indices, loops), self.top, path, None, store))
             elif isinstance(node, Buffer) and id(node) not in read:
                 raise _Unknown  # its address is taken: anything may be read and written there
