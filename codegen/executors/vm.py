@@ -330,15 +330,15 @@ class _Emitter:
         self.call(into, "builtin", "assert", [condition, ["s", _plain_text(parts.get("format"))], *values], span)
 
     def make_closure(self, call: Call, var: Var, into: int, span: Span | None) -> None:
-        fixed = self.operand(call.args[1]) if len(call.args) > 1 else ["t", []]
-        self.call(into, "builtin", "make_closure", [self.operand(call.args[0]), fixed], span)
+        function, *fixed = map(self.operand, call.args)
+        self.call(into, "builtin", "make_closure", [function, fixed[0] if fixed else ["t", []]], span)
 
     def invoke_closure(self, call: Call, var: Var, into: int, span: Span | None) -> None:
-        given = call.args[1] if len(call.args) > 1 else Tuple(())
+        function, *rest = call.args
+        given = rest[0] if rest else Tuple(())
         if not isinstance(given, Tuple):
             raise TargetError("vm: the arguments of a closure are written as a tuple", code="W743", span=span)
-        args = [self.operand(item) for item in given.fields]
-        self.call(into, "value", self.operand(call.args[0]), args, span)
+        self.call(into, "value", self.operand(function), [self.operand(item) for item in given.fields], span)
         self.match(["r", into], var.ty, var.name or "a value", span)
 
     def packed_operator(self, call: Call, var: Var, into: int, span: Span | None) -> None:
