@@ -107,6 +107,10 @@ class ExpressionReader:
             """A plain Python value (see `read_call`)."""
             ...
 
+        def settled(self, value: Any, tree: ast.expr) -> Any:
+            """A value that may be used more than once (see `read_static`)."""
+            ...
+
         def bare_type(self, name: str, tree: ast.expr) -> Any:
             """A type written without parentheses (see `reader`)."""
             ...
@@ -559,7 +563,7 @@ class ExpressionReader:
                 raise self.fail("W114", f"a key must be a string, got {describe(name)}", key)
             if name in result:
                 raise self.fail("W118", f"the key {name!r} occurs twice", key)
-            result[name] = self.value(item)  # type: ignore[index]
+            result[name] = self.settled(self.value(item), item)  # type: ignore[index]
         return result
 
     def _subscript(self, tree: ast.Subscript) -> Any:

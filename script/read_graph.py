@@ -453,10 +453,18 @@ class GraphReader(ValueReader):
         """Names known while reading stay visible; variables of the block leave a trace for the error message."""
         for name, value in inner.names.items():
             if name not in outputs:
-                if not self._is_static(value):
+                if self._holds_local(value):
                     self.hidden[name] = "it is local to a dataflow block: add it to R.output"
                 else:
                     outer.names.setdefault(name, value)
+
+    def _holds_local(self, value: Any) -> bool:
+        """Whether a value names variables of the block, by itself or in what it holds or computes later."""
+        if isinstance(value, Macro):
+            return value.scope is not None
+        if isinstance(value, (tuple, list, dict)):
+            return any(map(self._holds_local, value.values() if isinstance(value, dict) else value))
+        return not self._is_static(value)
 
     def _output_names(self, tree: ast.With) -> dict[str, ast.AST]:
         found: dict[str, ast.AST] = {}
