@@ -8,10 +8,11 @@
 Hooks run in the order of the parts, then of registration; `before` and `after` change that. The pass of a hook sees the
 functions of its part (`weft.transform.target_parts`) unless the hook asks for scope "module".
 
-A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module to
-look at; `Target.current()` is its part. It returns functions of its own and the one to call instead: a graph function of the same signature, or a
-kernel over the same tensors followed by the results. They join the module under fresh names where names conflict.
-Kernels belong to the part; a graph function that the hook returns is run by whoever calls it, who plans its memory.
+A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module
+to look at; `Target.current()` is its part. It returns functions of its own and the one to call instead: a graph
+function of the same signature, or a kernel over the same tensors followed by the results. They join the module under
+fresh names where names conflict. Kernels belong to the part; a graph function that the hook returns is run by whoever
+calls it, who plans its memory.
 """
 
 from __future__ import annotations
