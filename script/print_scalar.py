@@ -95,6 +95,8 @@ class ScalarPrinter(BasePrinter):
         immediate_a, immediate_b = isinstance(a, (IntImm, FloatImm)), isinstance(b, (IntImm, FloatImm))
         if immediate_a and immediate_b:
             return [self.immediate(a)], [self.immediate(b)]  # type: ignore[arg-type]
+        if immediate_a and expr.kind in ("and", "or"):  # a bare one on the left decides before the rest is read
+            return [self.immediate(a)], [(b, 0)]  # type: ignore[arg-type]
         left = self._side(a, b) if immediate_a else [(a, 0)]
         right = self._side(b, a) if immediate_b else [(b, 0)]
         return left, right
