@@ -398,7 +398,7 @@ def _copy(name: str, source: Buffer, target: Buffer, spans: Sequence[Span], poin
 
 def nest_over(name: str, items: Sequence[IterVar], body: Stmt) -> Stmt:
     """A block over the domains of its variables, each in a loop."""
-    loops = [For(PrimVar(f"a{i}", item.var.dtype), item.start, item.extent, body) for i, item in enumerate(items)]
+    loops = [For(PrimVar(f"ax{i}", item.var.dtype), item.start, item.extent, body) for i, item in enumerate(items)]
     own = tuple(replace(item, value=loop.loop_var) for item, loop in zip(items, loops, strict=True))
     return nest_of_loops(loops, Block(name, body, own))
 

@@ -305,6 +305,13 @@ class ScheduleCore:
         self._keys[handle] = (name, block)
         return handle
 
+    def _rename(self, function: str, old: str, new: str) -> None:
+        """Let the handles of a block stand for it under another name."""
+        self._keys = {
+            handle: (function, new) if key == (function, old) and isinstance(handle, BlockRV) else key
+            for handle, key in self._keys.items()
+        }
+
     def _expr_handle(self, value: int) -> ExprRV:
         handle = ExprRV(str(value))
         self._keys[handle] = ("", value)

@@ -223,7 +223,7 @@ def _over_other_variables(tree: Tree, block: Block, known: IndexMap, point: Poin
         if len(used) > 1:
             mixed = " and ".join(sorted(used))
             raise failure("W604", f"the new variable {target.script()} mixes {mixed} variables", tree, block)
-        loop = For(PrimVar(f"a{position}", dtype), 0, point.extent(size, dtype), block)
+        loop = For(PrimVar(f"ax{position}", dtype), 0, point.extent(size, dtype), block)
         kind = used.pop() if used else "spatial"
         items.append(IterVar(PrimVar(f"v{position}", dtype), 0, loop.extent, kind, loop.loop_var))
         loops.append(loop)

@@ -193,6 +193,7 @@ def _operands(tree: Tree, block: Block) -> list[BufferLoad]:
     if update is None or update.kind != "add" or not bare or not starts:
         raise failure("W610", f"the block {block.name!r} is no sum of products of elements at its own variables", tree,
                       block)  # fmt: skip
+    found.reverse()  # in the order in which they are written
     once: dict[Buffer, BufferLoad] = {}
     for load in found:
         if once.setdefault(load.buffer, load).indices != load.indices:

@@ -204,14 +204,14 @@ def _nest(block: Block, ranges: dict[PrimVar, Span], point: Point, preserve_unit
         start, size = point.dim(item.start), point.dim(item.extent)
         low, high = ranges.get(item.var, (None, None))
         if low is None or high is None or start is None or size is None:
-            loop: For | None = For(PrimVar(f"a{len(items)}", dtype), item.start, item.extent, block)
+            loop: For | None = For(PrimVar(f"ax{len(items)}", dtype), item.start, item.extent, block)
             value: PrimExpr = loop.loop_var  # type: ignore[union-attr]
         else:
             count = high - low + 1
             if point.at_most(size, count) and point.at_most(low, start) and point.at_most(start + size - 1, high):
                 low, high, count = start, start + size - 1, size
             first = point.expr(low, dtype)
-            loop = For(PrimVar(f"a{len(items)}", dtype), 0, point.extent(count, dtype), block)
+            loop = For(PrimVar(f"ax{len(items)}", dtype), 0, point.extent(count, dtype), block)
             value = loop.loop_var if isinstance(low, int) and low == 0 else binary("add", first, loop.loop_var)
             if not preserve_unit_loops and point.same(count, 1):
                 loop, value = None, first

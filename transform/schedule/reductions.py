@@ -46,7 +46,8 @@ class Reductions(ScheduleCore):
     def decompose_reduction(self, block: BlockRV, loop: LoopRV) -> BlockRV:
         """Give the init of a reduction a block and loops of its own before a loop; the reduction only updates then.
 
-        No loop further out may be one of the reduction's steps. Gives the block that initialises. ScheduleError W610
+        No loop further out may be one of the reduction's steps. Gives the block that initialises (`C_init`); the block
+        itself is called `C_update` then, and its handle stands for that. ScheduleError W610
         no reduction, W605 a loop that is not around it or too far in.
         """
         tree, found = self._block(block)
@@ -97,8 +98,10 @@ class Reductions(ScheduleCore):
                 for item in inner
             ], init,
         )  # fmt: skip
-        update = without_regions(replace(found, init=None))
+        updating = tree.fresh_block_name(f"{found.name}_update")
+        update = without_regions(replace(found, init=None, name=updating))
         small = Tree("", replace(tree.function, body=target)).replaced((found, update)).body
+        self._rename(tree.name, found.name, updating)
         tree = self._set(tree, tree.replaced((target, sequence((nest, small)))))
         return self._block_handle(tree.name, name)
 

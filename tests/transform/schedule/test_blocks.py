@@ -133,7 +133,7 @@ def test_compute_at_computes_what_an_iteration_reads() -> None:
     outer, _ = sch.split(sch.get_loops(sch.get_block("Y"))[0], [None, 4])
     sch.compute_at(sch.get_block("B"), outer)
     text = check(function, sch).script()
-    assert "for a0 in range(T.int64(6)):" in text  # 4 elements and the two beside them
+    assert "for ax0 in range(T.int64(6)):" in text  # 4 elements and the two beside them
     assert order(sch) == ["B", "Y"]
 
 
@@ -220,7 +220,7 @@ def test_caches_of_a_tiled_product() -> None:
     for place in (0, 1):
         sch.compute_at(sch.cache_read(block, place, "shared"), ko)
     sch.decompose_reduction(block, ko)
-    assert order(sch) == ["C_init", "A_shared", "B_shared", "C", "C_local"]
+    assert order(sch) == ["C_init", "A_shared", "B_shared", "C_update", "C_local"]
     check(function, sch, {"n": 13}, {"n": 1})
     local = next(b for b in _allocated(sch.mod) if b.name == "C_local")
     assert local.scope == "local"
@@ -241,7 +241,7 @@ def test_cache_read_copies_the_part_that_is_read() -> None:
     reader = sch.get_block("Y")
     sch.cache_read(reader, "B", "local", consumer_blocks=[reader])
     text = check(function, sch).script()
-    assert "for a0 in range(T.int64(10)):" in text
+    assert "for ax0 in range(T.int64(10)):" in text
 
 
 def test_cache_read_refuses_a_buffer_that_changes_while_it_is_read() -> None:
@@ -250,11 +250,7 @@ def test_cache_read_refuses_a_buffer_that_changes_while_it_is_read() -> None:
     sch.decompose_reduction(block, sch.get_loops(block)[2])
     refused("W613", lambda: sch.cache_read(block, "C", "local"))
     error = refused("W604", lambda: sch.cache_read(block, 7, "local"))
-    assert (
-        error.hint == "it reads 0: C, 1: A, 2: B"
-        or error.hint == "it reads 0: A, 1: B, 2: C"
-        or "0:" in str(error.hint)
-    )
+    assert error.hint == "it reads 0: C, 1: A, 2: B"
 
 
 def test_reindex_gives_a_buffer_the_variables_of_the_block() -> None:
@@ -296,7 +292,7 @@ def test_decompose_reduction_takes_the_init_out() -> None:
     made = sch.decompose_reduction(block, k)
     found = sch.get(block)
     assert isinstance(found, Block)
-    assert found.init is None
+    assert (found.name, found.init) == ("C_update", None)
     assert isinstance(sch.get(made), Block)
     check(function, sch, {"n": 13, "k": 6}, {"n": 2, "k": 1}, {"n": 2, "k": 0})
     refused("W610", lambda: sch.decompose_reduction(block, k))
@@ -384,7 +380,7 @@ def test_pad_einsum_makes_whole_tiles_of_a_product() -> None:
     sch = Schedule(function)
     block = sch.get_block("C")
     sch.pad_einsum(block, [8, 4, 1])
-    assert order(sch) == ["A_pad", "B_pad", "C", "C_pad"] or order(sch) == ["B_pad", "A_pad", "C", "C_pad"]
+    assert order(sch) == ["A_pad", "B_pad", "C", "C_pad"]
     i, j, _ = sch.get_loops(block)
     sch.split(i, [None, 8])
     sch.split(j, [None, 4])
