@@ -13,6 +13,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.ir.tensor import AllocBuffer
+from weft.script import tir as T
 from weft.transform import LegalizeOps, VectorizeNests
 
 N, M = symbol("n"), symbol("m")
@@ -144,3 +145,14 @@ def test_transposes_of_any_size(rows: int, columns: int, symbolic: bool, dtype: 
 def test_a_scan_is_left_alone() -> None:
     module = legalized("cumsum", (3, 20), axis=1)
     assert not has_vectors(VectorizeNests()(module))
+
+
+@T.prim_func
+def binding(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
+    for i in range(n):
+        y[i] = T.Let(v * v, where={v: x[i] + T.float32(1)})
+
+
+def test_a_value_that_binds_a_variable_is_not_copied() -> None:
+    module = IRModule({"main": binding})
+    assert VectorizeNests()(module) is module

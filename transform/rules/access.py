@@ -9,7 +9,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.dim import symbol
 from weft.ir.prim_dim import prim_to_dim
 from weft.ir.structural import structural_equal
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, PrimExpr, PrimVar
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimExpr, PrimVar
 from weft.ir.visit import children
 
 __all__ = ["kinds_in", "loads_in", "same_place", "step_along", "uses"]
@@ -80,7 +80,12 @@ def same_place(a: BufferLoad | BufferStore, b: BufferLoad | BufferStore) -> bool
 
 
 def kinds_in(*values: PrimExpr) -> list[str] | None:
-    """The dtypes of loads and results of values, indices left out; None when a part has no vectors."""
+    """The dtypes of loads and results of values, indices left out; None when a part has no vectors or no copies.
+
+    A `Let` binds its variable once: an expression that has one cannot stand in several loops.
+    """
+    if any(isinstance(part, Let) for value in values for part in walk(value)):
+        return None
     found = {value.dtype for value in values}
     stack: list[Node] = list(values)
     while stack:
