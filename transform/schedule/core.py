@@ -133,6 +133,10 @@ class ScheduleCore:
             return self._loop(handle)[1]
         return self._block(handle)[1] if isinstance(handle, BlockRV) else self._number(handle)
 
+    def remove_rv(self, handle: Handle) -> None:
+        """Forget a handle; the loop or block that it stands for stays."""
+        self._keys.pop(handle, None)
+
     def copy(self) -> Any:
         """A schedule in the same state, for which the handles of this one are valid too."""
         new = object.__new__(type(self))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.errors import ScheduleError
 from weft.ir import replace, substitute
 from weft.ir.dim import ceildiv
 from weft.ir.prim import as_expr, binary, cast, const
@@ -155,6 +156,14 @@ class Padding(ScheduleCore):
         copying = nest_of_loops(inner, copy)
         self._set(tree, tree.replaced((target, sequence((filling, copying)))))
         return self._block_handle(tree.name, name)
+
+    def can_decompose_padding(self, block: BlockRV, loop: LoopRV) -> bool:
+        """Whether `decompose_padding` applies; changes nothing."""
+        try:
+            self.copy().decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        return True
 
 
 def _plain(loop: For, variable: PrimVar) -> For:

@@ -399,7 +399,12 @@ def test_decompose_padding_fills_and_then_copies() -> None:
     function = conv2d(6, 2, 2)
     sch = Schedule(function)
     block = sch.get_block("P")
-    fill = sch.decompose_padding(block, sch.get_loops(block)[1])
+    loop = sch.get_loops(block)[1]
+    assert sch.can_decompose_padding(block, loop)
+    fill = sch.decompose_padding(block, loop)
+    assert not sch.can_decompose_padding(block, sch.get_loops(block)[1])
+    sch.remove_rv(loop)
+    refused("W603", lambda: sch.get(loop))
     assert order(sch) == ["P_pad", "P", "Y"]
     text = check(function, sch).script()
     assert "T.if_then_else" not in text
