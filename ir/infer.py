@@ -149,9 +149,10 @@ class TypeContext:
     def require_equal(self, a: Dim, b: Dim, reason: str, span: Span | None = None) -> None:
         """Prove the dimensions equal, raise ShapeError W201 where they never are, else record a run-time check."""
         answer = prove_equal(a, b, self.facts)
-        if answer is False:
-            raise ShapeError(f"{reason}: {a} is not {b}", code="W201", span=span, notes=_example(a, b, self.facts))
-        if answer is None:
+        # What only earlier checks exclude may stand where nothing comes to: it fails when it is reached.
+        if answer is False and prove_equal(a, b) is False:
+            raise ShapeError(f"{reason}: {a} is not {b}", code="W201", span=span, notes=_example(a, b))
+        if answer is not True:
             self.checks.append(ShapeCheck(a, b, reason, span))
             self.learn_equal(a, b)
 
@@ -506,7 +507,7 @@ def _claim_dims(
         if answer is True:
             continue
         values = counterexample(declared, computed, context.facts)
-        if answer is False or values is not None:
+        if values is not None or prove_equal(declared, computed) is False:
             raise _refuted(wanted, given, values or {}, what, span)
         context.checks.append(ShapeCheck(declared, computed, what, span))
 

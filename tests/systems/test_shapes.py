@@ -100,13 +100,6 @@ REFUTED = {
         "W201",
         ("n",),
     ),
-    "a cast that an earlier one excludes": Refused(
-        main('x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32"))', "n = T.int64()", "m = T.int64()",
-             'a = R.match_cast(x, R.Tensor((m,), "float32"))', 'w = R.broadcast_to(y, (n + 1,))', "return w"),
-        "w = R.broadcast_to",
-        "W201",
-        ("R.broadcast_to",),
-    ),
 }  # fmt: skip
 
 
