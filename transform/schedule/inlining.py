@@ -9,6 +9,7 @@ from __future__ import annotations
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
 from weft.ir.node import Node
 from weft.ir.prim import as_expr, cast
+from weft.ir.regions import Bounds, accesses
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimExpr, PrimVar, SeqStmt
 from weft.transform.schedule.buffers import (
     nest_blocks,
@@ -28,7 +29,7 @@ from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions
 
-__all__ = ["Inlining", "only_store", "require_readers_after"]
+__all__ = ["Inlining", "certain_load", "only_store", "require_readers_after"]
 
 
 class Inlining(ScheduleCore):
@@ -79,7 +80,7 @@ class Inlining(ScheduleCore):
         _require_only_reader(tree, found, source)
         require_covering(tree, producer)
         target = only_store(tree, producer)
-        load = one_load(tree, found, source)
+        load = certain_load(tree, found, source)
         _require_free_between(tree, producer, found, output)
         sizes = {item.var: (item.start, item.extent) for item in found.iter_vars}
         answer = solved(load.indices, sizes, target.indices, Point.inside(tree, producer))
@@ -115,6 +116,17 @@ def one_load(tree: Tree, block: Block, buffer: Buffer) -> BufferLoad:
     if not loads or any(not structural_equal(load.indices, loads[0].indices) for load in loads[1:]):
         raise failure("W613", f"the block {block.name!r} reads several elements of {buffer.name!r}", tree, block)
     return loads[0]
+
+
+def certain_load(tree: Tree, block: Block, buffer: Buffer) -> BufferLoad:
+    """The one element of a buffer that each instance of a block reads, whatever conditions hold; else W613.
+
+    An instance that need not read would be lost where only those run whose elements are computed.
+    """
+    load = one_load(tree, block, buffer)
+    if not any(x.buffer is buffer and x.kind == "read" and x.certain for x in accesses(block.body, Bounds())):
+        raise failure("W613", f"the block {block.name!r} reads {buffer.name!r} under a condition", tree, block)
+    return load
 
 
 def _bare_indices(tree: Tree, block: Block, store: BufferStore) -> dict[int, PrimVar]:

@@ -30,7 +30,7 @@ from weft.transform.schedule.core import primitive
 from weft.transform.schedule.dependence import update_of, without_bindings
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.inlining import Inlining, one_load, require_readers_after
+from weft.transform.schedule.inlining import Inlining, certain_load, require_readers_after
 from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
@@ -275,7 +275,7 @@ def _require_available(tree: Tree, block: Block, target: For, sources: Sequence[
 
 def _reached(tree: Tree, block: Block, target: For, buffer: Buffer, point: Point) -> dict[PrimVar, Span]:
     """The ranges of a reader's variables for which an iteration of the loop has computed the elements."""
-    load = one_load(tree, block, buffer)
+    load = certain_load(tree, block, buffer)
     spans = _computed(target, buffer, point, tree, block)
     own = {item.var for item in block.iter_vars if item.kind == "spatial"}
     every = {item.var for item in block.iter_vars}

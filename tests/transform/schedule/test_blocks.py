@@ -124,6 +124,16 @@ def test_reverse_compute_inline_refuses_indices_that_cannot_be_turned_round() ->
     assert underlined(error) == 'with T.block("C"):'
 
 
+def test_a_reader_with_a_padding_is_not_cut_down_to_what_it_reads() -> None:
+    sch = Schedule(conv2d(6, 2, 2))
+    copy = sch.cache_read(sch.get_block("P"), 0, "global")
+    loop = sch.get_loops(copy)[1]
+    error = refused("W613", lambda: sch.reverse_compute_at(sch.get_block("P"), loop))
+    assert error.message == "the block 'P' reads 'X_global' under a condition"
+    refused("W613", lambda: sch.reverse_compute_inline(sch.get_block("P")))
+    check(conv2d(6, 2, 2), sch, compiled=False)
+
+
 # Moving -------------------------------------------------------------------------------------------------------------
 
 
