@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
+from weft.ir.types import FuncType
 from weft.ir.verify.findings import Finding, Report
 from weft.ir.verify.form import check_form
 from weft.ir.verify.names import check_names, check_shared_parameters
@@ -64,7 +65,7 @@ def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) ->
     return findings
 
 
-def valueless_symbols(function: Function, functions: Mapping[str, BaseFunc]) -> list[Finding]:
+def valueless_symbols(function: Function, functions: Mapping[str, BaseFunc | FuncType]) -> list[Finding]:
     """W406 alone: symbols of a graph function that are used where they have no value."""
     report = Report(function.name or "main")
     check_names(function, Deduction(functions, closed=False), report)

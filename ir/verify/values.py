@@ -10,7 +10,7 @@ from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, Tuple
 from weft.ir.infer import ShapeCheck, TypeContext, check_claim, infer_type, is_base_of, type_text
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, PrimFunc
-from weft.ir.types import TupleType, Type
+from weft.ir.types import FuncType, TupleType, Type
 from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import stored_buffers, unset_output
 from weft.ir.verify.sites import Site, sites_of
@@ -24,7 +24,7 @@ class Deduction:
     `closed` says that `functions` are all there are: a name that is not among them is wrong.
     """
 
-    def __init__(self, functions: Mapping[str, BaseFunc], closed: bool = True) -> None:
+    def __init__(self, functions: Mapping[str, BaseFunc | FuncType], closed: bool = True) -> None:
         self.closed = closed
         self.context = TypeContext(functions)
         self._found: dict[int, tuple[Expr, Type | WeftError, Sequence[ShapeCheck]]] = {}
