@@ -1,11 +1,17 @@
-"""Showing graph functions: bindings, blocks, branches, calls and leaves."""
+"""Showing graph functions: bindings, blocks, branches, calls and leaves.
+
+Without annotations (types="hidden") the types of bindings are deduced along, as a reader does it: a binding whose type
+is another one keeps its annotation.
+"""
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from weft.errors import WeftError
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
@@ -30,7 +36,11 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
+from weft.ir.infer import TypeContext, infer_type
+from weft.ir.module import BaseFunc
+from weft.ir.node import EMPTY
 from weft.ir.op import OPS
+from weft.ir.relations import is_base_of
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     PrimExpr,
@@ -49,6 +59,9 @@ __all__ = ["GraphPrinter", "body_symbols", "signature_symbols", "type_symbols"]
 
 class GraphPrinter(BasePrinter):
     """Prints graph-level nodes."""
+
+    functions: Mapping[str, BaseFunc | FuncType] = EMPTY  # what deduction may look up
+    context: TypeContext | None = None  # of the function being printed
 
     def graph_function(self, written: str, name: str, function: Function) -> None:
         """`@R.function def ...`."""
@@ -69,9 +82,20 @@ class GraphPrinter(BasePrinter):
             self.line(self.form_text(ALL_FORMS["R.func_attr"], {"attrs": function.attrs}))
         if len(outer) == 4:
             self.module_alias(function)
-        self.blocks(function.body.blocks)
+        with self._deduction():
+            self.blocks(function.body.blocks)
         self.line(f"return {self.leaf(function.body.body)}")
         self.indent = outer
+
+    @contextmanager
+    def _deduction(self) -> Iterator[None]:
+        """A function or a branch, in which types are deduced along."""
+        before, self.context = self.context, self.context or TypeContext(self.functions)
+        try:
+            with self.context.scope():
+                yield
+        finally:
+            self.context = before
 
     def result_text(self, function: Function) -> str:
         """What a signature says of its result."""
@@ -119,6 +143,7 @@ class GraphPrinter(BasePrinter):
             self.symbols |= type_symbols(binding.ty)
             annotation = "" if same else f": {self.show_type(var.ty)}"
             self.line(f"{self.name(var)}{annotation} = R.match_cast({source}, {ty})")
+            self._learn(binding)
             return
         if isinstance(value, If):
             self._if(var, value)
@@ -127,11 +152,34 @@ class GraphPrinter(BasePrinter):
             self.graph_function(self.name(var), self.names[var], value)
             return
         text = self.value(value)
+        annotate = self._needs_type(var, value)
         if var.name == "_" and self._is_silent(var, value, dataflow):
             self.silent[var] = len(self.lines)
             self.line(text)
             return
-        self.line(f"{self._target(var)} = {text}")
+        self.line(f"{self._target(var, annotate)} = {text}")
+
+    def _learn(self, cast: MatchCast) -> None:
+        """What holds after a cast."""
+        if self.annotate or self.context is None:
+            return
+        try:
+            self.context.learn(cast.ty, infer_type(cast.value, self.context))
+        except WeftError:  # a value without a type tells nothing
+            return
+
+    def _needs_type(self, var: Var, value: Expr) -> bool:
+        """Whether the text says the type of a binding: all do, or those whose value alone would give another."""
+        if self.annotate or self.context is None:
+            return self.annotate
+        if var.ty is None or _names_known(value):
+            return True
+        try:
+            found = infer_type(value, self.context)
+        except WeftError:
+            return True
+        # Equal up to the names of symbols, and of the same symbols: later types speak of them by name.
+        return not (structural_equal(found, var.ty) and is_base_of(found, var.ty))
 
     def declare_symbols(self, ty: Type) -> None:
         """Declare the new symbols of a type, which other readers want before they are used."""
@@ -139,12 +187,14 @@ class GraphPrinter(BasePrinter):
             self.line(f"{name} = T.int64()")
             self.symbols = self.symbols | {name}
 
-    def _target(self, var: Var) -> str:
-        """The variable with its annotation."""
-        if not self.annotate or var.ty is None:
+    def _target(self, var: Var, annotate: bool) -> str:
+        """The variable, with its annotation where it has one."""
+        if var.ty is None:
             return self.name(var)
-        annotation = self.show_type(var.ty)
+        annotation = self.show_type(var.ty) if annotate else ""
         self.symbols |= type_symbols(var.ty)
+        if not annotation:
+            return self.name(var)
         return f"{self.name(var)}: {annotation}"
 
     @staticmethod
@@ -160,10 +210,11 @@ class GraphPrinter(BasePrinter):
 
     def _if(self, var: Var, value: If) -> None:
         condition = self.leaf(value.cond)
-        target = self._target(var)
+        target = self._target(var, self._needs_type(var, value))
         known = set(self.symbols)
         for head, branch in ((f"if {condition}:", value.then_branch), ("else:", value.else_branch)):
-            self.block_of(head, lambda branch=branch: self._branch(branch, target))
+            with self._deduction():
+                self.block_of(head, lambda branch=branch: self._branch(branch, target))
             self.symbols = set(known)
 
     def _branch(self, branch: SeqExpr, target: str) -> None:
@@ -321,6 +372,13 @@ class GraphPrinter(BasePrinter):
         DataTypeImm: lambda self, value: f'R.dtype("{value.value}")',
         Op: lambda self, value: f"R.{value.name}",
     }  # fmt: skip
+
+
+def _names_known(value: Expr) -> bool:
+    """Whether a value is known while reading, so that only an annotation makes its name a variable."""
+    if isinstance(value, Tuple):
+        return bool(value.fields) and all(map(_names_known, value.fields))
+    return isinstance(value, (ExternFunc, GlobalVar))
 
 
 def type_symbols(ty: Type | None) -> set[str]:

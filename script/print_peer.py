@@ -158,7 +158,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
                 self.declare_symbols(binding.ty)
         super()._dataflow(block)
 
-    def _target(self, var: Var) -> str:
+    def _target(self, var: Var, annotate: bool) -> str:
         """The variable with its annotation, where that has a form."""
         if _mentions_strings(var.ty):  # strings have no type in annotations
             return self.name(var)
@@ -168,7 +168,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
                 f"the size '{min(unknown)}', which comes from the data", var,
                 hint="name it with R.match_cast before",
             )  # fmt: skip
-        return super()._target(var)
+        return super()._target(var, annotate)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Types and sizes

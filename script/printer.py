@@ -129,6 +129,7 @@ class _Printer(GraphPrinter, TensorPrinter):
                 self.module(node)
             else:
                 name = node.name or "main"
+                self.functions = {name: node}
                 self.unchecked = bool(certain_findings({name: node}, [name]))
                 self.function(identifier(node.name or "main"), node.name or "main", node)
             return "\n".join(self.lines) + "\n"
@@ -138,6 +139,7 @@ class _Printer(GraphPrinter, TensorPrinter):
         """A module class."""
         unchecked = bool(certain_findings(module.functions, list(module.functions)))
         self.line("@I.ir_module(check_well_formed=False)" if unchecked else "@I.ir_module")
+        self.functions = module.functions
         self.module_class = self.class_name(module)
         self.line(f"class {self.module_class}:")
         self.indent = "    "
