@@ -81,6 +81,7 @@ class BindingReader(BufferReader):
         self.block: BlockHeader | None = None
         self.attrs: FrozenMap = EMPTY
         self.assigned: dict[str, int] = {}  # how often each name is assigned
+        self.offsets_read = set()
         self.params: list[Buffer | PrimVar] = []
         self.threads: dict[str, str] = {}
         self.buffer_places: dict[Buffer, ast.AST] = {}  # where each buffer that has a name of its own is defined
@@ -657,6 +658,7 @@ class BindingReader(BufferReader):
                 raise self.fail("W113", "T.match_buffer lacks its argument 'shape'", tree)
             if source.dtype != "handle":
                 raise self.fail("W114", f"'{source.name}' is a {source.dtype}, not a T.handle", tree)
+            self.name_offset(values, target.id, target)
             buffer = self._new_buffer(values, target)
             self.params[self.params.index(source)] = buffer
             return
@@ -668,6 +670,7 @@ class BindingReader(BufferReader):
                 values["dtype"] = region.buffer.dtype
             header = self._header(tree, "T.match_buffer of a region")
             self._check_view(values, region, tree)
+            self.name_offset(values, target.id, target)
             buffer = self._new_buffer(values, target)
             header.match_buffers.append(MatchBufferRegion(buffer, region, span=self.span(tree)))
             return

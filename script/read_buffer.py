@@ -14,6 +14,7 @@ from weft.ir.tensor import (
     BufferRegion,
     IntImm,
     PrimExpr,
+    PrimVar,
     Ramp,
     Range,
 )
@@ -30,6 +31,8 @@ _BUFFER_TYPES = ("", "auto", "auto_broadcast", "default")
 
 class BufferReader(IntrinsicReader):
     """Reads buffers and what is inside their brackets."""
+
+    offsets_read: set[str]  # names of buffers whose `elem_offset` the text reads
 
     def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
         """An element of a buffer (a load), a slice of one (a region), or of a plain container."""
@@ -105,7 +108,20 @@ class BufferReader(IntrinsicReader):
             tree = ast.copy_location(ast.Call(tree.value, list(elements), []), tree)
         if not isinstance(tree, ast.Call) or self.dotted(tree.func) != "T.Buffer":
             return None
-        return self.make_buffer(self.bind_buffer("T.Buffer", tree), name, place)
+        values = self.bind_buffer("T.Buffer", tree)
+        if self.defining:
+            self.name_offset(values, name, place)
+        return self.make_buffer(values, name, place)
+
+    def name_offset(self, values: dict[str, Any], name: str, place: ast.AST) -> None:
+        """Where a buffer of the caller starts is not known while reading when it says what divides that number.
+
+        A symbol stands for it where the text reads it (`A.elem_offset`).
+        """
+        if name in self.offsets_read and values.get("offset_factor") and values.get("elem_offset") is None:
+            shape = values["shape"]
+            dtype = shape[0].dtype if shape and isinstance(shape[0], PrimExpr) else "int32"
+            values["elem_offset"] = PrimVar(f"{name}_elem_offset", dtype, span=self.span(place))
 
     def bind_buffer(self, name: str, tree: ast.Call) -> dict[str, Any]:
         """The holes of a buffer form; what only other compilers act on is checked for its kind and left out."""

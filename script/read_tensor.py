@@ -92,11 +92,14 @@ class TensorReader(BindingReader):
         )  # fmt: skip
 
     def _prescan(self, body: Sequence[ast.stmt]) -> None:
-        """How often each name is assigned, and the dtypes that `n = T.int32()` gives to symbols."""
+        """How often each name is assigned, the dtypes that `n = T.int32()` gives to symbols, the offsets in use."""
         for statement in body:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                     self._prescan_assignment(node)
+                elif isinstance(node, ast.Attribute) and node.attr == "elem_offset":
+                    if isinstance(node.value, ast.Name):
+                        self.offsets_read.add(node.value.id)
 
     def _prescan_assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -304,6 +304,8 @@ class _Reader:
         for buffer, memory in zip(buffers, memories, strict=True):
             if symbol in buffer.shape:
                 return static_shape(memory.ty)[buffer.shape.index(symbol)]
+            if symbol is buffer.elem_offset:
+                return 0  # a whole array
         raise unsupported("a kernel whose sizes do not follow from its arguments", span)
 
     def scalar(self, arg: Expr, span: Span | None) -> str:
