@@ -60,7 +60,7 @@ class NameUnknownSizes(FunctionPass):
     """Name the sizes that operators need and types do not say; see the module.
 
     >>> from weft.ir.op import get_op
-    >>> from weft.ir import BlockBuilder
+    >>> from weft.ir.builder import BlockBuilder
     >>> x, builder = Var("x", TensorType(None, "float32", 1)), BlockBuilder()
     >>> with builder.function("main", [x]):
     ...     builder.emit_func_output(builder.emit(get_op("exp")(x)))
