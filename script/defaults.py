@@ -24,7 +24,12 @@ DTYPE_MAYBE_FIRST = frozenset(
 )
 
 # Calls whose result has the dtype of one of their arguments, by its position.
-DTYPE_OF_ARGUMENT = {"tvm_warp_shuffle": 1, "tvm_warp_shuffle_up": 1, "tvm_warp_shuffle_down": 1}
+DTYPE_OF_ARGUMENT = {
+    "tvm_thread_invariant": 0,
+    "tvm_warp_shuffle": 1,
+    "tvm_warp_shuffle_up": 1,
+    "tvm_warp_shuffle_down": 1,
+}
 
 # Where the dtype of the result stands among the arguments.
 DTYPE_LAST = {"tvm_struct_get": 3}

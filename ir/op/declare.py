@@ -415,6 +415,20 @@ def _device(value: Any) -> Any:
     return value
 
 
+def _mesh(value: Any) -> Any:
+    if not isinstance(value, DeviceMesh):
+        raise _Unfit("a mesh of devices")
+    return value
+
+
+def _placement(value: Any) -> tuple[int | None, ...]:
+    if isinstance(value, str):
+        return parse_placement(value)
+    if not isinstance(value, tuple) or not all(axis is None or type(axis) is int for axis in value):
+        raise _Unfit("a placement")
+    return value
+
+
 def _index_map(value: Any) -> str:
     value = _plain(value)
     try:
@@ -449,6 +463,8 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "sections": _sections,
     "device": _device,
     "index_map": _index_map,
+    "mesh": _mesh,
+    "placement": _placement,
     "any": _any,
 }
 
@@ -640,7 +656,10 @@ class _Binder:
         if value is None and (param.default is None or param.of.endswith("?")):
             return None
         if param.kind == "dtype":
-            return self.dtype(param, getattr(value, "value", value))
+            value = getattr(value, "value", value)
+            if param.default is None and isinstance(value, str) and value in ("", "void"):  # older: none is stated
+                return None
+            return self.dtype(param, value)
         try:
             return _CONVERT[param.of.rstrip("?")](value)
         except _Unfit as wanted:
@@ -648,7 +667,10 @@ class _Binder:
 
     def dtype(self, param: Param, value: Any) -> str:
         try:
-            return check_dtype(value.dtype if isinstance(value, PrimType) else value)
+            found = check_dtype(value.dtype if isinstance(value, PrimType) else value)
+            if found == "void":
+                raise ValueError("no tensor has elements of no type")
+            return found
         except (TypeError, ValueError):
             raise self.error(f"{param.name} must be a dtype, got {_describe(value)}", "W142") from None
 
