@@ -14,6 +14,7 @@ becomes
         for the reduction variables:  accumulators[i, j] += broadcast(A[r + i]) * B[v + j * lanes : + lanes]
         C[r + i, v + j * lanes : + lanes] = accumulators[i, j]
 
+Neighbouring axes of rows are one, so that tiles fill up whichever of their sizes is small.
 Products of matrices, batched ones and convolutions are of this form alike; sizes may be symbolic: what a size leaves
 over is done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
 whose B is read across (`v` not its last axis). A symbolic size decides at run time. The order of each sum stays the
@@ -32,6 +33,7 @@ from weft.ir.tensor import AllocBuffer, Extent, For, IfThenElse, PrimFunc, SeqSt
 from weft.transform.base import FunctionPass
 from weft.transform.contractions.direct import direct
 from weft.transform.contractions.epilogue import with_epilogue
+from weft.transform.contractions.joined_rows import with_joined_rows
 from weft.transform.contractions.packed import packed
 from weft.transform.contractions.planning import Limits, packing_pays
 from weft.transform.contractions.recognition import Contraction, match, products_of
@@ -126,6 +128,7 @@ class TileContractions(FunctionPass):
             lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
             masks=self.vector_bits >= 256,
         )  # fmt: skip
+        found = with_joined_rows(found, 2 * limits.most_rows)
         packs = packing_pays(found, limits)
         if packs is True:
             new = packed(found, limits)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import weft
@@ -284,3 +287,66 @@ def test_a_sum_of_nothing_gets_its_epilogue() -> None:
     module = chained("linear", [(5, N), (19, N), (19,)], [("add", 1)])
     tiled = check(module, random(5, 0), random(19, 0), random(19), vector_bits=256)
     assert tiled is not module
+
+
+L = symbol("l")
+JOINED = [
+    ("matmul", [(N, L, 13), (13, 19)], []),
+    ("matmul", [(N, 3, L, 13), (13, 19), (19,)], [("add", 1), ("nn.relu", 0)]),
+    ("matmul", [(N, L, 13), (13, 19), (19,), (N, L, 19)], [("add", 1), ("nn.gelu_tanh", 0), ("add", 1)]),
+    ("matmul", [(N, L, 13), (13, 19), (L, 19), (N, 1, 19)], [("add", 1), ("add", 1)]),
+    ("matmul", [(2, 3, 13), (13, 19), (3, 1)], [("add", 1)]),
+    ("linear", [(N, L, 13), (19, 13), (19,)], [("add", 1)]),
+    ("matmul", [(N, L, 5, 13), (N, 1, 13, 19)], []),
+]
+
+
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize(("first", "shapes", "then"), JOINED)
+@pytest.mark.parametrize("sizes", [(0, 3), (14, 1), (3, 5)])
+def test_rows_of_several_axes_are_computed_as_one_axis(
+    first: str, shapes: list[tuple[Dim, ...]], then: list[tuple[str, int]], sizes: tuple[int, int], packs: bool
+) -> None:
+    module = chained(first, shapes, then)
+    known = {N: sizes[0], L: sizes[1]}
+    arrays = [random(*(size if isinstance(size, int) else known[size] for size in shape)) for shape in shapes]
+    tiled = check(module, *arrays, vector_bits=256, block_sums=4, block_rows=12, pack_from=1 if packs else 1 << 17)
+    assert "_flat[" in tiled.script()
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=3, max_size=3))
+@example([3, 0, 2])
+@example([1, 1, 1])
+@example([64, 1, 1])
+def test_machine_code_for_joined_rows_agrees_with_numpy(sizes: list[int]) -> None:
+    n, length, more = sizes
+    x, w, bias, place = random(n, length, more, 33), random(33, 70), random(70), random(length, 1, 70)
+    want = np.maximum(x @ w + bias, 0) + place
+    np.testing.assert_allclose(_joined_main()(x, w, bias, place), want, rtol=1e-4, atol=1e-4)
+
+
+@functools.cache
+def _joined_main() -> Callable[..., np.ndarray]:
+    shapes: list[tuple[Dim, ...]] = [(N, L, symbol("m"), 33), (33, 70), (70,), (L, 1, 70)]
+    return weft.compile(chained("matmul", shapes, [("add", 1), ("nn.relu", 0), ("add", 1)]))["main"]
+
+
+@T.prim_func
+def turned(a: T.Buffer((3, 4, 5), "float32"), b: T.Buffer((5, 8), "float32"), c: T.Buffer((4, 3, 8), "float32")):
+    for i, j, v, k in T.grid(4, 3, 8, 5):
+        with T.block("c"):
+            vi, vj, vv, vk = T.axis.remap("SSSR", [i, j, v, k])
+            with T.init():
+                c[vi, vj, vv] = T.float32(0)
+            c[vi, vj, vv] = c[vi, vj, vv] + a[vj, vi, vk] * b[vk, vv]
+
+
+def test_axes_of_rows_in_another_order_are_not_joined() -> None:
+    module = IRModule({"main": turned})
+    tiled = TileContractions()(module)
+    assert tiled is not module
+    assert "_flat" not in tiled.script()
+    a, b, got = random(3, 4, 5), random(5, 8), np.empty((4, 3, 8), "float32")
+    weft.compile(tiled)["main"](a, b, got)
+    np.testing.assert_allclose(got, a.swapaxes(0, 1) @ b, rtol=1e-5, atol=1e-5)

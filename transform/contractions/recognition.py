@@ -8,6 +8,7 @@ that B does not have; the other spatial variables are outer ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,8 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "Contraction", "Epilogue", "Products", "Window", "match", "products_of", "row_variable", "runs_along", "uses",
+    "Contraction", "Epilogue", "Products", "Window", "match", "products_of", "row_variable", "rows_length",
+    "runs_along", "uses",
 ]  # fmt: skip
 
 
@@ -228,11 +230,13 @@ def _can_reorder(load: BufferLoad, var: PrimVar) -> bool:
 def row_variable(
     store: BufferStore, scalar: BufferLoad, vector: BufferLoad, spatial: Sequence[PrimVar], sizes: dict[PrimVar, Extent]
 ) -> PrimVar | None:
-    """The variable of A's rows that B does not have: the longest one (a symbolic size counts as long)."""
+    """The variable of A's rows that B does not have: the longest one (a symbolic size counts as long), of several the
+    innermost.
+    """
     candidates = [x for x in spatial if uses(scalar.indices, x) and not uses(vector.indices, x) and x in store.indices]
+    return max(reversed(candidates), key=lambda x: rows_length((x,), sizes), default=None)
 
-    def length(var: PrimVar) -> int:
-        extent = sizes[var]
-        return extent if isinstance(extent, int) else 1 << 20
 
-    return max(candidates, key=length, default=None)
+def rows_length(axes: Sequence[PrimVar], sizes: dict[PrimVar, Extent]) -> int:
+    """How many rows some axes are; a symbolic size counts as long."""
+    return math.prod(extent if isinstance(extent, int) else 1 << 20 for extent in (sizes[x] for x in axes))

@@ -231,12 +231,13 @@ def product_of(sizes: Sequence[Extent]) -> Extent:
     return result
 
 
-def flat_view(buffer: Buffer, count: int) -> Buffer:
-    """A view of a buffer in which its last `count` axes are one."""
-    lead = buffer.ndim - count
+def flat_view(buffer: Buffer, count: int, lead: int | None = None) -> Buffer:
+    """A view of a buffer in which `count` axes from `lead` on are one (None: the last ones)."""
+    lead = buffer.ndim - count if lead is None else lead
     first = BufferLoad(buffer, tuple(const(0, INDEX) for _ in buffer.shape))
     pointer = PrimCall("address_of", (first,), "handle")
-    shape = (*buffer.shape[:lead], product_of(buffer.shape[lead:]))
+    end = lead + count
+    shape = (*buffer.shape[:lead], product_of(buffer.shape[lead:end]), *buffer.shape[end:])
     return Buffer(f"{buffer.name}_flat", shape, buffer.dtype, data=pointer)
 
 
