@@ -20,7 +20,7 @@ from weft.codegen.llvm.machine import host
 from weft.codegen.target import HostTarget, host_target
 from weft.errors import TargetError
 from weft.ir.module import IRModule
-from weft.ir.target import Target
+from weft.ir.target import Config, Target
 from weft.ir.target.builtin import EXECUTORS, LLVM, C
 from weft.ir.target.triple import Triple
 from weft.transform.target_parts import driving_label, leaf_parts
@@ -97,6 +97,8 @@ def _wanted(module: IRModule, target: object) -> Target | HostTarget:
 
 
 def _read(target: object) -> Target:
+    if isinstance(target, Config):
+        return target.to_target()
     if isinstance(target, (str, Mapping, Target)):
         return Target(target)
     raise TargetError(f"a target is text, a dict or a weft.Target, got {type(target).__name__}", code="W730")

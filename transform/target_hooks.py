@@ -54,6 +54,7 @@ from weft.ir.target import Hook, Target
 from weft.ir.target.kinds import check_phase
 from weft.transform.base import Pass
 from weft.transform.dead_code import referenced_functions
+from weft.transform.inline_functions import InlinePrivateFunctions
 from weft.transform.target_parts import LABEL, OnParts, leaf_parts, owners
 
 __all__ = ["RunLoweringHooks", "has_lowering_hooks", "hook_passes", "on_host_parts"]
@@ -166,12 +167,17 @@ class RunLoweringHooks(Pass):
         """Replace the functions of parts with lowering hooks, in order."""
         parts = dict(leaf_parts(Target(self.target)))
         owner = owners(module, parts)
+        before = set(module)
         for name in _entries(module, owner):
             part = parts[owner[name]]
             function = module[name]
             if part.kind.lowering_hook is not None and isinstance(function, Function):
                 module = _Contract(module, name, function, owner[name], part).run()
-        return _without_unused(module, owner, {label for label, part in parts.items() if part.kind.lowering_hook})
+        module = _without_unused(module, owner, {label for label, part in parts.items() if part.kind.lowering_hook})
+        # Graph functions of hooks become part of their callers: straight-line programs hold no calls of graph
+        # functions, and the memory of both is planned as one.
+        made = tuple(name for name, f in module.items() if name not in before and isinstance(f, Function) and f.private)
+        return InlinePrivateFunctions(made)(module) if made else module
 
 
 def _entries(module: IRModule, owner: dict[str, str]) -> Iterator[str]:

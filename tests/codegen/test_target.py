@@ -56,6 +56,17 @@ def test_what_cannot_be_honoured_is_refused(target: object, code: str) -> None:
     assert info.value.code == code
 
 
+def test_a_configuration_is_taken_as_the_target_that_it_is() -> None:
+    """E8: `weft.compile` reads a Config; a wrong field of it is refused as in its text."""
+    module = weft.parse(SOURCE)
+    config = weft.Config("llvm", executor="vm")
+    made, wanted = (weft.compile(module, target) for target in (config, config.to_target()))
+    assert made.to_bytes() == wanted.to_bytes()
+    with pytest.raises(TargetError) as info:
+        weft.compile(module, weft.Config("llvm", executor="vmm"))
+    assert info.value.code == "W703"
+
+
 def test_a_feature_that_the_machine_lacks_is_refused() -> None:
     lacking = next((name for name, has in host_features().items() if not has), None)
     if lacking is None:

@@ -210,6 +210,30 @@ def test_convolutions_of_any_form_are_exact(plugins, image, kernel, strides, pad
     assert plugins["weft_npu"].cycles
 
 
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
+def test_functions_of_hooks_run_under_every_executor(executor: str, plugins, tmp_path: Path) -> None:
+    """B9: what a hook returns is a graph function that calls kernels; straight-line programs take its steps."""
+    text = """
+@I.ir_module
+class Layer:
+    @R.function
+    def main(x: R.Tensor((4, 64), "int8"), w: R.Tensor((64, 10), "int8")) -> R.Tensor((4, 10), "int32"):
+        with R.dataflow():
+            sums = R.matmul(x, w, out_dtype="int32")
+            y = R.maximum(sums, R.const(0, "int32"))
+            R.output(y)
+        return y
+"""
+    x, w = (np.random.default_rng(0).integers(-128, 128, size).astype("int8") for size in ((4, 64), (64, 10)))
+    executable = weft.compile(weft.parse(text), NPU, executor=executor)
+    executable.save(tmp_path / "layer.weft")
+    cycles = plugins["weft_npu"].cycles
+    for made in (executable, weft.load(tmp_path / "layer.weft")):
+        cycles.clear()
+        np.testing.assert_array_equal(made["main"](x, w), np.maximum(x.astype("int32") @ w.astype("int32"), 0))
+        assert sum(cycles.values()) > 0
+
+
 @pytest.mark.parametrize(
     ("x", "w", "dtype", "call"),
     [
