@@ -157,6 +157,10 @@ class Reader(StaticReader):
         return FuncType(values["params"], ret, pure, values["derive"], span=self.span(tree))
 
     def _prim_type(self, tree: ast.Call) -> PrimType:
+        for keyword in tree.keywords:
+            if keyword.arg == "value":
+                hint = 'write `R.Prim("int64")`; sizes are known by the shapes that hold them: `R.Shape(["n"])`'
+                raise self.fail("W115", "`R.Prim(value=...)` is not read: a scalar type has no value", keyword, hint)
         return PrimType(self.bind(TYPES["R.Prim"], tree)["dtype"], self.span(tree))
 
     def read_shape(self, tree: ast.expr) -> Any:
