@@ -415,20 +415,6 @@ def _device(value: Any) -> Any:
     return value
 
 
-def _mesh(value: Any) -> Any:
-    if not isinstance(value, DeviceMesh):
-        raise _Unfit("a mesh of devices")
-    return value
-
-
-def _placement(value: Any) -> tuple[int | None, ...]:
-    if isinstance(value, str):
-        return parse_placement(value)
-    if not isinstance(value, tuple) or not all(axis is None or type(axis) is int for axis in value):
-        raise _Unfit("a placement")
-    return value
-
-
 def _index_map(value: Any) -> str:
     value = _plain(value)
     try:
@@ -463,8 +449,6 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "sections": _sections,
     "device": _device,
     "index_map": _index_map,
-    "mesh": _mesh,
-    "placement": _placement,
     "any": _any,
 }
 
