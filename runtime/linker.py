@@ -21,8 +21,12 @@ _numbers = itertools.count(1)
 
 @functools.cache
 def _binding() -> Any:
-    import llvmlite.binding as llvm  # a heavy import, so only when machine code is loaded
-
+    try:
+        import llvmlite.binding as llvm  # a heavy import, so only when machine code is loaded
+    except ImportError as error:
+        raise ArtifactError(
+            "machine code is loaded by llvmlite, which is not installed", code="W809", hint="pip install llvmlite"
+        ) from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm

@@ -44,11 +44,17 @@ if TYPE_CHECKING:
 
 
 @overload
-def ir_module(cls: type, *, check_well_formed: bool = True, s_tir: bool = False) -> ScriptModule: ...
+def ir_module(
+    cls: type, *, check_well_formed: bool = True, s_tir: bool = False, target: Any = None
+) -> ScriptModule: ...
 @overload
-def ir_module(*, check_well_formed: bool = True, s_tir: bool = False) -> Callable[[type], ScriptModule]: ...
-def ir_module(cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False) -> Any:
-    """Read a class of decorated functions as an IRModule.
+def ir_module(
+    *, check_well_formed: bool = True, s_tir: bool = False, target: Any = None
+) -> Callable[[type], ScriptModule]: ...
+def ir_module(
+    cls: type | None = None, *, check_well_formed: bool = True, s_tir: bool = False, target: Any = None
+) -> Any:
+    """Read a class of decorated functions as an IRModule; `target` is kept as its attribute of that name.
 
     Raises: ScriptError and the errors of type deduction, with the place in the user's file.
     """

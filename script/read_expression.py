@@ -20,6 +20,7 @@ from weft.ir.dim import DimExpr, free_symbols, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
+from weft.ir.target import Target
 from weft.ir.tensor import PrimVar
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
@@ -209,7 +210,7 @@ class ExpressionReader:
         made = self.adapted(value, name, tree)
         if isinstance(made, list):
             return list(made)  # a script that adds to it does not change the program's list
-        if is_plain(made) or isinstance(made, (Node, np.dtype, DimExpr, Macro, tuple)):
+        if is_plain(made) or isinstance(made, (Node, np.dtype, DimExpr, Macro, Target, tuple)):
             return made
         raise self.fail(
             "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,

@@ -169,7 +169,9 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     if isinstance(tree, ast.ClassDef):
         if kind != "I.ir_module":
             raise fail("W104", f"@{kind} on a class", unit.name_span(tree), hint="a class takes @I.ir_module")
-        return _Module(unit, tree).read(check=bool(options["check_well_formed"]))
+        module = _Module(unit, tree).read(check=bool(options["check_well_formed"]))
+        target = options["target"]
+        return module if target is None else module.with_attr("target", target)
     if kind == "I.ir_module":
         raise fail("W104", "@I.ir_module on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
     module = ModuleScope()

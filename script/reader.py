@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.errors import ShapeError, WeftError
+from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
 from weft.ir.dtype import check_dtype
-from weft.ir.node import FrozenMap
+from weft.ir.node import FrozenMap, replace
 from weft.ir.structural import structural_equal
 from weft.ir.target import Target
 from weft.ir.tensor import IntImm
@@ -52,7 +53,7 @@ _FOREIGN_TARGETS = frozenset(
 _OPTIONS: dict[str, dict[str, Any]] = {
     "R.function": {"pure": True, "private": False, "check_well_formed": True, "name": None},
     "T.prim_func": {"private": False, "check_well_formed": True, "s_tir": False, "persistent": False, "name": None},
-    "I.ir_module": {"check_well_formed": True, "s_tir": False},
+    "I.ir_module": {"check_well_formed": True, "s_tir": False, "target": None},
 }
 
 
@@ -64,7 +65,7 @@ class Reader(StaticReader):
         if name == "R.Callable":
             return FuncType(None, ALL_FORMS["R.Any"].build(), False, span=self.span(tree))  # type: ignore[misc]
         form = TYPES.get(name)
-        if form is None or name in ("R.Prim", "I.vdevice"):
+        if form is None or name in ("R.Prim", "I.vdevice", "R.DTensor", "R.device_mesh"):
             raise self.fail("W114", f"`{name}` must be called here", tree, f"write `{name}(...)`")
         return form.build(span=self.span(tree))  # type: ignore[misc]
 
@@ -116,6 +117,62 @@ class Reader(StaticReader):
         if isinstance(values["shape"], tuple) and values["ndim"] not in (-1, len(values["shape"])):
             raise self.fail("W121", f"ndim={values['ndim']} contradicts the shape of rank {len(values['shape'])}", tree)
         return TensorType(**values, span=self.span(tree))
+
+    def _spread_type(self, tree: ast.Call) -> DTensorType:
+        values = self.bind(TYPES["R.DTensor"], tree)
+        mesh, placement = values.pop("device_mesh"), values.pop("placement")
+        if isinstance(values["shape"], tuple) and values["ndim"] not in (-1, len(values["shape"])):
+            raise self.fail("W121", f"ndim={values['ndim']} contradicts the shape of rank {len(values['shape'])}", tree)
+        tensor = TensorType(**values, span=self.span(tree))
+        given = [keyword.value for keyword in tree.keywords if keyword.arg == "placement"] or tree.args[3:4]
+        made = self.fold(lambda: DTensorType(tensor, mesh, placement), given[0] if given else tree)
+        return replace(made, span=self.span(tree))
+
+    def _mesh(self, tree: ast.Call) -> DeviceMesh:
+        values = self.bind(TYPES["R.device_mesh"], tree)
+        for name, value in values.items():
+            if not isinstance(value, tuple) or not all(type(item) is int and item >= 0 for item in value):
+                raise self.fail("W114", f"{name} must be a list of numbers, got {describe(value)}", tree)
+        made = self.fold(lambda: DeviceMesh(values["shape"], values["device_ids"]), tree)
+        return replace(made, span=self.span(tree))
+
+    def _form_range(self, tree: ast.Call) -> tuple[int, ...]:
+        """`I.Range(0, 4)`: numbers of devices that follow one another."""
+        bounds = [self.constant(argument) for argument in tree.args]
+        if len(bounds) != 2 or tree.keywords or not all(type(bound) is int for bound in bounds):
+            raise self.fail("W113", "I.Range takes the first number and the one after the last", tree)
+        if bounds[1] - bounds[0] > _MAX_FIELDS:
+            raise self.fail("W103", f"a mesh of more than {_MAX_FIELDS} devices", tree)
+        return tuple(range(*bounds))
+
+    def read_mesh(self, tree: ast.expr) -> DeviceMesh:
+        """A mesh of devices: its place among the infos of the module (`"mesh[0]"`), or written out."""
+        return self.as_mesh(self.value(tree), tree)
+
+    def as_mesh(self, value: Any, tree: ast.AST) -> DeviceMesh:
+        """A value as a mesh of devices; W111 for a name that the module does not have."""
+        if isinstance(value, str):
+            name, _, index = value.partition("[")
+            known = [
+                f"{key}[{place}]"
+                for key, infos in self.module.infos.items()
+                for place, info in enumerate(infos if isinstance(infos, tuple) else ())
+                if isinstance(info, DeviceMesh)
+            ]
+            if value not in known:
+                hint = did_you_mean(value, known) or f"it has: {', '.join(known) or 'none'}"
+                raise self.fail("W111", f"the module has no mesh {value!r}", tree, hint)
+            value = self.module.infos[name][int(index[:-1])]
+        if not isinstance(value, DeviceMesh):
+            raise self.fail("W114", f"expected a mesh of devices, got {describe(value)}", tree)
+        return value
+
+    def read_placement(self, tree: ast.expr) -> Placement:
+        """Where a tensor is on a mesh: `"S[0], R"`."""
+        value = self.constant(tree)
+        if not isinstance(value, str):
+            raise self.fail("W114", f"expected a placement, got {describe(value)}", tree, 'write "S[0], R"')
+        return self.fold(lambda: parse_placement(value), tree)
 
     def _is_dtype(self, tree: ast.expr) -> bool:
         if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
@@ -253,6 +310,13 @@ class Reader(StaticReader):
             raise self.fail("W113", "I.target takes a string or a dictionary", tree)
         return self.fold(lambda: Target(spec), tree)
 
+    def stated_target(self, tree: ast.expr) -> Target:
+        """A target given as a string, as a dictionary, as `I.target(...)` or as a captured Target."""
+        spec = self.attribute_value(self.value(tree), tree)
+        if not isinstance(spec, (str, FrozenMap, Target)):
+            raise self.fail("W113", "a target is a string, a dictionary or I.target(...)", tree)
+        return spec if isinstance(spec, Target) else self.fold(lambda: Target(spec), tree)
+
     def _form_artifacts(self, tree: ast.Call) -> Any:
         data = self.attribute_value(self.value(tree.args[0]), tree) if len(tree.args) == 1 else None
         if not isinstance(data, tuple) or not all(isinstance(item, FrozenMap) for item in data):
@@ -327,13 +391,14 @@ Reader._METHODS = {
 }  # fmt: skip
 Reader._TYPE_FORMS = {
     "R.Tensor": Reader._tensor_type, "R.Tuple": Reader._tuple_type, "R.Callable": Reader._func_type,
-    "R.Prim": Reader._prim_type,
+    "R.Prim": Reader._prim_type, "R.DTensor": Reader._spread_type, "R.device_mesh": Reader._mesh,
 }  # fmt: skip
 Reader._FORMS = {
     "I.float_bits": Reader._form_float_bits, "I.dim": Reader._form_dim, "I.meta_var": Reader._form_meta_var,
     "T.meta_var": Reader._form_meta_var,
     "I.target": Reader._form_target, "I.artifacts": Reader._form_artifacts,
     "T.target": Reader._form_foreign_target,
+    "I.Range": Reader._form_range, "R.Range": Reader._form_range,
     "R.device": Reader._form_device,
     **{f"R.{kind}": Reader._form_device for kind in DEVICE_KINDS.values()},
 }  # fmt: skip
@@ -355,7 +420,8 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
             if keyword.arg not in options:
                 hint = did_you_mean(keyword.arg or "", options) or f"it takes: {', '.join(options)}"
                 raise reader.fail("W113", f"{name} has no option '{keyword.arg}'", keyword, hint)
-            options[keyword.arg] = reader.constant(keyword.value)
+            read = reader.stated_target if keyword.arg == "target" else reader.constant
+            options[keyword.arg] = read(keyword.value)
         if call and call.args:
             raise reader.fail("W113", f"{name} takes keyword options only", call.args[0])
         return name, options

@@ -308,3 +308,39 @@ def test_a_doctest_may_hold_scripts() -> None:
     )
     test = doctest.DocTestParser().get_doctest(source, {}, "t", None, 0)
     assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_a_module_states_its_target() -> None:
+    """E7: as a string, as a captured Target; both are the attribute that travels with the module."""
+    captured = weft.Target("a: c -mcpu=cortex-m0; b: c -mcpu=cortex-m7f")
+
+    @I.ir_module(target=captured)
+    class Parts:
+        @R.function
+        def main(x: R.Tensor((2,), "float32")):
+            return x
+
+    @I.ir_module(target="llvm -mcpu=x86-64-v3")
+    class Leaf:
+        @R.function
+        def main(x: R.Tensor((2,), "float32")):
+            return x
+
+    assert Parts.attrs["target"] == captured
+    assert Leaf.attrs["target"] == weft.Target("llvm -mcpu=x86-64-v3")
+    for module in (Parts, Leaf):
+        assert weft.structural_equal(weft.parse(module.script()), module)
+
+
+@pytest.mark.parametrize(("spelt", "code"), [('"lvm"', "W701"), ("3", "W113")])
+def test_a_wrong_target_of_a_module_is_marked(spelt: str, code: str) -> None:
+    text = (
+        "from weft.script import ir as I, relax as R\n\n"
+        f"@I.ir_module(target={spelt})\nclass M:\n    @R.function\n    def main(x: R.Tensor((2,), 'float32')):\n"
+        "        return x\n"
+    )
+    with pytest.raises(weft.WeftError) as caught:
+        weft.parse(text)
+    assert caught.value.code == code
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (3, 21)
