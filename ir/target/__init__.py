@@ -2,6 +2,6 @@
 
 from weft.ir.target.config import Config
 from weft.ir.target.cpus import CPU
-from weft.ir.target.kinds import Bool, Field, Hook, Int, List, Str, TargetKind, target_kind
+from weft.ir.target.kinds import Bool, Field, Hook, Int, List, Str, TargetKind, remove_target_kind, target_kind
 from weft.ir.target.triple import Triple
 from weft.ir.target.value import Features, Target, tag

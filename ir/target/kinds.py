@@ -18,6 +18,7 @@ from weft.errors import PassError, TargetError
 
 __all__ = [
     "KINDS", "Bool", "Field", "Hook", "Int", "List", "Str", "TargetKind", "check_phase", "find_kind", "know_phases",
+    "remove_target_kind",
     "target_kind",
 ]  # fmt: skip
 
@@ -204,7 +205,7 @@ def target_kind(
     >>> npu = target_kind("example-npu", fields={"macs": Int(128)})
     >>> npu.fields["macs"].default
     128
-    >>> del KINDS["example-npu"]
+    >>> remove_target_kind("example-npu")
     """
     if name in KINDS:
         raise TargetError(f"target kind {name!r} is already registered", code="W705")
@@ -213,6 +214,11 @@ def target_kind(
             raise TargetError(f"field {reserved!r} of kind {name!r} is reserved", code="W705")
     KINDS[name] = kind = TargetKind(name, dict(fields or {}), device, doc, canonicalise)
     return kind
+
+
+def remove_target_kind(name: str) -> None:
+    """Forget a kind with its hooks, as a plug-in does that is unloaded; TargetError W701 when there is none."""
+    del KINDS[find_kind(name).name]
 
 
 def find_kind(name: str) -> TargetKind:

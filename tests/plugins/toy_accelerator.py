@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 from weft import Artifact, IRModule, Target, target_kind
 from weft.ir import Function, GlobalVar, replace
-from weft.ir.target import Int, TargetKind
-from weft.ir.target.kinds import KINDS
+from weft.ir.target import Int, TargetKind, remove_target_kind
 from weft.runtime.artifact import Symbol
 from weft.transform import LegalizeOps
 
@@ -47,4 +46,4 @@ def installed(name: str = "toy") -> Iterator[TargetKind]:
     try:
         yield kind
     finally:
-        del KINDS[name]
+        remove_target_kind(name)
