@@ -21,6 +21,7 @@ from weft.errors import PassError
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import PrimFunc
+from weft.ir.verify.spread import refuse_spread
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.phases import Step, run_phases
 
@@ -65,6 +66,7 @@ def compile(
     """
     module = as_module(module_or_function)
     plan = make_plan(module, target, executor, opt)
+    refuse_spread(module.functions.values())
     return build(_lowered(module, plan, params, pipeline, start, trace), plan)
 
 

@@ -125,7 +125,7 @@ def _graph_stub() -> str:
     for form in sorted(forms, key=lambda form: form.name):
         parts.append(_form(form, form.name[2:], _of_namespace(relax, form.name[2:])))
     for alias, name in sorted(ALIASES.items()):
-        if alias.startswith("R."):
+        if alias.startswith("R.") and alias.count(".") == 1:
             parts.append(f"{alias[2:]} = {name[2:]}")
     spaces: dict[str, list[OpDef]] = {}
     for name in sorted(OPS):
@@ -134,6 +134,11 @@ def _graph_stub() -> str:
     parts.extend(_operator(definition) for definition in spaces.pop("", []))
     for space, definitions in spaces.items():
         members = [_operator(definition, member=True) for definition in definitions]
+        members += [
+            _form(ALL_FORMS[name], alias.rpartition(".")[2], _of_namespace(relax, name[2:]), member=True)
+            for alias, name in sorted(ALIASES.items())
+            if alias.startswith(f"R.{space}.")
+        ]
         parts.append(f"class {space}:\n{_docstring(f'Operators `R.{space}.*`.')}\n\n" + "\n\n".join(members))
     return "\n\n".join(parts) + "\n"
 

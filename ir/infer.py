@@ -17,7 +17,7 @@ arguments, W131 not a function, W132 unknown function, W133 tuple index, W134 wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +25,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from weft.errors import DTypeError, ScriptError, ShapeError, Span, WeftError
+from weft.ir.device_mesh import DTensorType, is_spread, whole_tensors
 from weft.ir.dim import Dim, DimExpr, Facts, counterexample, evaluate, free_symbols, prove_equal
 from weft.ir.graph import (
     Call,
@@ -47,6 +48,7 @@ from weft.ir.graph import (
     Var,
 )
 from weft.ir.module import BaseFunc
+from weft.ir.node import replace
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.relations import (
     Match,
@@ -129,6 +131,17 @@ class TypeContext:
             return
         with self.scope():
             yield
+
+    @contextmanager
+    def taking(self, types: Iterable[tuple[Expr, Type]]) -> Iterator[None]:
+        """While it lasts, the given expressions have the given types."""
+        before = dict(self._nested)
+        self._nested.update({id(expr): (expr, ty) for expr, ty in types})
+        try:
+            yield
+        finally:
+            self._nested.clear()
+            self._nested.update(before)
 
     def learn(self, declared: Type, found: Type) -> None:
         """Take the sizes of two types for equal, one having been cast to the other at run time."""
@@ -338,7 +351,9 @@ def _seq(expr: SeqExpr, context: TypeContext) -> Type:
 
 
 def _shape_variables(ty: Type) -> Iterator[Var]:
-    if isinstance(ty, TensorType) and isinstance(ty.shape, Var):
+    if isinstance(ty, DTensorType):
+        yield from _shape_variables(ty.tensor)
+    elif isinstance(ty, TensorType) and isinstance(ty.shape, Var):
         yield ty.shape
     elif isinstance(ty, TupleType):
         for part in ty.fields:
@@ -353,7 +368,14 @@ def _shape_variables(ty: Type) -> Iterator[Var]:
 def _call(expr: Call, context: TypeContext) -> Type:
     callee = expr.op
     if isinstance(callee, Op):
-        return _operators().get_op(callee.name, expr.span).infer(expr, context)
+        operator = _operators().get_op(callee.name, expr.span)
+        if not callee.name.startswith("dist."):
+            values = [arg for arg in expr.args if isinstance(arg, (Var, Tuple, TupleGetItem, Call))]
+            spread = [(arg, ty) for arg in values if is_spread(ty := context.type_of(arg))]
+            if spread:
+                with context.taking((arg, whole_tensors(ty)) for arg, ty in spread):
+                    return _spread(operator.infer(expr, context))
+        return operator.infer(expr, context)
     if isinstance(callee, ExternFunc):
         return _extern_call(expr, callee, context)
     if isinstance(callee, GlobalVar):
@@ -364,6 +386,13 @@ def _call(expr: Call, context: TypeContext) -> Type:
     if isinstance(ty, AnyType):
         return expr.ty_args[0] if expr.ty_args else AnyType()
     raise ScriptError(f"a {type_text(ty)} is not a function", code="W131")
+
+
+def _spread(ty: Type) -> Type:
+    """The result of an operator on spread tensors: where it is, only an annotation says."""
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(map(_spread, ty.fields)))
+    return DTensorType(ty) if isinstance(ty, TensorType) else ty
 
 
 def _extern_call(expr: Call, callee: ExternFunc, context: TypeContext) -> Type:
@@ -461,6 +490,12 @@ def check_claim(
         for index, (a, b) in enumerate(zip(declared.fields, computed.fields, strict=True)):
             check_claim(a, b, context, f"{what}, field {index}", span, at_run_time=at_run_time)
         return
+    if isinstance(declared, DTensorType) and isinstance(computed, DTensorType):
+        # What is not known of the place, the declaration decides.
+        place = DTensorType(computed.tensor, computed.mesh or declared.mesh, computed.placement)
+        if is_base_of(replace(declared, tensor=computed.tensor), place) is not False:
+            check_claim(declared.tensor, computed.tensor, context, what, span, at_run_time=at_run_time)
+            return
     _refute_dtype(declared, computed, what, span)
     wanted, given = dims_of(declared), dims_of(computed)
     if wanted is not None and given is not None and type(declared) is type(computed) and len(wanted) == len(given):

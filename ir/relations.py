@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+from weft.ir.device_mesh import DTensorType, placement_text, same_mesh
 from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, same, substitute
 from weft.ir.graph import Var
 from weft.ir.node import replace
@@ -38,6 +39,8 @@ def type_text(ty: Type | None) -> str:
     if isinstance(ty, TensorType):
         parts = ", ".join(_tensor_parts(ty))
         return f"R.Tensor({parts})" if parts else "R.Tensor"
+    if isinstance(ty, DTensorType):
+        return f"R.DTensor({', '.join(_spread_parts(ty))})"
     if isinstance(ty, ShapeType):
         if ty.dims is not None:
             return f"R.Shape([{', '.join(str(dim) for dim in ty.dims)}])"
@@ -63,8 +66,18 @@ def _tensor_parts(ty: TensorType) -> Iterator[str]:
         yield f"ndim={ty.ndim}"
 
 
+def _spread_parts(ty: DTensorType) -> Iterator[str]:
+    yield from _tensor_parts(ty.tensor)
+    if ty.mesh is not None:
+        yield f"device_mesh=R.device_mesh({ty.mesh.shape}, {list(ty.mesh.devices)})"
+    if ty.placement is not None:
+        yield f'placement="{placement_text(ty.placement)}"'
+
+
 def dims_of(ty: Type) -> tuple[Dim, ...] | None:
     """The dimensions that a tensor or shape type writes out (through a shape variable too), else None."""
+    if isinstance(ty, DTensorType):
+        return dims_of(ty.tensor)
     if isinstance(ty, TensorType):
         return dims_of(ty.shape.ty) if isinstance(ty.shape, Var) else ty.dims
     return ty.dims if isinstance(ty, ShapeType) else None
@@ -105,6 +118,20 @@ def is_base_of(base: Type, derived: Type, facts: Facts | None = None) -> bool | 
 
 def _tensor_base(base: TensorType, derived: TensorType, facts: Facts | None) -> bool | None:
     return all_of((_rank_base(base, derived), _dtype_base(base.dtype, derived.dtype), _dims_base(base, derived, facts)))
+
+
+def _spread_base(base: DTensorType, derived: DTensorType, facts: Facts | None) -> bool | None:
+    return all_of((_place_base(base, derived), is_base_of(base.tensor, derived.tensor, facts)))
+
+
+def _place_base(base: DTensorType, derived: DTensorType) -> bool | None:
+    """What is not said of the base may be anything; what is not said of the other is not known."""
+    if base.mesh is not None and derived.mesh is not None and not same_mesh(base.mesh, derived.mesh):
+        return False
+    if None not in (base.placement, derived.placement) and base.placement != derived.placement:
+        return False
+    mesh_known = base.mesh is None or derived.mesh is not None
+    return True if mesh_known and (base.placement is None or derived.placement is not None) else None
 
 
 def _shape_base(base: ShapeType, derived: ShapeType, facts: Facts | None) -> bool | None:
@@ -162,6 +189,7 @@ def _func_base(base: FuncType, derived: FuncType, facts: Facts | None) -> bool |
 
 _RULES: dict[type, Callable[..., bool | None]] = {
     TensorType: _tensor_base,
+    DTensorType: _spread_base,
     ShapeType: _shape_base,
     PrimType: lambda base, derived, facts: base.dtype == derived.dtype,
     StringType: lambda base, derived, facts: True,
@@ -219,6 +247,12 @@ def _collect(match: Match, index: int, param: Type, arg: Type, pattern: list[Dim
         for a, b in zip(param.fields, arg.fields, strict=True):
             _collect(match, index, a, b, pattern, values)
         return
+    if isinstance(param, DTensorType) and isinstance(arg, DTensorType):
+        place = _place_base(param, arg)
+        if place is not True:
+            match.fail(index, place, f"expected {type_text(param)}, got {type_text(arg)}")
+        _collect(match, index, param.tensor, arg.tensor, pattern, values)
+        return
     if isinstance(param, (TensorType, ShapeType)) and type(param) is type(arg):
         rank = _rank_base(param, arg)  # type: ignore[arg-type]
         dtype = _dtype_base(param.dtype, arg.dtype) if isinstance(param, TensorType) else True  # type: ignore[union-attr]
@@ -257,6 +291,13 @@ def common_base(a: Type, b: Type) -> Type:
         device = a.vdevice if a.vdevice is b.vdevice else None
         dims = _common_dims(a, b)
         return TensorType(dims, a.dtype if a.dtype == b.dtype else None, a.ndim if a.ndim == b.ndim else -1, device)
+    if isinstance(a, DTensorType) and isinstance(b, DTensorType):
+        tensor = common_base(a.tensor, b.tensor)
+        assert isinstance(tensor, TensorType)
+        if not same_mesh(a.mesh, b.mesh):
+            return DTensorType(tensor)
+        kept = a.placement == b.placement and tensor.ndim == a.tensor.ndim
+        return DTensorType(tensor, a.mesh, a.placement if kept else None)
     if isinstance(a, ShapeType) and isinstance(b, ShapeType):
         return ShapeType(_common_dims(a, b), a.ndim if a.ndim == b.ndim else -1)
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.fields) == len(b.fields):
@@ -300,6 +341,8 @@ def _map_dims(
     if isinstance(ty, ShapeType) and ty.dims is not None:
         new = dims(ty.dims)
         return ty if _unchanged(new, ty.dims) else replace(ty, dims=new)
+    if isinstance(ty, DTensorType):
+        return replace(ty, tensor=_map_dims(ty.tensor, dims, variable))
     if isinstance(ty, TupleType):
         fields = tuple(_map_dims(part, dims, variable) for part in ty.fields)
         return ty if _unchanged(fields, ty.fields) else replace(ty, fields=fields)
@@ -317,7 +360,7 @@ def _unchanged(new: object, old: object) -> bool:
 
 def type_symbols(ty: Type) -> set[str]:
     """The names of the symbols that occur in a type."""
-    if isinstance(ty, (TensorType, ShapeType)):
+    if isinstance(ty, (TensorType, DTensorType, ShapeType)):
         return {name for dim in dims_of(ty) or () for name in free_symbols(dim)}
     if isinstance(ty, TupleType):
         return reduce(set.union, (type_symbols(part) for part in ty.fields), set())

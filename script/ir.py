@@ -16,7 +16,7 @@ from weft.late import provider as _provider
 from weft.script.decorators import ir_module
 
 __all__ = [
-    "AnyType", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",
+    "AnyType", "Range", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",
     "module_attrs", "module_global_infos", "pyfunc", "target", "vdevice",
 ]  # fmt: skip
 
@@ -34,6 +34,11 @@ def module_global_infos(infos: Mapping[str, Any]) -> None:
 def vdevice(target: Any, index: int = 0, scope: str = "global") -> VDevice:
     """A virtual device: a target, an index, a memory scope."""
     return VDevice(target, index, scope)
+
+
+def Range(begin: int, end: int) -> range:
+    """Numbers that follow one another, such as those of the devices of a mesh."""
+    return range(begin, end)
 
 
 def target(spec: Any) -> Target:

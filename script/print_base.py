@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.errors import ScriptError
+from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, placement_text, same_mesh
 from weft.ir.dim import DimExpr, format_dim, free_symbols
 from weft.ir.graph import (
     Expr,
@@ -126,6 +127,7 @@ class BasePrinter:
         self.annotate = annotate
         self.unchecked = False  # whether the function, printed alone, has faults that reading would refuse
         self.blobs: dict[str, bytes] | None = None  # large constants by their hash, when they are not to be in the text
+        self.meshes: list[tuple[str, DeviceMesh]] = []  # of the module around the functions, by their names
         self.lines: list[str] = []
         self.indent = ""
         self.reset()
@@ -404,6 +406,8 @@ class BasePrinter:
             return "I.dummy_global_info()"
         if isinstance(value, VDevice):
             return self.show_vdevice(value)
+        if isinstance(value, DeviceMesh):
+            return self.mesh_text(value)
         if isinstance(value, Type):
             return self.show_type(value)
         if isinstance(value, Buffer):
@@ -422,6 +426,8 @@ class BasePrinter:
         """A type."""
         if type(ty) is TensorType:
             return self._tensor_type(ty)
+        if isinstance(ty, DTensorType):
+            return self._spread_type(ty)
         if isinstance(ty, ShapeType):
             if ty.dims is not None:
                 return f"R.Shape({self.show_dims(ty.dims)})"
@@ -447,6 +453,34 @@ class BasePrinter:
         }
         text = self.join(self.fill(TYPES["R.Tensor"], values))
         return "R.Tensor" if text == "R.Tensor()" else text
+
+    def _spread_type(self, ty: DTensorType) -> str:
+        tensor = ty.tensor
+        values = {
+            "shape": tensor.shape,
+            "dtype": tensor.dtype,
+            "device_mesh": ty.mesh,
+            "placement": ty.placement,
+            "ndim": tensor.ndim if tensor.shape is None else -1,
+        }
+        return self.join(self.fill(TYPES["R.DTensor"], values))
+
+    def show_mesh(self, mesh: DeviceMesh) -> str:
+        """A mesh of devices by its place in the module's infos, or written out."""
+        found = next((place for place, known in self.meshes if same_mesh(known, mesh)), None)
+        return string_text(found) if found is not None else self.mesh_text(mesh)
+
+    def mesh_text(self, mesh: DeviceMesh) -> str:
+        """A mesh of devices, written out."""
+        shape = f"({', '.join(map(str, mesh.shape))}{',' if len(mesh.shape) == 1 else ''})"
+        first = mesh.devices[0]
+        in_row = mesh.devices == tuple(range(first, first + len(mesh.devices)))
+        devices = f"I.Range({first}, {first + len(mesh.devices)})" if in_row else str(list(mesh.devices))
+        return f"R.device_mesh({shape}, {devices})"
+
+    def show_placement(self, placement: Placement) -> str:
+        """A placement."""
+        return string_text(placement_text(placement))
 
     def _func_type(self, ty: FuncType) -> str:
         if ty.params is not None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.errors import WeftError
+from weft.ir.device_mesh import DTensorType
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
@@ -346,6 +347,10 @@ class GraphPrinter(BasePrinter):
             return self.show_callee(value)
         if kind == "types":
             return self._type_argument(value)
+        if param.of == "placement":
+            return self.show_placement(value)
+        if param.of == "mesh":
+            return self.show_mesh(value)
         if kind in ("attr", "dtype"):
             return self.show_literal(value)
         return self.leaf(value)
@@ -387,6 +392,8 @@ def type_symbols(ty: Type | None) -> set[str]:
     stack: list[Any] = [ty]
     while stack:
         current = stack.pop()
+        if isinstance(current, DTensorType):
+            current = current.tensor
         if isinstance(current, TensorType):
             dims: Any = current.shape if isinstance(current.shape, tuple) else ()
         elif isinstance(current, ShapeType):

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.errors import ScriptError, WeftError
+from weft.ir.device_mesh import DTensorType
 from weft.ir.dim import DimExpr, free_symbols, parse_dim
 from weft.ir.graph import (
     Call,
@@ -178,6 +179,9 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         """A type."""
         if isinstance(ty, StringType) and not self.older:
             raise self.refuse("the type of a string")
+        if isinstance(ty, DTensorType) and (ty.mesh is None or ty.placement is None):
+            hint = "annotate the variable with its placement"
+            raise self.refuse("a spread tensor whose place is not said", hint=hint)
         return super().show_type(ty)
 
     def _func_type(self, ty: FuncType) -> str:

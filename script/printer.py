@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ScriptError
+from weft.ir.device_mesh import DeviceMesh
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
@@ -146,6 +147,12 @@ class _Printer(GraphPrinter, TensorPrinter):
         start = len(self.lines)
         if module.attrs:
             self.line(self.form_text(ALL_FORMS["I.module_attrs"], {"attrs": module.attrs}))
+        self.meshes = [
+            (f"{name}[{index}]", info)
+            for name, infos in module.global_infos.items()
+            for index, info in enumerate(infos if isinstance(infos, tuple) else ())
+            if isinstance(info, DeviceMesh)
+        ]
         if module.global_infos:
             self.line(self.form_text(ALL_FORMS["I.module_global_infos"], {"infos": module.global_infos}))
         taken: set[str] = set()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from weft.errors import WeftError
+from weft.ir.device_mesh import check_placement, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
 from weft.ir.graph import (
     BindingBlock,
@@ -267,6 +269,27 @@ class ValueReader(Reader):
             raise error.at(span) from None
         return call if label is None else replace(call, attrs=call.attrs.set("target", label))
 
+    def _placed(self, op: OpDef, args: list[Any], kwargs: dict[str, Any], tree: ast.Call) -> None:
+        """Resolve the mesh and the placement among the arguments of a call, with their places in the text."""
+        mesh = None
+        for index, param in enumerate(op.params):
+            if param.of not in ("mesh", "placement"):
+                continue
+            found = [keyword.value for keyword in tree.keywords if keyword.arg == param.name]
+            place = found[0] if found else tree.args[index] if index < len(tree.args) else None
+            values: Any = kwargs if found else args
+            key: Any = param.name if found else index
+            if place is None or isinstance(place, ast.Starred) or not (found or index < len(args)):
+                continue
+            if param.of == "mesh":
+                mesh = values[key] = self.as_mesh(values[key], place)
+            else:
+                values[key] = placement = self.read_placement(place)
+                ty = whole_tensors(self.infer(args[0], tree)) if args and isinstance(args[0], LEAVES) else None
+                ndim = ty.ndim if isinstance(ty, TensorType) else -1
+                if mesh is not None:
+                    self.fold(partial(check_placement, placement, mesh, ndim), place)
+
     def _call_label(self, op: OpDef, kwargs: dict[str, Any], tree: ast.AST) -> str | None:
         """`target="npu"`: the label of the part that a call belongs to, which any operator takes."""
         if "target" not in kwargs or any(param.name == "target" for param in op.params):
@@ -342,6 +365,8 @@ class ValueReader(Reader):
         if name.startswith("R.") and name not in VALUES and name not in ALL_FORMS and name not in self._FORMS:
             if name[2:] in OPS:
                 args, kwargs = self.arguments(tree)
+                if name.startswith("R.dist."):
+                    self._placed(OPS[name[2:]], args, kwargs, tree)
                 return self.operator(name[2:], args, kwargs, tree)
             if why_unread(name) is not None:
                 raise self.unknown(name, tree.func)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any as _Any  # R.Any is a type of the script
 
 from weft.errors import ScriptError
+from weft.ir.device_mesh import DeviceMesh, DTensorType, parse_placement
 from weft.ir.dim import Dim, parse_dim
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Call, Constant, DataTypeImm, Expr, ExternFunc, Op, PrimValue, ShapeExpr, StringImm
@@ -58,6 +59,25 @@ def Tensor(shape: _Any = None, dtype: _Any = None, *, ndim: int = -1, vdevice: _
         shape, dtype = None, shape
     made = shape if shape is None or isinstance(shape, Expr) else _dims(shape)
     return TensorType(made, check_dtype(dtype) if dtype is not None else None, ndim, vdevice)  # type: ignore[arg-type]
+
+
+def DTensor(
+    shape: _Any = None, dtype: _Any = None, device_mesh: _Any = None, placement: str | None = None, *, ndim: int = -1
+) -> DTensorType:
+    """The type of a tensor that is spread over a mesh; a mesh that is named is known only inside of its module.
+
+    >>> DTensor((4, 4), "float32", device_mesh((2,), [0, 1]), "S[0]").placement
+    (0,)
+    """
+    tensor = Tensor(shape, dtype, ndim=ndim)
+    if not isinstance(device_mesh, DeviceMesh):
+        return DTensorType(tensor)
+    return DTensorType(tensor, device_mesh, None if placement is None else parse_placement(placement))
+
+
+def device_mesh(shape: Sequence[int], device_ids: Iterable[int]) -> DeviceMesh:
+    """A grid of devices by number; `I.Range(0, 4)` are numbers that follow one another."""
+    return DeviceMesh(tuple(shape), tuple(device_ids))
 
 
 def Shape(dims: Iterable[_Any] | None = None, *, ndim: int = -1) -> ShapeType:
@@ -167,6 +187,8 @@ class _Namespace:
 
 
 def _operator(name: str) -> _Any:
+    if name in _SPREAD:
+        return _SPREAD[name]
     if name in OPS:
         return OPS[name]
     if any(known.startswith(f"{name}.") for known in OPS):
@@ -177,6 +199,7 @@ def _operator(name: str) -> _Any:
         raise AttributeError(f"R has no {name}" + (f" ({error.hint})" if error.hint else "")) from None
 
 
+_SPREAD = {"dist.DTensor": DTensor, "dist.device_mesh": device_mesh, "DeviceMesh": device_mesh}
 _NAMED = {
     "Any": AnyType, "Object": AnyType, "tuple": _tuple, "str": _string, "Callable": _callable, "ExternFunc": ExternFunc,
     "function": function, "macro": graph_macro,
@@ -196,6 +219,7 @@ def __dir__() -> list[str]:
 
 
 _PUBLIC = (
-    "Callable", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed", "const",
-    "dataflow", "dtype", "func_attr", "function", "macro", "match_cast", "output", "prim_value", "shape", "str",
+    "Callable", "DTensor", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed",
+    "const", "dataflow", "device_mesh", "dtype", "func_attr", "function", "macro", "match_cast", "output", "prim_value",
+    "shape", "str",
 )  # fmt: skip

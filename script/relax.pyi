@@ -16,6 +16,9 @@ def Any() -> _t.Any:
 def Callable(params: _t.Any = None, ret: _t.Any = None, pure: _t.Any = None, *, derive: _t.Any = None, purity: _t.Any = ..., derive_func: _t.Any = ...) -> _t.Any:
     """A function type; without params, that of an opaque function."""
 
+def DTensor(shape: _t.Any = None, dtype: _t.Any = None, device_mesh: _t.Any = None, placement: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
+    """The type of a tensor that is spread over a mesh; a mesh that is named is known only inside of its module."""
+
 def ExternFunc(name: _t.Any, ty: _t.Any = None) -> _t.Any:
     """A function outside the module, by name."""
 
@@ -43,6 +46,9 @@ def const(data: _t.Any, dtype: _t.Any = None, *, shape: _t.Any = None, bits: _t.
 def dataflow() -> _Context[_t.Any]:
     """A block of pure bindings; only what R.output names leaves it."""
 
+def device_mesh(shape: _t.Any, device_ids: _t.Any) -> _t.Any:
+    """A grid of devices by number; `I.Range(0, 4)` are numbers that follow one another."""
+
 def dtype(value: _t.Any) -> _t.Any:
     """A dtype as a value."""
 
@@ -69,6 +75,8 @@ def str(value: _t.Any) -> _t.Any:
 
 def tuple(*fields: _t.Any) -> _t.Any:
     """A tuple as a value."""
+
+DeviceMesh = device_mesh
 
 Object = Any
 
@@ -1421,8 +1429,32 @@ class dist:
     """Operators `R.dist.*`."""
 
     @staticmethod
+    def annotate_sharding(input: _t.Any, device_mesh: _t.Any, placement: _t.Any) -> _t.Any:
+        """The input, and a wish for where passes place it: the type stays. Errors: W203, W205 the placement."""
+
+    @staticmethod
+    def call_tir(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None) -> _t.Any:
+        """Call a kernel of the module that works on the whole tensors. Errors: W206 outputs without a place."""
+
+    @staticmethod
+    def call_tir_local_view(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None) -> _t.Any:
+        """Call a kernel of the module that works on the part of one device. Errors: W201, W206 as for the types."""
+
+    @staticmethod
+    def redistribute(input: _t.Any, device_mesh: _t.Any, placement: _t.Any) -> _t.Any:
+        """The same whole tensor, spread over the mesh in another way. Errors: W203, W205 the placement."""
+
+    @staticmethod
     def redistribute_replica_to_shard(input: _t.Any, num_workers: _t.Any, axis: _t.Any) -> _t.Any:
         """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis."""
+
+    @staticmethod
+    def DTensor(shape: _t.Any = None, dtype: _t.Any = None, device_mesh: _t.Any = None, placement: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
+        """The type of a tensor that is spread over a mesh; a mesh that is named is known only inside of its module."""
+
+    @staticmethod
+    def device_mesh(shape: _t.Any, device_ids: _t.Any) -> _t.Any:
+        """A grid of devices by number; `I.Range(0, 4)` are numbers that follow one another."""
 
 class dynamic:
     """Operators `R.dynamic.*`."""

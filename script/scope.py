@@ -77,6 +77,7 @@ class ModuleScope:
     name: str | None = None
     function_names: tuple[str, ...] = ()
     macros: Mapping[str, Any] = MappingProxyType({})
+    infos: Mapping[str, Any] = MappingProxyType({})
 
     def adopt(self, function: Any, span: Span) -> str:
         """The name under which a captured function joins the module."""

@@ -138,6 +138,9 @@ _form(TYPES, "R.Callable(params: types_or_none = None, ret: type_or_none = None,
       old_names={"purity": "pure", "derive_func": "derive"})  # fmt: skip
 _form(TYPES, "R.Any()", types.AnyType, aliases="R.Object I.AnyType")
 _form(TYPES, "R.Str()", types.StringType, aliases="R.String I.StringType")
+_form(TYPES, "R.DTensor(shape: shape_or_none = None, dtype: dtype_or_none = None, device_mesh: mesh_or_none = None, "
+             "placement: placement_or_none = None, *, ndim: integer = -1)", aliases="R.dist.DTensor")  # fmt: skip
+_form(TYPES, "R.device_mesh(shape: literal, device_ids: literal)", aliases="R.dist.device_mesh R.DeviceMesh")
 _form(TYPES, "I.vdevice(target: literal, index: integer = 0, scope: text = 'global')", types.VDevice)
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -170,8 +173,8 @@ _form(SCOPES, "R.dataflow()")
 
 _form(SCALARS, "T.Cast(dtype: dtype, value: prim)", tensor.Cast, aliases="T.cast")
 _form(SCALARS, "T.Select(condition: prim, true_value: prim, false_value: prim)", tensor.Select)
-_form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: integer)", tensor.Ramp, aliases="T.ramp")
-_form(SCALARS, "T.Broadcast(value: prim, lanes: integer)", tensor.Broadcast, aliases="T.broadcast")
+_form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: lanes)", tensor.Ramp, aliases="T.ramp")
+_form(SCALARS, "T.Broadcast(value: prim, lanes: lanes)", tensor.Broadcast, aliases="T.broadcast")
 _form(SCALARS, "T.Shuffle(vectors: prims, indices: prims)", tensor.Shuffle)
 _form(SCALARS, "T.StringImm(value: text)", graph.StringImm, aliases="I.StringImm")
 _form(SCALARS, "T.Let(body: anything, *, where: where)", tensor.Let)

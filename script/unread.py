@@ -17,12 +17,8 @@ _UNREAD: dict[str, str] = {
     "T.Optional": "a template has no meaning before it is specialised",
     "R.emit_te": "the function that it calls is Python, which reading a text never runs",
     "R.rewriter": "rules of rewriting are not part of a module",
-    "R.DTensor": "tensors that are spread over a mesh of devices are not part of the script",
-    "R.device_mesh": "tensors that are spread over a mesh of devices are not part of the script",
-    "R.DeviceMesh": "tensors that are spread over a mesh of devices are not part of the script",
 }
 _FAMILIES = {
-    "R.dist.": "tensors that are spread over a mesh of devices are not part of the script",
     "T.nvshmem.": "it belongs to the tile-level GPU dialect",
 }
 

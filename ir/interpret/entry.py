@@ -16,6 +16,7 @@ from weft.ir.interpret.operators import apply_operator
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
+from weft.ir.verify.spread import refuse_spread
 
 __all__ = ["Interpreter", "interpret"]
 
@@ -129,4 +130,5 @@ def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, tr
         value = IRModule({value.name or "main": value})
     if not isinstance(value, IRModule):
         raise PassError(f"cannot interpret a {type(value).__name__}", code="W511")
+    refuse_spread(value.functions.values())
     return Interpreter(value, lookup, trace)

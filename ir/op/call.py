@@ -59,11 +59,11 @@ def _argument_types(args: Arguments, context: TypeContext) -> tuple[Type, ...]:
 
 def _kernel_call(args: Arguments, context: TypeContext) -> Type:
     declared = _declared(args)
-    _check_kernel(args, context, outputs_of(declared))
+    check_kernel(args, context, outputs_of(declared))
     return declared
 
 
-def _check_kernel(args: Arguments, context: TypeContext, outputs: Sequence[Type]) -> None:
+def check_kernel(args: Arguments, context: TypeContext, outputs: Sequence[Type]) -> None:
     """Check a call against the kernel's signature, where the kernel is in scope."""
     callee = args.gvar
     if not isinstance(callee, GlobalVar):
@@ -217,7 +217,7 @@ def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
                 f"{args.name}: the output {type_text(output)} does not fit over the input {type_text(inputs[index])}"
             )
             raise ShapeError(message, code="W202", span=args.span)
-    _check_kernel(args, context, [ty for index, ty in zip(indices, declared, strict=True) if index < 0])
+    check_kernel(args, context, [ty for index, ty in zip(indices, declared, strict=True) if index < 0])
     return args.out_ty
 
 

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import DTypeError, ScriptError, Span, WeftError
+from weft.ir.device_mesh import DeviceMesh, parse_placement
 from weft.ir.dim import Dim, DimExpr, evaluate
 from weft.ir.dtype import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
@@ -415,6 +416,20 @@ def _device(value: Any) -> Any:
     return value
 
 
+def _mesh(value: Any) -> Any:
+    if not isinstance(value, DeviceMesh):
+        raise _Unfit("a mesh of devices")
+    return value
+
+
+def _placement(value: Any) -> tuple[int | None, ...]:
+    if isinstance(value, str):
+        return parse_placement(value)
+    if not isinstance(value, tuple) or not all(axis is None or type(axis) is int for axis in value):
+        raise _Unfit("a placement")
+    return value
+
+
 def _index_map(value: Any) -> str:
     value = _plain(value)
     try:
@@ -449,6 +464,8 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "sections": _sections,
     "device": _device,
     "index_map": _index_map,
+    "mesh": _mesh,
+    "placement": _placement,
     "any": _any,
 }
 

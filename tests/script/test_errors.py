@@ -689,8 +689,6 @@ def test_an_index_that_is_never_in_range_is_an_error_at_reading() -> None:
     [
         ('n: R.Prim(value="n")', 17, "`R.Prim(value=...)` is not read: a scalar type", 'write `R.Prim("int64")`'),
         ('n: R.Prim("int64", value=3)', 26, "`R.Prim(value=...)` is not read: a scalar type", 'write `R.Prim("int64")`'),
-        ('d: R.DTensor((8, 8), "float32", "mesh[0]", "S[0], R")', 10, "`R.DTensor` is not read: tensors", ""),
-        ("d: R.dist.Tensor((8,))", 10, "`R.dist.Tensor` is not read: tensors that are spread over a mesh", ""),
     ],
 )
 def test_types_of_the_field_that_have_no_counterpart_are_refused_by_name(
