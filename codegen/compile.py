@@ -17,11 +17,13 @@ import numpy as np
 import weft.transform as transform
 from weft.codegen.build import build
 from weft.codegen.plan import Plan, make_plan
-from weft.errors import PassError
+from weft.errors import PassError, TargetError
+from weft.ir import dtype as dtypes
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.tensor import PrimFunc
+from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify.spread import refuse_spread
+from weft.ir.visit import walk
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.phases import Step, run_phases
 
@@ -66,6 +68,7 @@ def compile(
     """
     module = as_module(module_or_function)
     plan = make_plan(module, target, executor, opt)
+    _refuse_scalable(module)
     refuse_spread(module.functions.values())
     return build(_lowered(module, plan, params, pipeline, start, trace), plan)
 
@@ -77,6 +80,17 @@ def as_module(value: object) -> IRModule:
     if isinstance(value, (Function, PrimFunc)):
         return IRModule({value.name or "main": value})
     raise PassError(f"cannot compile a {type(value).__name__}", code="W511", hint="pass an IRModule or a function")
+
+
+def _refuse_scalable(module: IRModule) -> None:
+    """W740 at a vector whose length only the machine knows: no code generator has an instruction for it."""
+    for function in module.functions.values():
+        for part in walk(function) if isinstance(function, PrimFunc) else ():
+            if isinstance(part, (PrimExpr, Buffer)) and dtypes.is_scalable(part.dtype):
+                raise TargetError(
+                    f"scalable vectors (T.vscale) cannot be compiled: this is a {part.dtype}",
+                    code="W740", span=part.span, hint="write a constant length",
+                )  # fmt: skip
 
 
 def lower(

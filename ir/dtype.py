@@ -1,6 +1,7 @@
 """Data types are strings; this file is the one table of what they mean.
 
     dtype  ::= scalar ["x" lanes] | "handle" | "void"
+    lanes  ::= count | "vscalex" count                 (that many for each unit of the vector length of the machine)
     scalar ::= "bool" | ("int" | "uint") bits | "float" bits | "bfloat16" | "float8_..." | "float6_..." | "float4_..."
 
 Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element
@@ -19,8 +20,8 @@ import numpy as np
 from weft.errors import DTypeError
 
 __all__ = [
-    "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer", "is_numpy", "is_signed",
-    "is_unsigned", "lanes", "max_value", "min_value", "promote", "storage", "with_lanes",
+    "Scalable", "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer", "is_numpy",
+    "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "promote", "storage", "with_lanes",
 ]  # fmt: skip
 
 _SMALL_FLOATS = {
@@ -30,11 +31,55 @@ _SMALL_FLOATS = {
 }  # fmt: skip
 # What releases of the field called them before.
 _OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
-_OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x\d+)?$")
+_OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
 _SCALAR = re.compile(r"(int|uint|float)(\d+)$")
-_VECTOR = re.compile(r"(.+?)x(\d+)$")
+_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
 _INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
 _FLOAT_BITS = (16, 32, 64)
+
+
+class Scalable(int):
+    """A count of lanes that only the machine knows: `self` for each unit of its vector length (`T.vscale()`).
+
+    It is more than every fixed count, and equal only to the same multiple. As text it is the end of a dtype.
+
+    >>> Scalable(4) == Scalable(4), Scalable(4) == 4, Scalable(1) > 1, f"float32x{Scalable(4)}"
+    (True, False, True, 'float32xvscalex4')
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scalable) and int(self) == int(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(("vscale", int(self)))
+
+    def __lt__(self, other: int) -> bool:
+        return isinstance(other, Scalable) and int(self) < int(other)
+
+    def __le__(self, other: int) -> bool:
+        return self == other or self < other
+
+    def __gt__(self, other: int) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: int) -> bool:
+        return not self < other
+
+    def __mul__(self, other: int) -> Scalable:
+        if isinstance(other, Scalable):
+            raise DTypeError("a vector of scalable vectors has no dtype", code="W301")
+        return Scalable(int(self) * other)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return f"vscalex{int(self)}"
+
+    def __repr__(self) -> str:
+        return f"Scalable({int(self)})"
 
 
 @functools.cache
@@ -47,7 +92,8 @@ def _parse(dtype: str) -> tuple[str, int, int]:
     vector = _VECTOR.match(dtype)
     if vector and vector.group(1) not in ("handle", "void"):
         kind, width, _ = _parse(vector.group(1))
-        return kind, width, int(vector.group(2))
+        count = int(vector.group(3))
+        return kind, width, Scalable(count) if vector.group(2) else count
     if dtype == "bool":
         return "bool", 1, 1
     if dtype in _SMALL_FLOATS:
@@ -90,13 +136,22 @@ def bits(dtype: str) -> int:
 
 
 def lanes(dtype: str) -> int:
-    """Vector lanes (1 for scalars)."""
+    """Vector lanes (1 for scalars, `Scalable` where only the machine knows)."""
     return _parse(dtype)[2]
+
+
+def is_scalable(dtype: str) -> bool:
+    """Whether how many lanes there are is known to the machine alone.
+
+    >>> is_scalable("float32xvscalex4"), is_scalable("float32x4")
+    (True, False)
+    """
+    return isinstance(lanes(dtype), Scalable)
 
 
 def element(dtype: str) -> str:
     """The scalar type of a vector type."""
-    return dtype if lanes(dtype) == 1 else dtype[: dtype.rindex("x")]
+    return dtype if lanes(dtype) == 1 else dtype[: -len(f"x{lanes(dtype)}")]
 
 
 def with_lanes(dtype: str, count: int) -> str:

@@ -31,7 +31,10 @@ from weft.ir.tensor import (
     Unary,
 )
 
-__all__ = ["CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "pair", "unary"]
+__all__ = [
+    "CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "lane_count", "pair",
+    "unary",
+]  # fmt: skip
 
 Scalar = PrimExpr | int | float | bool
 
@@ -164,6 +167,27 @@ def intrinsic(name: str, *args: Scalar, span: Span | None = None) -> PrimExpr:
         operands = list(pair(args[0], args[1], name, span))
     dtype = result_dtype(entry, [operand.dtype for operand in operands], span)
     return PrimCall(name, tuple(operands), dtype, span=span)
+
+
+def lane_count(value: object) -> int | None:
+    """How many lanes an expression says: a constant, or a multiple of `T.vscale()` as a `Scalable`; None for others.
+
+    >>> lane_count(4), lane_count(PrimCall("vscale", (), "int32") * 4)
+    (4, Scalable(4))
+    """
+    if isinstance(value, int):
+        return value
+    if isinstance(value, IntImm):
+        return value.value
+    if isinstance(value, PrimCall) and value.op == "vscale":
+        return dtypes.Scalable(1)
+    if isinstance(value, Binary) and value.kind == "mul":
+        a, b = lane_count(value.a), lane_count(value.b)
+        both = isinstance(a, dtypes.Scalable) and isinstance(b, dtypes.Scalable)
+        if a is None or b is None or both:
+            return None
+        return None if isinstance(a * b, dtypes.Scalable) and int(a * b) < 1 else a * b
+    return None
 
 
 def equal(a: Scalar, b: Scalar) -> PrimExpr:

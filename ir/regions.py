@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol
+from weft.ir.dtype import Scalable
 from weft.ir.node import Node
 from weft.ir.prim_dim import dim_to_prim
 from weft.ir.structural import structural_equal
@@ -135,6 +136,8 @@ class Bounds:
     def _ramp(self, expr: Ramp) -> Interval | None:
         base, stride = self.of(expr.base), self.of(expr.stride)
         if base is None or stride is None or not isinstance(stride.low, int) or stride.low != stride.high:
+            return None
+        if isinstance(expr.lanes, Scalable):  # how far it reaches is known to the machine alone
             return None
         reach = stride.low * (expr.lanes - 1)
         return Interval(base.low + min(reach, 0), base.high + max(reach, 0), base.exact)

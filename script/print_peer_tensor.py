@@ -80,6 +80,12 @@ class PeerTensorPrinter(TensorPrinter):
     operators = "tirx"  # the namespace of the operators that intrinsics are
     pending: list[PrimVar]  # variables of T.Let that the next line uses
 
+    def show_lanes(self, lanes: int) -> str:
+        """A number of lanes; W116 for one lane for each unit of the vector length, which TVM has no dtype for."""
+        if isinstance(lanes, dtypes.Scalable) and int(lanes) == 1:
+            raise self.refuse("a vector of T.vscale() lanes")
+        return super().show_lanes(lanes)
+
     def reset(self) -> None:
         """Forget the names of the last function."""
         super().reset()

@@ -142,7 +142,11 @@ class ScalarPrinter(BasePrinter):
         return [f'T.Cast("{expr.dtype}", ', (expr.value, 0), ")"], ATOM
 
     def _broadcast(self, expr: Broadcast) -> tuple[list[Piece], int]:
-        return ["T.Broadcast(", *self.operand(expr.value), f", {expr.lanes})"], ATOM
+        return ["T.Broadcast(", *self.operand(expr.value), f", {self.show_lanes(expr.lanes)})"], ATOM
+
+    def show_lanes(self, lanes: int) -> str:
+        """A number of lanes: a constant, or a multiple of `T.vscale()`."""
+        return f"T.vscale() * {int(lanes)}" if isinstance(lanes, dtypes.Scalable) else str(lanes)
 
     def _prim_call(self, expr: PrimCall) -> tuple[list[Piece], int]:
         args = separated([self._call_argument(argument)] for argument in expr.args)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from weft.ir.prim import const
+from weft.ir.dtype import Scalable
+from weft.ir.prim import const, lane_count
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     Binary,
@@ -81,8 +82,13 @@ class BufferReader(IntrinsicReader):
             if isinstance(step, int) and step <= 0:
                 raise self.fail("W124", f"the step of a slice is positive, got {step}", tree)
             if isinstance(step, int) and step != 1:
-                lanes = self._length(start, stop, tree)
-                if not isinstance(lanes, int):
+                lanes = lane_count(self._length(start, stop, tree))
+                if isinstance(lanes, Scalable) and int(lanes) % step:
+                    raise self.fail("W123", "the step of a scalable slice divides its length", tree)
+                if isinstance(lanes, Scalable):
+                    base = self._index(start, tree)
+                    return Ramp(base, const(step, base.dtype), Scalable(int(lanes) // step))
+                if lanes is None:
                     raise self.fail("W123", "a slice with a step has constant bounds", tree)
                 base = self._index(start, tree)
                 return Ramp(base, const(step, base.dtype), -(-lanes // step))

@@ -13,7 +13,7 @@ from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.prim import as_expr, cast, const, intrinsic
+from weft.ir.prim import as_expr, cast, const, intrinsic, lane_count
 from weft.ir.tensor import (
     Binary,
     Buffer,
@@ -100,18 +100,18 @@ class IntrinsicReader(ScalarReader):
         return [self.value(argument) for argument in self._spread(tree)]
 
     def _scalar_form(self, name: str, tree: ast.Call) -> PrimExpr:
-        if name in ("T.Ramp", "T.Broadcast"):
-            self._check_lanes(tree)
         values = self.bind(SCALARS[name], tree)
         return SCALARS[name].build(**values, span=self.span(tree))  # type: ignore[misc]
 
-    def _check_lanes(self, tree: ast.Call) -> None:
-        """W115 for vectors whose length only the machine knows."""
-        named = [keyword.value for keyword in tree.keywords if keyword.arg == "lanes"]
-        lanes = named or tree.args[-1:]
-        names = [self.dotted(item) for item in ast.walk(lanes[0]) if isinstance(item, ast.Attribute)] if lanes else []
-        if "T.vscale" in names:
-            raise self.fail("W115", "scalable vectors (T.vscale) are not read", lanes[0], "write a constant length")
+    def read_lanes(self, tree: ast.expr) -> int:
+        """A number of lanes: a constant, or a multiple of `T.vscale()`."""
+        value = self.value(tree)
+        lanes = self.fold(lambda: lane_count(value), tree)
+        if lanes is None or isinstance(value, bool):
+            what = repr(value) if isinstance(value, (bool, float, str)) else describe(value)
+            hint = "a constant, or a multiple of T.vscale()"
+            raise self.fail("W114", f"expected an integer, got {what}", tree, hint)
+        return lanes
 
     def _cast(self, tree: ast.Call) -> PrimExpr:
         """`T.Cast("float32", x)`; `T.cast(x, "float32")` is the same."""

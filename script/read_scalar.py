@@ -12,7 +12,7 @@ from typing import Any
 from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import StringImm
-from weft.ir.prim import as_expr, binary, const, intrinsic, unary
+from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.tensor import (
     Binary,
     Buffer,
@@ -26,7 +26,6 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
 )
-from weft.ir.visit import walk
 from weft.script.reader import ModuleScope, Reader, Scope, describe
 from weft.script.source import MISSING, Unit
 
@@ -255,8 +254,8 @@ class ScalarReader(Reader):
             extent = item.extent.value if isinstance(item.extent, IntImm) else item.extent
             if isinstance(extent, int) and extent < 1:
                 raise self.fail("W124", f"a slice of {extent} elements has no value", tree)
-            if isinstance(extent, PrimExpr) and any(getattr(part, "op", "") == "vscale" for part in walk(extent)):
-                raise self.fail("W115", "scalable vectors (T.vscale) are not read", tree, "write a constant length")
+            if isinstance(extent, PrimExpr):
+                extent = lane_count(extent)
             if not isinstance(extent, int):
                 raise self.fail("W123", "a slice used as a value has a constant length", tree)
             if extent != 1 and position != len(region.region) - 1:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import ScriptError, WeftError
+from weft.errors import DTypeError, ScriptError, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary, const, intrinsic, unary
+from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.prim import cast as _cast
 from weft.ir.tensor import Binary, Broadcast, FloatImm, PrimCall, PrimExpr, PrimVar
 from weft.ir.tensor import Buffer as _Buffer
@@ -107,15 +107,24 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
     return PrimCall("if_then_else", (as_expr(condition), both.a, both.b), both.a.dtype)
 
 
-def Ramp(base: Any, stride: Any, lanes: int) -> PrimExpr:
+def _lanes(lanes: int | PrimExpr) -> int:
+    """A number of lanes: a constant, or a multiple of `T.vscale()`."""
+    count = lane_count(lanes)
+    if count is None:
+        hint = "a constant, or a multiple of T.vscale()"
+        raise DTypeError("this is not a number of lanes", code="W301", span=getattr(lanes, "span", None), hint=hint)
+    return count
+
+
+def Ramp(base: Any, stride: Any, lanes: int | PrimExpr) -> PrimExpr:
     """The vector base, base + stride, ..."""
     start = as_expr(base)
-    return _Ramp(start, as_expr(stride, None if isinstance(stride, PrimExpr) else start.dtype), lanes)
+    return _Ramp(start, as_expr(stride, None if isinstance(stride, PrimExpr) else start.dtype), _lanes(lanes))
 
 
-def broadcast(value: Any, lanes: int) -> PrimExpr:
+def broadcast(value: Any, lanes: int | PrimExpr) -> PrimExpr:
     """A scalar in every lane."""
-    return Broadcast(as_expr(value), lanes)
+    return Broadcast(as_expr(value), _lanes(lanes))
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> PrimExpr:

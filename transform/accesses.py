@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, Facts, evaluate, free_symbols, prove_equal, prove_le, prove_lt, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.dtype import bits, is_integer, lanes
+from weft.ir.dtype import Scalable, bits, is_integer, lanes
 from weft.ir.prim import binary
 from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import (
@@ -158,6 +158,8 @@ class _Walker:
         new = [self.closed(index) for index in indices]
         if new and isinstance(new[-1], Ramp):
             ramp = new[-1]
+            if isinstance(ramp.lanes, Scalable):
+                raise _Unknown
             lane = PrimVar("lane", ramp.base.dtype)
             new[-1] = binary("add", ramp.base, binary("mul", lane, ramp.stride))
             loops = (*loops, Loop(lane, 0, ramp.lanes))

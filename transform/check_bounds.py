@@ -605,6 +605,8 @@ class _Checker:
         if len(indices) != buffer.ndim:
             return facts  # the verifier's to report
         lanes = max((dtypes.lanes(index.dtype) for index in indices), default=1)
+        if isinstance(lanes, dtypes.Scalable):
+            return facts  # no machine code is made of it
         if predicate is None:
             straight = all(isinstance(index, (Ramp, Broadcast)) or dtypes.lanes(index.dtype) == 1 for index in indices)
             picked = (0,) if lanes == 1 else (0, lanes - 1) if straight else tuple(range(lanes))

@@ -92,6 +92,11 @@ class FunctionCompiler:
             raise WeftError(
                 f"cannot interpret a {type(node).__name__} in a tensor-level function", code="W860", span=node.span
             )
+        if dtypes.is_scalable(getattr(node, "dtype", "void")):
+            raise WeftError(
+                f"cannot interpret a {node.dtype}: T.vscale() is known to a machine alone",  # type: ignore[attr-defined]
+                code="W860", span=node.span, hint="write a constant length",
+            )  # fmt: skip
         return compile_node(self, node)
 
     def _variable(self, node: PrimVar) -> Compiled:

@@ -104,7 +104,7 @@ def _select(node: Select, report: Report) -> None:
 
 def _vector(node: Ramp | Broadcast, report: Report) -> None:
     parts = (node.base, node.stride) if isinstance(node, Ramp) else (node.value,)
-    if node.lanes < 1 or any(dtypes.lanes(part.dtype) != 1 for part in parts):
+    if int(node.lanes) < 1 or any(dtypes.lanes(part.dtype) != 1 for part in parts):
         report.add("W458", f"a vector of {node.lanes} lanes of {parts[0].dtype}", node.span)
     if isinstance(node, Ramp) and node.base.dtype != node.stride.dtype:
         report.add("W460", f"a ramp from {node.base.dtype} by {node.stride.dtype}", node.span)

@@ -43,6 +43,11 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ['def f(var_A: T.handle, B: T.Buffer((4,), "float32")):', "n = T.int64()", 'A = T.match_buffer(var_A, (n, 4), "float32")'],
         None,
     ),
+    "scalable vectors": (
+        prim("B[0 : 4 * T.vscale()] = A[0 : T.vscale() * 4] + T.float32(1)\nx: T.let = A[T.Ramp(0, 2, T.vscale() * 4)]\nB[0 : T.vscale() * 4] = x"),
+        ["B[T.Ramp(0, 1, T.vscale() * 4)] = A[T.Ramp(0, 1, T.vscale() * 4)] + T.Broadcast(T.float32(1.0), T.vscale() * 4)", "x: T.let = A[T.Ramp(0, 2, T.vscale() * 4)]"],
+        ["B[T.Ramp(0, 1, T.vscale() * 4)] = A[T.Ramp(0, 1, T.vscale() * 4)] + T.Broadcast(T.float32(1.0), T.vscale() * 4)"],
+    ),
     "symbols of 32 bits": (
         "@T.prim_func\ndef f(A: T.Buffer(('n',), 'float32')):\n    n = T.int32()\n    A[0] = 0.0\n",
         ["n = T.int32()", 'A = T.match_buffer(var_A, (n,), "float32")'], None,
