@@ -29,6 +29,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.builder import BlockBuilder
+from weft.ir.device_mesh import is_spread
 from weft.ir.infer import TypeContext
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
@@ -142,6 +143,8 @@ class _Legalizer(FunctionRewriter):
             value = self.customized(rule, binding, call)
             if value is not None:
                 return value
+        if is_spread(binding.var.ty) or any(is_spread(getattr(arg, "ty", None)) for arg in call.args):
+            return None  # a kernel works on the tensors of one device
         definition = OPS.get(call.op.name)
         if definition is None:
             return None

@@ -13,6 +13,7 @@ from weft.ir.verify import verify
 from weft.script import ir as I
 from weft.script import parse
 from weft.script import relax as R
+from weft.transform import LegalizeOps
 
 MODULE = """
 @I.ir_module
@@ -169,3 +170,9 @@ def test_the_python_names_build_the_same_nodes() -> None:
     mesh = R.device_mesh((2,), I.Range(0, 2))
     assert structural_equal(R.DTensor((4, 8), "float32", mesh, "S[0]"), PLACED)
     assert structural_equal(R.dist.DTensor((4, 8), "float32", R.dist.device_mesh((2,), [0, 1]), "S[0]"), PLACED)
+
+
+def test_legalizing_leaves_operators_on_spread_tensors_alone() -> None:
+    """A kernel works on the tensors of one device: the module stays as it is, and well formed."""
+    module = parse(MODULE)
+    assert LegalizeOps()(module) is module
