@@ -12,7 +12,7 @@ import numpy as np
 from weft.errors import Span
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr
-from weft.ir.node import FrozenMap
+from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import PrimExpr
 from weft.ir.types import Type
 from weft.script.diagnostics import fail
@@ -77,7 +77,7 @@ class ModuleScope:
     name: str | None = None
     function_names: tuple[str, ...] = ()
     macros: Mapping[str, Any] = MappingProxyType({})
-    infos: Mapping[str, Any] = MappingProxyType({})
+    infos: FrozenMap = EMPTY
 
     def adopt(self, function: Any, span: Span) -> str:
         """The name under which a captured function joins the module."""
