@@ -13,7 +13,6 @@ import importlib.util
 import itertools
 import math
 import re
-import time
 import types
 from typing import Any
 
@@ -210,17 +209,6 @@ def test_an_order_is_proved(left: str, right: str) -> None:
             assert low <= high
     assert prove_le(a, b) is True
     assert counterexample_le(a, b) is None
-
-
-def test_a_typical_question_takes_less_than_5_milliseconds() -> None:
-    """The median over the tables; a wide margin keeps a busy machine from failing it."""
-    times = []
-    for left, right in (*EQUAL, *UNEQUAL):
-        a, b = parse_dim(left), parse_dim(right)
-        start = time.process_time()
-        prove_equal(a, b)
-        times.append(time.process_time() - start)
-    assert sorted(times)[len(times) // 2] < 0.005
 
 
 def test_a_long_chain_of_products_and_sums_stays_canonical() -> None:
