@@ -16,7 +16,7 @@ import numpy as np
 
 import weft
 
-__all__ = ["Case", "Input", "cases", "module_of"]
+__all__ = ["RESNET_18", "Case", "Input", "cases", "layer_norm", "module_of", "rms_norm", "softmax"]
 
 Formula = Callable[..., Any]
 Node = tuple[str, tuple[str, ...], tuple[str, ...], dict[str, Any]]
@@ -137,17 +137,20 @@ def _convolutions() -> Iterator[Case]:
         yield _convolution(name, channels, channels, size, 3, stride, channels, "depthwise")
 
 
-def _softmax(xp: Any, x: Any) -> Any:
+def softmax(xp: Any, x: Any) -> Any:
+    """Along the last axis, over a namespace that follows NumPy."""
     powers = xp.exp(x - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 
 
-def _layer_norm(xp: Any, x: Any, gamma: Any, beta: Any) -> Any:
+def layer_norm(xp: Any, x: Any, gamma: Any, beta: Any) -> Any:
+    """Along the last axis."""
     centred = x - x.mean(-1, keepdims=True)
     return centred / xp.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gamma + beta
 
 
-def _rms_norm(xp: Any, x: Any, gamma: Any) -> Any:
+def rms_norm(xp: Any, x: Any, gamma: Any) -> Any:
+    """Along the last axis."""
     return x / xp.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * gamma
 
 
@@ -159,13 +162,13 @@ def _gelu(xp: Any, x: Any, bias: Any) -> Any:
 def _rows() -> Iterator[Case]:
     wide, row = Input((4096, 1024)), Input((1024,))
     functional: Callable[[Any], Any] = lambda torch: torch.nn.functional  # noqa: E731
-    yield Case("norms", "softmax 4096x1024", (wide,), ("y = R.nn.softmax(x0, axis=-1)",), _softmax,
+    yield Case("norms", "softmax 4096x1024", (wide,), ("y = R.nn.softmax(x0, axis=-1)",), softmax,
                lambda torch, x: torch.softmax(x, -1), (node("Softmax", "x0", axis=-1),))  # fmt: skip
     yield Case("norms", "layer_norm 4096x768", (Input((4096, 768)), Input((768,)), Input((768,))),
-               ("y = R.nn.layer_norm(x0, x1, x2, axes=-1)",), _layer_norm,
+               ("y = R.nn.layer_norm(x0, x1, x2, axes=-1)",), layer_norm,
                lambda torch, x, g, b: functional(torch).layer_norm(x, (768,), g, b),
                (node("LayerNormalization", "x0", "x1", "x2", axis=-1),))  # fmt: skip
-    yield Case("norms", "rms_norm 4096x1024", (wide, row), ("y = R.nn.rms_norm(x0, x1, axes=-1)",), _rms_norm,
+    yield Case("norms", "rms_norm 4096x1024", (wide, row), ("y = R.nn.rms_norm(x0, x1, axes=-1)",), rms_norm,
                lambda torch, x, g: functional(torch).rms_norm(x, (1024,), g, 1e-5))  # fmt: skip
     yield Case("elementwise", "gelu of a sum 4096x1024", (wide, row), ("z = R.add(x0, x1)", "y = R.nn.gelu_tanh(z)"),
                _gelu, lambda torch, x, b: functional(torch).gelu(x + b, approximate="tanh"))  # fmt: skip
@@ -195,7 +198,7 @@ def _rows() -> Iterator[Case]:
 
 def _attention(xp: Any, q: Any, k: Any, v: Any) -> Any:
     scores = xp.matmul(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 3, 1)) / np.sqrt(q.shape[-1]).astype("float32")
-    return xp.matmul(_softmax(xp, scores), v.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
+    return xp.matmul(softmax(xp, scores), v.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
 
 
 def _torch_attention(torch: Any, q: Any, k: Any, v: Any) -> Any:
@@ -225,7 +228,7 @@ def _perceptron() -> Case:
     def arrays(xp: Any, x: Any, *weights: Any) -> Any:
         for layer in range(3):
             x = xp.matmul(x, weights[2 * layer]) + weights[2 * layer + 1]
-            x = xp.maximum(x, 0) if layer < 2 else _softmax(xp, x)
+            x = xp.maximum(x, 0) if layer < 2 else softmax(xp, x)
         return x
 
     def torch_formula(torch: Any, x: Any, *weights: Any) -> Any:

@@ -15,10 +15,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
 
 import numpy as np
+from cases import RESNET_18, layer_norm, rms_norm, softmax
 
 import weft
 from weft.ir import TensorType, Var
@@ -52,28 +54,6 @@ class Result:
     compile: float
 
 
-# The distinct convolutions of ResNet-18: channels, results, height and width, kernel, stride.
-RESNET_18 = [
-    (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
-    (128, 256, 28, 3, 2), (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2),
-    (512, 512, 7, 3, 1),
-]  # fmt: skip
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
-def _layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gamma + beta
-
-
-def _rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
-
-
 def cases() -> Iterator[Case]:
     """Everything that is measured."""
     sizes = [(n, n, n) for n in (64, 128, 256, 512, 1024)] + [(97, 101, 103), (333, 257, 511), (1000, 777, 1001)]
@@ -97,10 +77,10 @@ def cases() -> Iterator[Case]:
 def rows() -> Iterator[Case]:
     """Reductions, norms, chains and scans."""
     last = (("axes", -1),)
-    yield Case("softmax 4096x1024", ("nn.softmax",), ((4096, 1024),), _softmax)
-    yield Case("softmax 64x1024", ("nn.softmax",), ((64, 1024),), _softmax)
-    yield Case("layer_norm 4096x768", ("nn.layer_norm",), ((4096, 768), (768,), (768,)), _layer_norm, last)
-    yield Case("rms_norm 4096x768", ("nn.rms_norm",), ((4096, 768), (768,)), _rms_norm, last)
+    yield Case("softmax 4096x1024", ("nn.softmax",), ((4096, 1024),), partial(softmax, np))
+    yield Case("softmax 64x1024", ("nn.softmax",), ((64, 1024),), partial(softmax, np))
+    yield Case("layer_norm 4096x768", ("nn.layer_norm",), ((4096, 768), (768,), (768,)), partial(layer_norm, np), last)
+    yield Case("rms_norm 4096x768", ("nn.rms_norm",), ((4096, 768), (768,)), partial(rms_norm, np), last)
     yield Case("exp, tanh, abs 1M", ("exp", "tanh", "abs"), ((1 << 20,),), lambda x: np.abs(np.tanh(np.exp(x))))
     yield Case("add 16M", ("add",), ((1 << 24,), (1 << 24,)), np.add)
     yield Case("relu 64x64x7x7", ("nn.relu",), ((64, 64, 7, 7),), lambda x: np.maximum(x, 0))

@@ -12,6 +12,7 @@ from typing import Any
 from weft.codegen.llvm.kernel import written_buffers
 from weft.codegen.llvm.liveness import last_uses
 from weft.codegen.llvm.program import span_json
+from weft.codegen.operands import expressions, plain_text, stated_dtype
 from weft.codegen.signature import dim_data, type_data
 from weft.errors import Span, TargetError
 from weft.ir import dtype as dtypes
@@ -40,7 +41,7 @@ from weft.ir.module import IRModule
 from weft.ir.op import get_op
 from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import AnyType, FuncType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, TupleType, Type
 from weft.runtime.bytecode import FORMAT, VERSION
 from weft.runtime.executable import Program
 
@@ -274,7 +275,7 @@ class _Emitter:
         self.call(into, "packed", name, [*args, ["ty", [] if void else vm_type(returns)]], span)
 
     def alloc_tensor(self, call: Call, var: Var, into: int, span: Span | None) -> None:
-        dtype = _dtype_of(call, var)
+        dtype = stated_dtype(call, var)
         self.call(into, "builtin", "alloc_tensor", [self.operand(call.args[0]), ["s", dtype]], span)
 
     def alloc_storage(self, call: Call, var: Var, into: int, span: Span | None) -> None:
@@ -285,7 +286,7 @@ class _Emitter:
         parts = get_op(_name(call)).values(call)
         storage, offset, shape = parts["storage"], parts.get("offset"), parts["shape"]
         place = self.operand(offset) if isinstance(offset, Expr) else ["i", int(offset or 0)]
-        operands = [self.operand(storage), place, self.operand(shape), ["s", _dtype_of(call, var)]]
+        operands = [self.operand(storage), place, self.operand(shape), ["s", stated_dtype(call, var)]]
         self.call(into, "builtin", "tensor_in_storage", operands, span)
 
     def view(self, call: Call, var: Var, into: int, span: Span | None) -> None:
@@ -320,14 +321,14 @@ class _Emitter:
 
     def print_values(self, call: Call, var: Var, into: int, span: Span | None) -> None:
         parts = get_op(_name(call)).values(call)
-        values = [self.operand(item) for item in _expressions(parts.get("values"))]
-        self.call(into, "builtin", "print", [["s", _plain_text(parts.get("format"))], *values], span)
+        values = [self.operand(item) for item in expressions(parts.get("values"))]
+        self.call(into, "builtin", "print", [["s", plain_text(parts.get("format"))], *values], span)
 
     def assertion(self, call: Call, var: Var, into: int, span: Span | None) -> None:
         parts = get_op(_name(call)).values(call)
-        values = [self.operand(item) for item in _expressions(parts.get("format_args"))]
+        values = [self.operand(item) for item in expressions(parts.get("format_args"))]
         condition = self.operand(parts["condition"])
-        self.call(into, "builtin", "assert", [condition, ["s", _plain_text(parts.get("format"))], *values], span)
+        self.call(into, "builtin", "assert", [condition, ["s", plain_text(parts.get("format"))], *values], span)
 
     def make_closure(self, call: Call, var: Var, into: int, span: Span | None) -> None:
         function, *fixed = map(self.operand, call.args)
@@ -359,23 +360,6 @@ class _Emitter:
 def _name(call: Call) -> str:
     assert isinstance(call.op, Op)
     return call.op.name
-
-
-def _dtype_of(call: Call, var: Var) -> str:
-    dtype = call.attrs.get("dtype")
-    if dtype is None and isinstance(var.ty, TensorType):
-        dtype = var.ty.dtype
-    return str(getattr(dtype, "value", dtype) or "float32")
-
-
-def _expressions(part: Any) -> tuple[Expr, ...]:
-    if part is None:
-        return ()
-    return part if isinstance(part, tuple) else tuple(part.fields) if isinstance(part, Tuple) else (part,)
-
-
-def _plain_text(part: Any) -> str:
-    return part.value if isinstance(part, StringImm) else str(part or "")
 
 
 _OPERANDS: Mapping[type, Callable[[_Emitter, Any], Operand]] = {

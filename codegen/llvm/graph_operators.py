@@ -23,6 +23,7 @@ from weft.codegen.llvm.graph_values import (
 )
 from weft.codegen.llvm.spelling import element_bytes, memory_type
 from weft.codegen.llvm.text import Size
+from weft.codegen.operands import expressions, plain_text, stated_dtype
 from weft.errors import Span, TargetError
 from weft.ir.graph import (
     Call,
@@ -46,7 +47,7 @@ __all__ = ["OPERATORS"]
 
 def _alloc_tensor(emitter: GraphEmitter, call: Call, var: Var, span: Span | None) -> Value:
     shape = emitter.value(call.args[0])
-    dtype = _dtype_of(call, var)
+    dtype = stated_dtype(call, var)
     if not isinstance(shape, Shape):
         raise TargetError("llvm: memory of unknown rank cannot be allocated", code="W743", span=span)
     return emitter.allocate(shape.sizes, dtype, span, var)
@@ -72,7 +73,7 @@ def _tensor_in_storage(emitter: GraphEmitter, call: Call, var: Var, span: Span |
         raise TargetError(
             "llvm: a tensor in storage needs a storage, an offset and a shape", code="W743", span=span
         )
-    dtype = _dtype_of(call, var)
+    dtype = stated_dtype(call, var)
     _fits(emitter, offset.word, shape.sizes, dtype, storage, span)
     return Tensor(str(emitter.w.add(storage.data, number(offset.word))), storage.owner, shape.sizes, dtype)
 
@@ -167,8 +168,8 @@ def _shape_to_tensor(emitter: GraphEmitter, call: Call, var: Var, span: Span | N
 
 def _print(emitter: GraphEmitter, call: Call, var: Var, span: Span | None) -> Value:
     parts = _parts(call)
-    values = [emitter.value(item) for item in _expressions(parts.get("values"))]
-    return emitter.call_out("weft.print_format", values, TupleType(()), span, format=_plain_text(parts.get("format")))
+    values = [emitter.value(item) for item in expressions(parts.get("values"))]
+    return emitter.call_out("weft.print_format", values, TupleType(()), span, format=plain_text(parts.get("format")))
 
 
 def _assert(emitter: GraphEmitter, call: Call, var: Var, span: Span | None) -> Value:
@@ -177,8 +178,8 @@ def _assert(emitter: GraphEmitter, call: Call, var: Var, span: Span | None) -> V
     bad, good = emitter.w.label("assert"), emitter.w.label("good")
     emitter.w.branch(condition, good, bad)
     emitter.w.open(bad)
-    values = [emitter.value(item) for item in _expressions(parts.get("format_args"))]
-    emitter.call_out("weft.assert", values, TupleType(()), span, format=_plain_text(parts.get("format")))
+    values = [emitter.value(item) for item in expressions(parts.get("format_args"))]
+    emitter.call_out("weft.assert", values, TupleType(()), span, format=plain_text(parts.get("format")))
     emitter.w.open(good)
     return Items()
 
@@ -224,26 +225,9 @@ def _python_call(emitter: GraphEmitter, call: Call, var: Var, span: Span | None)
     return emitter.call_out(str(call.attrs["func_name"]), values, call.ty_args[0], span)
 
 
-def _dtype_of(call: Call, var: Var) -> str:
-    dtype = call.attrs.get("dtype")
-    if dtype is None and isinstance(var.ty, TensorType):
-        dtype = var.ty.dtype
-    return str(getattr(dtype, "value", dtype) or "float32")
-
-
 def _parts(call: Call) -> dict[str, Any]:
     """The arguments of an operator's call by parameter name."""
     return get_op(call.op.name).values(call) if isinstance(call.op, Op) else {}
-
-
-def _expressions(part: Any) -> tuple[Expr, ...]:
-    if part is None:
-        return ()
-    return part if isinstance(part, tuple) else tuple(part.fields) if isinstance(part, Tuple) else (part,)
-
-
-def _plain_text(part: Any) -> str:
-    return part.value if isinstance(part, StringImm) else str(part or "")
 
 
 OPERATORS: dict[str, Callable[[GraphEmitter, Call, Var, Span | None], Value]] = {

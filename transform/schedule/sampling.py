@@ -5,6 +5,7 @@ The choices of one schedule follow from its seed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from weft.ir.tensor import For
@@ -37,10 +38,7 @@ class Sampling(ScheduleCore):
             factors = self._factors(extent, n, max_innermost_factor)
         else:
             factors = [self._number(item) for item in decision]
-            product = 1
-            for factor in factors:
-                product *= factor
-            if len(factors) != n or product != extent:
+            if len(factors) != n or math.prod(factors) != extent:
                 raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
         self._decide(list(factors))
         return [self._expr_handle(factor) for factor in factors]
@@ -66,10 +64,7 @@ class Sampling(ScheduleCore):
                 factors[partition_pos] *= innerpart_factor
         else:
             factors = [self._number(item) for item in decision]
-            product = 1
-            for factor in factors:
-                product *= factor
-            if len(factors) != n or product != extent:
+            if len(factors) != n or math.prod(factors) != extent:
                 raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
         self._decide(list(factors))
         return [self._expr_handle(factor) for factor in factors]
