@@ -1,4 +1,7 @@
-"""What every test shares: checks after every pass, and the `golden` fixture for expected text.
+"""What every test shares: checks after every pass, the `golden` fixture for expected text, and the examples' profile.
+
+Hypothesis derives its examples from the test's own code, so that a run says the same of the same commit everywhere;
+`pytest --hypothesis-profile=random` draws new ones, and `python tests/fuzz.py --passes` many more.
 
 Golden files live in tests/golden/, at a path made from the test's own id. `pytest --update-golden` writes them
 and then fails the run, so that a person looks at what changed before it is kept.
@@ -15,6 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("random", derandomize=False, deadline=None)
+settings.load_profile("fixed")
 
 os.environ.setdefault("WEFT_CHECK", "1")
 # What the tests compile is kept for the tests of one run alone.

@@ -1,8 +1,9 @@
 """Round trip of many generated modules: print, read, compare, print again, hash, verify.
 
-    python tests/fuzz.py [--count 10000] [--start 0] [--run] [--stop 20]
+    python tests/fuzz.py [--count 10000] [--start 0] [--run] [--passes] [--stop 20]
 
-Every seed gives a module that runs and one of anything that can be written. `--run` interprets the former as well.
+Every seed gives a module that runs and one of anything that can be written. `--run` interprets the former as well;
+`--passes` checks what every pass promises (tests/transform/test_properties.py) for the seed, which takes a second.
 Prints the seeds that fail, grouped by what went wrong, and exits with 1 when there are any.
 """
 
@@ -21,6 +22,7 @@ if __name__ == "__main__":  # from the checkout, installed or not
 
 from tests.properties import check_round_trip, check_well_formed, interpreted
 from tests.strategies import generate
+from tests.transform.test_properties import FIXED_POINT, TOGETHER, check_fixed_point, check_meaning, check_result
 
 
 def _kind(error: BaseException) -> str:
@@ -37,12 +39,21 @@ def _check(seed: int, runnable: bool, run: bool) -> None:
         interpreted(module, seed)
 
 
+def _check_passes(seed: int) -> None:
+    for item in (*FIXED_POINT, TOGETHER):
+        check_result(item, seed)
+        check_meaning(item, seed)
+        if item is not TOGETHER:
+            check_fixed_point(item, seed)
+
+
 def main() -> int:
     """Run; the exit code."""
     parser = argparse.ArgumentParser(description="round trip of generated modules")
     parser.add_argument("--count", type=int, default=10_000, help="how many seeds")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--run", action="store_true", help="interpret what runs")
+    parser.add_argument("--passes", action="store_true", help="check every pass as well")
     parser.add_argument("--stop", type=int, default=20, help="stop after so many kinds of failure")
     options = parser.parse_args()
     failures: dict[str, list[str]] = defaultdict(list)
@@ -53,6 +64,11 @@ def main() -> int:
                 _check(seed, runnable, options.run)
             except Exception as error:
                 failures[_kind(error)].append(f"{seed}{'' if runnable else ' (any)'}")
+        if options.passes:
+            try:
+                _check_passes(seed)
+            except Exception as error:
+                failures[_kind(error)].append(f"{seed} (passes)")
         if seed % 1000 == 999:
             print(
                 f"{seed + 1 - options.start} seeds, {time.monotonic() - began:.0f} s, {len(failures)} kinds of failure"

@@ -211,6 +211,9 @@ def _numpy_pool_gradient(
     spread = lambda values: values * 2 if len(values) == 1 else values  # noqa: E731
     size, step, gap, pad = spread(pool_size), spread(strides), spread(dilation), spread(padding)
     begins, ends = (pad, pad) if len(pad) == 2 else (pad[:2], pad[2:])
+    extents = [data.shape[layout.index(letter)] for letter in _SPATIAL]
+    if any(extent + begins[a] + ends[a] < (size[a] - 1) * gap[a] + 1 for a, extent in enumerate(extents)):
+        raise ValueError("the window does not fit")
     x = data.transpose([layout.index(letter) for letter in "NCHW"]).astype(np.float64)
     g = grad.transpose([(out_layout or layout).index(letter) for letter in "NCHW"]).astype(np.float64)
     out = np.zeros(x.shape)

@@ -104,6 +104,14 @@ def _stepped(index: PrimExpr, start: Dim, length: Dim, step: int) -> PrimExpr:
     return scaled if start == 0 else scaled + te.size(start)
 
 
+def _refuse_outside(args: Arguments, axis: int, first: Dim, last: Dim, length: Dim, size: Dim) -> None:
+    """BoundsError W901 where what `assume_inbound` promises is false for all values of the symbols."""
+    for end in (first, last) if prove_lt(0, length) is True else ():
+        if prove_lt(end, 0) is True or prove_le(size, end) is True:
+            message = f"index {end} of axis {axis} is outside of its {size} elements, which assume_inbound rules out"
+            raise BoundsError(f"{args.name}: {message}", code="W901", span=args.span)
+
+
 def _require_inside(kernel: Kernel, axis: int, first: Dim, last: Dim, length: Dim, size: Dim) -> None:
     """Assert what `assume_inbound` promises, where it is not proved: a broken promise must not read other memory."""
     for end in (first, last):
@@ -147,13 +155,16 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
     """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
     are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
 
-    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0.
+    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0; BoundsError W901 an
+    element that assume_inbound promises and that is never there.
     """
     x = tensor(args, "x", context)
     dims = dims_of(x)
     if dims is None:
         return TensorType(None, x.dtype, x.ndim, x.vdevice)
     slices = _slices(args, dims)
+    for axis, (start, length, step) in slices.items() if args.assume_inbound else ():
+        _refuse_outside(args, axis, start, start + (length - 1) * step, length, dims[axis])
     sliced = tuple(slices[axis][1] if axis in slices else dim for axis, dim in enumerate(dims))
     return TensorType(sliced, x.dtype, vdevice=x.vdevice)
 

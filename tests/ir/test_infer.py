@@ -227,6 +227,7 @@ REFUTED = [
     ("strided_slice", (var(n), [0], [0], [4], [0]), {}, ShapeError, "W205", "stride"),
     ("strided_slice", (var(n), [0, 0], [0, 0], [4, 4]), {}, ShapeError, "W204", "twice"),
     ("strided_slice", (var(n), [0], [0, 1], [4]), {}, ShapeError, "W205", "lengths"),
+    ("strided_slice", (var(2), [0], [1], [3]), {"assume_inbound": True}, WeftError, "W901", "index 2"),
     ("take", (var(3, 4), var(2)), {"axis": 0}, DTypeError, "W321", "float32"),
     ("take", (var(3, 4), 3), {"axis": 0}, WeftError, "W901", "3"),
     ("take", (var(3, 4), 0), {"axis": 2}, ShapeError, "W203", "axis 2"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ir.op.running import apply
+from tests.ir.op.running import apply, reference
 
 from weft.errors import BoundsError, ShapeError
 
@@ -286,3 +286,12 @@ def test_dropout_at_inference_keeps_everything() -> None:
     kept, mask = apply("nn.dropout", x, rate=0.9)
     np.testing.assert_array_equal(kept, x)
     np.testing.assert_array_equal(mask, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["grad.max_pool2d_backward", "grad.avg_pool2d_backward"])
+def test_the_gradient_of_a_pool_whose_window_does_not_fit_is_an_error_for_the_reference_too(name: str) -> None:
+    nothing = np.zeros((1, 2, 0, 0), "float32")
+    with pytest.raises(ValueError, match="the window does not fit"):
+        reference(name, nothing, nothing)
+    with pytest.raises(ShapeError, match="the window does not fit"):
+        apply(name, nothing, nothing, symbolic=True)
