@@ -127,6 +127,8 @@ def _graph_stub() -> str:
     for alias, name in sorted(ALIASES.items()):
         if alias.startswith("R.") and alias.count(".") == 1:
             parts.append(f"{alias[2:]} = {name[2:]}")
+    parameters = _parameters(inspect.signature(relax.emit_te))
+    parts.append(_function("emit_te", parameters, "_t.Any", relax.emit_te.__doc__ or ""))
     spaces: dict[str, list[OpDef]] = {}
     for name in sorted(OPS):
         space, _, _ = name.rpartition(".")

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ShapeError, VerifyError
-from weft.ir import te
-from weft.ir.dim import DimExpr, symbol
+from weft.errors import VerifyError
+from weft.ir.dim import DimExpr
+from weft.ir.formula import call_formula
 from weft.ir.graph import (
     Binding,
     BindingBlock,
@@ -33,24 +33,20 @@ from weft.ir.graph import (
     GlobalVar,
     If,
     MatchCast,
-    Op,
     PrimValue,
     SeqExpr,
-    ShapeExpr,
     StringImm,
     Tuple,
     TupleGetItem,
     Var,
     VarBinding,
 )
-from weft.ir.infer import TypeContext, infer_type, type_text
+from weft.ir.infer import TypeContext, infer_type
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, FrozenMap, replace
-from weft.ir.prim_dim import prim_to_dim
-from weft.ir.relations import dims_of
 from weft.ir.structural import structural_equal, structural_hash
-from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type
+from weft.ir.tensor import PrimFunc
+from weft.ir.types import FuncType, TupleType, Type
 
 __all__ = ["BlockBuilder", "is_normal", "normalize_function"]
 
@@ -316,24 +312,10 @@ class BlockBuilder:
         dimensions; the rest is passed as it is. `primfunc_name_hint` names the kernel, `primfunc_attrs` gives it
         attributes.
         """
-        hint = options.pop("primfunc_name_hint", None)
-        attrs = options.pop("primfunc_attrs", None)
-        inputs = _FormulaInputs(self)
-        result = formula(*inputs.convert(args), **inputs.convert(options))
-        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-        for output in outputs:
-            if not isinstance(output, te.Tensor):
-                raise VerifyError(f"the formula returned {type(output).__name__}, not a tensor", code="W485")
-        name = hint or _formula_name(formula, outputs)
-        distinct = _distinct(outputs, inputs.tensors)
-        traced = te.trace([*inputs.tensors, *distinct], name)
-        kernel = replace(traced.function, private=True, attrs=FrozenMap(attrs) if attrs else EMPTY)
-        types = tuple(_tensor_type(output) for output in distinct)
-        ty = types[0] if not isinstance(result, (tuple, list)) else TupleType(types)
-        arguments: tuple[Expr, ...] = (self.add_func(kernel, name), Tuple(tuple(inputs.values)))
-        if traced.scalars:
-            arguments = (*arguments, ShapeExpr(tuple(symbol(text) for text in traced.scalars)))
-        return Call(Op("call_tir"), arguments, ty_args=(ty,))
+        return call_formula(
+            formula, args, options, leaf=self._leaf, infer=lambda value: infer_type(value, self._context),
+            add=self.add_func,
+        )  # fmt: skip
 
     def emit_te(self, formula: Callable[..., Any], *args: Any, name_hint: str = "", **options: Any) -> Var:
         """Bind the result of a tensor-expression function; see `call_te`."""
@@ -541,78 +523,3 @@ def _bound_names(function: Function) -> Iterator[str]:
             stack.append(current.body)
         elif isinstance(current, If):
             stack.extend((current.then_branch, current.else_branch))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Formulas
-# ---------------------------------------------------------------------------------------------------------------------
-
-
-def _formula_name(formula: Callable[..., Any], outputs: list[te.Tensor]) -> str:
-    """The name of the Python function; of the tensor it computes, for one without a name."""
-    names = (getattr(formula, "__name__", ""), outputs[0].name if outputs else "")
-    return next((name for name in names if name.isidentifier()), "te_func")
-
-
-def _tensor_type(tensor: te.Tensor) -> TensorType:
-    dims = [prim_to_dim(extent) if isinstance(extent, PrimExpr) else extent for extent in tensor.shape]
-    if any(dim is None for dim in dims):
-        raise ShapeError(f"the shape of {tensor.name!r} is no expression over symbols", code="W242")
-    return TensorType(tuple(dim for dim in dims if dim is not None), tensor.dtype)
-
-
-def _distinct(outputs: list[te.Tensor], inputs: list[te.Tensor]) -> list[te.Tensor]:
-    """The outputs, with a copy of each that is an input or occurs twice: a kernel writes each of its outputs."""
-    seen = {id(tensor) for tensor in inputs}
-    result: list[te.Tensor] = []
-    for output in outputs:
-        if id(output) in seen:
-            output = te.compute(output.shape, lambda *indices, source=output: source[indices], name="copy")
-        seen.add(id(output))
-        result.append(output)
-    return result
-
-
-class _FormulaInputs:
-    """The graph values that a formula takes, as te tensors and scalars."""
-
-    def __init__(self, builder: BlockBuilder) -> None:
-        self.builder = builder
-        self.values: list[Expr] = []
-        self.tensors: list[te.Tensor] = []
-
-    def convert(self, value: Any) -> Any:
-        """The value with every graph value in it replaced by what stands for it in formulas."""
-        if isinstance(value, dict):
-            return {key: self.convert(item) for key, item in value.items()}
-        if isinstance(value, (tuple, list)):
-            return type(value)(self.convert(item) for item in value)
-        if isinstance(value, PrimExpr) or not isinstance(value, Expr):
-            return value
-        if isinstance(value, PrimValue):
-            return value.value
-        if isinstance(value, ShapeExpr):
-            return value.dims
-        if isinstance(value, StringImm):
-            return value.value
-        if isinstance(value, Tuple):
-            return tuple(self.convert(item) for item in value.fields)
-        return self._argument(value)
-
-    def _argument(self, value: Expr) -> Any:
-        leaf = self.builder._leaf(value)
-        ty = infer_type(leaf, self.builder._context)
-        if isinstance(ty, TupleType):
-            return tuple(self.convert(TupleGetItem(leaf, position)) for position in range(len(ty.fields)))
-        if isinstance(ty, ShapeType) and ty.dims is not None:
-            return ty.dims
-        if isinstance(ty, TensorType):
-            dims = dims_of(ty)
-            if dims is not None and ty.dtype is not None:
-                name = leaf.name if isinstance(leaf, Var) and leaf.name.isidentifier() else "A"
-                tensor = te.placeholder(dims, ty.dtype, name=name)
-                self.values.append(leaf)
-                self.tensors.append(tensor)
-                return tensor
-        hint = "use match_cast to give it a shape and a dtype" if isinstance(ty, TensorType) else None
-        raise VerifyError(f"a formula cannot take a value of type {type_text(ty)}", code="W485", hint=hint)

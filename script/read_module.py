@@ -16,6 +16,7 @@ from weft.errors import Span, WeftError
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import certain_findings
@@ -247,6 +248,7 @@ class _Module(ModuleScope):
         self.attrs: FrozenMap = EMPTY
         self.infos: FrozenMap = EMPTY
         self.adopted: dict[int, str] = {}
+        self.shared: dict[Any, list[str]] = {}  # private kernels that joined, by their hash: equal ones are one
         self.macros: dict[str, Macro] = {}  # type: ignore[assignment]
 
     @property
@@ -409,6 +411,11 @@ class _Module(ModuleScope):
         for name in self.order:
             if dict.get(self.functions, name) is function:
                 return name
+        shared = isinstance(function, PrimFunc) and function.private
+        key = structural_hash(function) if shared else ""
+        for name in self.shared.get(key, ()) if shared else ():
+            if structural_equal(self.functions[name], function):
+                return name
         base = function.name or "captured"
         name = base
         count = 1
@@ -418,6 +425,8 @@ class _Module(ModuleScope):
         self.order.append(name)
         self.functions[name] = function
         self.adopted[id(function)] = name
+        if shared:
+            self.shared.setdefault(key, []).append(name)
         return name
 
 

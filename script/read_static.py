@@ -110,14 +110,17 @@ class StaticReader(CallReader):
         """The result of a Python function of the program that the script stands in."""
         args, keywords = self.static_arguments(tree)
         name = ast.unparse(tree.func)[:60]
+        return self.adapted(self.run_python(lambda: function(*args, **keywords), name, tree), name, tree)
+
+    def run_python(self, compute: Callable[[], Any], name: str, tree: ast.AST) -> Any:
+        """What a computation of the user's program gives; its failures are errors at the tree (W153)."""
         try:
-            result = function(*args, **keywords)
+            return compute()
         except WeftError as error:
             error.notes = (*error.notes, f"while reading calls `{name}`")
             raise error.at(self.span(tree)) from None
         except Exception as error:
             raise self.fail("W153", f"`{name}` raised {type(error).__name__}: {error}", tree) from error
-        return self.adapted(result, name, tree)
 
     def static_arguments(self, tree: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         """The values of a call's arguments; each is computed once, however often it is used."""

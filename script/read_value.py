@@ -44,6 +44,7 @@ from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
+from weft.script.read_formula import read_emit_te
 from weft.script.read_index import index_tensor
 from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, Scope, describe, is_dim
 from weft.script.source import Unit
@@ -566,6 +567,7 @@ ValueReader._GRAPH_FORMS = {
     "R.tuple": ValueReader._plain_form,
     "R.call_packed": ValueReader._call_packed,
     "R.call_op": ValueReader._call_op,
+    "R.emit_te": read_emit_te,
 }
 
 

@@ -169,6 +169,14 @@ output = _only_in_scripts("output")
 func_attr = _only_in_scripts("func_attr")
 
 
+def emit_te(
+    func: _Any, *args: _Any, primfunc_name_hint: str | None = None, primfunc_attrs: Mapping[str, _Any] | None = None,
+    **options: _Any,
+) -> _Any:  # fmt: skip
+    """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
+    _only_in_scripts("emit_te")()
+
+
 class _Namespace:
     """A group of operators such as R.nn."""
 
@@ -220,6 +228,6 @@ def __dir__() -> list[str]:
 
 _PUBLIC = (
     "Callable", "DTensor", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed",
-    "const", "dataflow", "device_mesh", "dtype", "func_attr", "function", "macro", "match_cast", "output", "prim_value",
-    "shape", "str",
+    "const", "dataflow", "device_mesh", "dtype", "emit_te", "func_attr", "function", "macro", "match_cast", "output",
+    "prim_value", "shape", "str",
 )  # fmt: skip

@@ -82,6 +82,9 @@ Object = Any
 
 String = Str
 
+def emit_te(func: _t.Any, *args: _t.Any, primfunc_name_hint: _t.Any = None, primfunc_attrs: _t.Any = None, **options: _t.Any) -> _t.Any:
+    """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
+
 def abs(x: _t.Any) -> _t.Any:
     """The absolute value, elementwise.
 
@@ -1222,7 +1225,8 @@ def strided_slice(x: _t.Any, axes: _t.Any, begin: _t.Any, end: _t.Any, strides: 
     """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
     are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
 
-    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0.
+    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0; BoundsError W901 an
+    element that assume_inbound promises and that is never there.
 
     R.strided_slice(R.Tensor((6, 4), "float32"), [0, 1], [1, 0], [5, -1], [2, 1]) -> R.Tensor((2, 3), "float32")
     R.strided_slice(R.Tensor((n, 4), "float32"), [0], [0], [9223372036854775807], [2]) -> R.Tensor(((n + 1) // 2, 4), "float32")
