@@ -22,7 +22,7 @@ from weft.late import provider
 if TYPE_CHECKING:
     from weft.errors import Span
 
-__all__ = ["FieldInfo", "FrozenMap", "Node", "binder", "derived", "fields_of", "ignored", "node", "replace"]
+__all__ = ["FieldInfo", "FrozenMap", "Node", "binder", "derived", "fields_of", "ignored", "node", "parts_of", "replace"]
 
 N = TypeVar("N", bound="Node")
 
@@ -83,6 +83,11 @@ def node(cls: type[N]) -> type[N]:
 
 
 _FIELDS: dict[type, tuple[FieldInfo, ...]] = {}
+_PARTS: dict[type, tuple[FieldInfo, ...]] = {}
+_PLAIN = frozenset(
+    {"str", "int", "bool", "float", "str | None", "tuple[int, ...]", "np.ndarray", str, int, bool, float}
+)
+"""Annotations of fields that hold data alone."""
 
 
 def fields_of(cls: type) -> tuple[FieldInfo, ...]:
@@ -93,6 +98,16 @@ def fields_of(cls: type) -> tuple[FieldInfo, ...]:
         order = cls.visit_order or tuple(infos)
         rest = tuple(name for name in infos if name not in order)
         found = _FIELDS[cls] = tuple(infos[name] for name in (*order, *rest))
+    return found
+
+
+def parts_of(cls: type) -> tuple[FieldInfo, ...]:
+    """The fields of a node class that may hold nodes or dimensions and are part of the structure."""
+    found = _PARTS.get(cls)
+    if found is None:
+        plain = {f.name for f in fields(cls) if f.type in _PLAIN}
+        infos = (info for info in fields_of(cls) if info.role != "ignored" and info.name not in plain)
+        found = _PARTS[cls] = tuple(infos)
     return found
 
 

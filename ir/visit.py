@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
-from weft.ir.node import FrozenMap, Node, fields_of
+from weft.ir.node import FrozenMap, Node, fields_of, parts_of
 from weft.ir.tensor import Buffer
 from weft.ir.types import Type
 
@@ -27,40 +27,58 @@ __all__ = ["children", "post_order", "rewrite", "substitute", "substitute_symbol
 N = TypeVar("N", bound=Node)
 
 
-def _nodes_in(value: Any) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _nodes_in(item)
-    elif isinstance(value, FrozenMap):
-        for item in value.values():
-            yield from _nodes_in(item)
+_DATA, _NODE, _OCCURRENCE, _TYPE, _TUPLE, _MAP = range(1, 7)
+_KINDS: dict[type, int] = {tuple: _TUPLE, FrozenMap: _MAP}
+# (field, whether it binds), last field first: what is put on a stack in this order comes off it in visit order.
+_STACKED: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def _kind_of(cls: type) -> int:
+    """How a value of a class is walked; asked for once per class."""
+    if issubclass(cls, Node):
+        kind = _TYPE if issubclass(cls, Type) else _OCCURRENCE if issubclass(cls, (Buffer, Var)) else _NODE
+    else:
+        kind = _TUPLE if issubclass(cls, tuple) else _MAP if issubclass(cls, FrozenMap) else _DATA
+    _KINDS[cls] = kind
+    return kind
+
+
+def _stacked(cls: type) -> tuple[tuple[str, bool], ...]:
+    found = _STACKED.get(cls)
+    if found is None:
+        found = _STACKED[cls] = tuple((info.name, info.role == "binder") for info in reversed(parts_of(cls)))
+    return found
+
+
+def _collect(value: Any, kind: int, types: bool, found: list[Node]) -> None:
+    """Append the nodes in a value, in order."""
+    if kind == _TYPE and not types:
+        return
+    if kind < _TUPLE:
+        found.append(value)
+        return
+    for item in value if kind == _TUPLE else value.values():
+        inner = _KINDS.get(item.__class__) or _kind_of(item.__class__)
+        if inner != _DATA:
+            _collect(item, inner, types, found)
+
+
+def _children(node: Node, types: bool) -> list[Node]:
+    cls = node.__class__
+    if (_KINDS.get(cls) or _kind_of(cls)) == _OCCURRENCE and isinstance(node, Var):
+        return [node.ty] if types and node.ty is not None else []
+    found: list[Node] = []
+    for info in parts_of(cls):
+        value = getattr(node, info.name)
+        kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+        if kind != _DATA:
+            _collect(value, kind, types, found)
+    return found
 
 
 def children(node: Node, *, types: bool = True) -> Iterator[Node]:
     """The direct child nodes in visit order (ignored fields left out, except the type of a variable)."""
-    if isinstance(node, Var):
-        if types and node.ty is not None:
-            yield node.ty
-        return
-    for info in fields_of(type(node)):
-        if info.role != "ignored":
-            for child in _nodes_in(getattr(node, info.name)):
-                if types or not isinstance(child, Type):
-                    yield child
-
-
-def _children_with_role(node: Node, types: bool) -> Iterator[tuple[Node, bool]]:
-    if isinstance(node, Var):
-        if types and node.ty is not None:
-            yield node.ty, False
-        return
-    for info in fields_of(type(node)):
-        if info.role != "ignored":
-            for child in _nodes_in(getattr(node, info.name)):
-                if types or not isinstance(child, Type):
-                    yield child, info.role == "binder"
+    return iter(_children(node, types))
 
 
 def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
@@ -68,12 +86,31 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
 
     With `types` the types of bound variables and of expressions are walked too.
     """
-    stack: list[tuple[Node, bool]] = [(root, True)]
+    stack: list[Any] = [root]  # what is only mentioned, not bound, is a leaf: it stands in a tuple of its own
     while stack:
-        current, bound = stack.pop()
+        current = stack.pop()
+        cls = current.__class__
+        if cls is tuple:
+            yield current[0]
+            continue
         yield current
-        if bound or not isinstance(current, (Buffer, Var)):
-            stack.extend(reversed(list(_children_with_role(current, types))))
+        if isinstance(current, Var):
+            if types and current.ty is not None:
+                stack.append(current.ty)
+            continue
+        for name, bound in _STACKED.get(cls) or _stacked(cls):
+            value = getattr(current, name)
+            kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+            if kind == _NODE:
+                stack.append(value)
+            elif kind == _OCCURRENCE:
+                stack.append(value if bound else (value,))
+            elif kind != _DATA:
+                found: list[Node] = []
+                _collect(value, kind, types, found)
+                for item in reversed(found):
+                    mentioned = not bound and _KINDS[item.__class__] == _OCCURRENCE
+                    stack.append((item,) if mentioned else item)
 
 
 def post_order(root: Node, *, types: bool = False) -> Iterator[Node]:
@@ -89,7 +126,7 @@ def post_order(root: Node, *, types: bool = False) -> Iterator[Node]:
             yield current
         else:
             stack.append((current, True))
-            stack.extend((child, False) for child in reversed(list(children(current, types=types))))
+            stack.extend((child, False) for child in reversed(_children(current, types)))
 
 
 Replace = Callable[[Node], "Node | None"]
@@ -116,33 +153,40 @@ def rewrite(
     types = types or dim is not None
 
     def mapped(value: Any) -> Any:
-        if isinstance(value, Node):
-            return done.get(id(value), value)
-        if isinstance(value, tuple):
-            new = tuple(mapped(item) for item in value)
-            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
-        if isinstance(value, FrozenMap):
+        kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+        if kind == _TUPLE:
+            new = [mapped(item) for item in value]
+            return tuple(new) if any(a is not b for a, b in zip(new, value, strict=True)) else value
+        if kind == _MAP:
             return value.map_values(mapped)
+        if kind != _DATA:
+            return done.get(id(value), value)
         if dim is not None and isinstance(value, DimExpr):
             return dim(value)
         return value
 
     def rebuild(current: Node) -> Node:
-        values = {name: getattr(current, name) for name, _ in fields_of(type(current))}
-        changed = False
-        for info in fields_of(type(current)):
-            if info.role == "ignored" and not (info.name == "ty" and isinstance(current, Var)):
-                continue
-            old = values[info.name]
+        cls = current.__class__
+        changed: dict[str, Any] = {}
+        for info in parts_of(cls):
+            old = getattr(current, info.name)
             new = mapped(old)
             if new is not old:
-                values[info.name] = new
-                changed = True
-        return type(current)(**values) if changed else current
+                changed[info.name] = new
+        if isinstance(current, Var) and current.ty is not None:
+            ty = mapped(current.ty)
+            if ty is not current.ty:
+                changed["ty"] = ty
+        if not changed:
+            return current
+        return cls(**{name: changed[name] if name in changed else getattr(current, name) for name, _ in fields_of(cls)})
 
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[Any] = [root]  # a node whose children come before it stands in a tuple
     while stack:
-        current, expanded = stack.pop()
+        current = stack.pop()
+        expanded = current.__class__ is tuple
+        if expanded:
+            current = current[0]
         key = id(current)
         if key in done:
             continue
@@ -152,9 +196,11 @@ def rewrite(
                 done[key] = replacement
                 keep.append(current)
                 continue
-            stack.append((current, True))
-            stack.extend((c, False) for c in reversed(list(children(current, types=types))) if id(c) not in done)
-            continue
+            below = [child for child in _children(current, types) if id(child) not in done]
+            if below:
+                stack.append((current,))
+                stack.extend(reversed(below))
+                continue
         new = rebuild(current)
         if post is not None:
             replacement = post(new)
