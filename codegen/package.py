@@ -15,7 +15,7 @@ from typing import Any
 from weft.codegen.generators import ARTIFACTS
 from weft.errors import ArtifactError
 from weft.ir.module import IRModule
-from weft.runtime.artifact import Artifact, ArtifactSet, read_file
+from weft.runtime.artifact import Artifact, ArtifactSet, naming_file, read_file
 from weft.script import parse
 
 __all__ = ["load_module", "module_bytes", "module_of", "save_module"]
@@ -70,4 +70,6 @@ def module_of(content: bytes) -> IRModule:
 
 def load_module(path: str | os.PathLike[str]) -> IRModule:
     """The module of a file that `save_module` wrote; errors as `module_of`, ArtifactError W811 for a missing file."""
-    return module_of(read_file(path))
+    content = read_file(path)
+    with naming_file(path):
+        return module_of(content)

@@ -78,6 +78,8 @@ def write(path: str | PathLike[str], program: Any) -> None:
 
 def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable[[str], np.dtype[Any]]) -> Any:
     """Read a program from a file; `build` makes it of its parts."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArtifactError(f"a file is named by its path, got {type(path).__name__}", code="W800")
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(path) as file:

@@ -19,6 +19,7 @@ Errors: ArtifactError W810 malformed, W811 damaged, W812 unsupported version, W8
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -370,7 +371,9 @@ class ArtifactSet(Mapping[str, Artifact]):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ArtifactSet:
         """Read an archive from a file; ArtifactError as `from_bytes`, W811 when the file cannot be read."""
-        return cls.from_bytes(read_file(path))
+        content = read_file(path)
+        with naming_file(path):
+            return cls.from_bytes(content)
 
     def diff(self, other: ArtifactSet) -> list[str]:
         """One line per artifact that the sets do not share."""
@@ -395,11 +398,23 @@ def _of_entry(entry: Mapping[str, Any], files: Mapping[str, bytes]) -> Artifact:
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file; ArtifactError W811 when it cannot be read."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArtifactError(f"a file is named by its path, got {type(path).__name__}", code="W811")
     try:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
         raise ArtifactError(f"cannot read {os.fspath(path)!r}: {error.strerror}", code="W811") from None
+
+
+@contextlib.contextmanager
+def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors about the contents of a file say which file it is."""
+    try:
+        yield
+    except ArtifactError as error:
+        message = f"{os.fspath(path)}: {error.message}"
+        raise ArtifactError(message, code=error.code, span=error.span, notes=error.notes, hint=error.hint) from None
 
 
 def artifacts_of(data: Iterable[Mapping[str, Any]]) -> ArtifactSet:

@@ -23,6 +23,7 @@ from weft.script.diagnostics import did_you_mean
 __all__ = ["Chain", "Marking", "decorated_text", "marked_nodes"]
 
 Chain = list[Any]  # a node, then what holds it, up to the root
+_WIDEST = 120  # carets below one part of a line: where it starts is what is looked for
 _OPEN, _CLOSE = "\ue000", "\ue001"  # no text of a script holds them: strings are written with escapes
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 
@@ -198,5 +199,6 @@ def _carets(line: str) -> tuple[str, str]:
             continue
         clean.append(char)
         carets.append("^" if depth else " ")
-    return "".join(clean), "".join(carets).rstrip()
+    below = re.sub(r"\^+", lambda run: run.group()[:_WIDEST].ljust(len(run.group())), "".join(carets))
+    return "".join(clean), below.rstrip()
 

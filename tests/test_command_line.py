@@ -387,7 +387,7 @@ def test_run_of_a_kernel_reports_the_buffers_that_it_writes(run: Run) -> None:
     [
         ([], "W021", "x: float32 (n, 4), b: float32 (4,)"),
         (["--input", "nowhere.npy"], "W010", "nowhere.npy"),
-        (["--input", "model.py"], "W010", "not a .npy"),
+        (["--input", "model.py"], "W010", "model.py is not a .npy or .npz file"),
         (["--input", "z=x.npy"], "W020", "no parameter 'z'"),
         (["--input", "x.npy", "--input", "b.npy", "--input", "b.npy"], "W020", "3 inputs for 2 parameters"),
         (["--input", "x=x.npy", "--input", "x=x.npy"], "W020", "given twice"),
@@ -424,10 +424,28 @@ def test_an_array_that_does_not_fit_is_refused_with_the_name_of_the_parameter(
 
 def test_pickled_arrays_are_refused(run: Run) -> None:
     np.save("x.npy", np.array([{}], dtype=object), allow_pickle=True)
-    assert run("run", "model.py", "--input", "x.npy", "--random")[0] == 1
+    status, _, err = run("run", "model.py", "--input", "x.npy", "--random")
+    assert (status, err) == (1, "W010: x.npy is not a .npy or .npz file of plain arrays: it holds Python objects\n")
+
+
+def test_other_files_than_arrays_are_named_in_words_of_our_own(run: Run) -> None:
+    Path("x.json").write_text("[1, 2]", encoding="utf-8")
+    status, _, err = run("run", "model.py", "--input", "x.json", "--random")
+    hint = "hint: numpy.save and numpy.savez write such files"
+    assert (status, err) == (1, f"W010: x.json is not a .npy or .npz file\n{hint}\n")
 
 
 # -- compile -------------------------------------------------------------------------------------------------------
+
+
+def test_a_size_that_must_be_known_says_how_the_command_line_gives_it(run: Run) -> None:
+    text = '@R.function\ndef main(x: R.Tensor(("n",), "float32")):\n    return R.exp(x)\n'
+    Path("sized.txt").write_text(text, encoding="utf-8")
+    status, (found,) = run.json("compile", "sized.txt", "--target", "c", "-o", "model.weft")
+    assert (status, found["code"], found["line"]) == (1, "W745", 2)
+    assert found["message"] == "c: every size must be known at compile time, and n is not"
+    assert found["hint"].endswith("or --symbol n=64 on the command line")
+    assert run("compile", "sized.txt", "--target", "c", "--symbol", "n=2", "-o", "model.weft")[0] == 0
 
 
 def test_compile_saves_an_executable_that_loads_and_runs(run: Run) -> None:

@@ -18,7 +18,7 @@ from weft.transform.registry import nearest
 from weft.transform.retype import retype_module
 from weft.transform.symbols import symbols_of
 
-__all__ = ["BindSymbolicVars"]
+__all__ = ["BindSymbolicVars", "how_to_bind"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ class BindSymbolicVars(Pass):
         if not isinstance(function, Function):
             raise PassError(f"{self.func_name!r} is no graph function", code="W510")
         return {self.func_name: function}
+
+
+def how_to_bind(name: str) -> str:
+    """What to say to someone whose size must be known.
+
+    >>> how_to_bind("n")
+    "weft.transform.BindSymbolicVars({'n': 64}), or --symbol n=64 on the command line"
+    """
+    return f"weft.transform.BindSymbolicVars({{{name!r}: 64}}), or --symbol {name}=64 on the command line"
 
 
 def _checked(name: str, value: Any) -> int:

@@ -68,6 +68,9 @@ from weft.ir.tensor import (
 from weft.ir.types import TensorType
 from weft.ir.upper_bounds import upper_bounds
 from weft.transform.base import Pass
+from weft.transform.bind_symbolic_vars import how_to_bind
+
+_EVERYTHING = 'executor="native" and executor="vm" can'
 
 __all__ = ["ARENA", "Entry", "LowerToEntry", "Place", "Scalar", "Step", "entry_function", "read_entry"]
 
@@ -132,11 +135,13 @@ class Entry:
         missing = [name for name in _symbols(dim) if name not in self.bounds]
         if missing or not _grows(dim):
             what = f"the size {missing[0]} is" if missing else f"the bytes {dim} are"
+            name = (missing or _symbols(dim))[0]
             raise TargetError(
                 f"{what} neither known nor bounded in {self.name}",
                 code="W745",
                 span=self.function.span,
-                hint='bind it, or state a bound: R.func_attr({"tir_var_upper_bound": {"n": 64}})',
+                hint=f"bind it: {how_to_bind(name)}; or state a bound:"
+                f' R.func_attr({{"tir_var_upper_bound": {{"{name}": 64}}}}); {_EVERYTHING}',
             )
         most = substitute(dim, self.bounds) if isinstance(dim, DimExpr) else dim
         assert isinstance(most, int)
@@ -219,7 +224,7 @@ class _Reader:
 
     def refuse(self, what: str, span: Span | None, hint: str | None = None) -> TargetError:
         return TargetError(
-            f"{what} cannot stand in a straight-line program", code="W741", span=span, hint=hint or 'executor="vm" can'
+            f"{what} cannot stand in a straight-line program", code="W741", span=span, hint=hint or _EVERYTHING
         )
 
     def tensor(self, ty: Any, var: Var) -> tuple[tuple[Dim, ...], str]:
@@ -262,7 +267,7 @@ class _Reader:
             elif isinstance(callee, ExternFunc):
                 self.external(callee.name, call, span)
             else:
-                hint = "run weft.transform.InlinePrivateFunctions() first"
+                hint = f"{_EVERYTHING}; or run weft.transform.InlinePrivateFunctions() first"
                 raise self.refuse(f"a call of the graph function {call.op.name!r}", span, hint)
             self.values[var] = Tuple(())
         elif isinstance(call.op, ExternFunc):

@@ -20,7 +20,7 @@ from weft.codegen.c.memory import Placement, Planner, Pool, Request, greedy, pla
 from weft.codegen.generators import ARTIFACTS
 from weft.errors import Span, TargetError
 from weft.ir import dtype as dtypes
-from weft.ir.dim import product
+from weft.ir.dim import free_symbols, product
 from weft.ir.graph import (
     Call,
     Constant,
@@ -47,6 +47,7 @@ from weft.ir.tensor import Buffer, IntImm, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.visit import substitute, substitute_symbols, walk
 from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.transform.bind_symbolic_vars import how_to_bind
 from weft.transform.lower_blocks import lower_blocks
 from weft.transform.target_parts import LABEL, leaf_parts, owners
 
@@ -380,9 +381,12 @@ def _tensor(ty: object, var: Var) -> TensorType:
 def static_shape(ty: TensorType, span: Span | None = None) -> tuple[int, ...]:
     """The shape of a tensor; TargetError W745 when a size is not known."""
     if ty.dims is None or ty.dtype is None or not all(isinstance(dim, int) for dim in ty.dims):
+        unknown = [name for dim in ty.dims or () for name in free_symbols(dim)]
         raise TargetError(
-            "c: every size must be known at compile time", code="W745", span=span, hint="run BindSymbolicVars first"
-        )
+            f"c: every size must be known at compile time{f', and {unknown[0]} is not' if unknown else ''}",
+            code="W745", span=span,
+            hint=f"bind it: {how_to_bind(unknown[0])}" if unknown else "state the shape and the dtype",
+        )  # fmt: skip
     return ty.dims  # type: ignore[return-value]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.errors import TargetError
 from weft.ir.target.kinds import CONFIG_FIELDS
+from weft.ir.target.schema import unknown_field
 from weft.ir.target.value import Target
 
 __all__ = ["Config"]
@@ -26,8 +27,8 @@ Spec = Target | str | Mapping[str, Any]
 class Config:
     """What to compile for and how, each thing by its name; `to_target` makes one Target of it.
 
-    `host` is the part that drives, where the target does not say. Raises (`to_target`): TargetError W709 for a field
-    that the target states otherwise, and what a Target raises.
+    `host` is the part that drives, where the target does not say. Raises: TargetError W702 for a field that there is
+    not; `to_target` W709 for a field that the target states otherwise, and what a Target raises.
 
     >>> str(Config("npu: llvm", host="c").to_target())
     'host: c; npu: llvm'
@@ -41,6 +42,14 @@ class Config:
     runtime: str | Mapping[str, Any] | None = None
     memory: Mapping[str, Any] | None = None
     package: str | Mapping[str, Any] | None = None
+
+    def __new__(cls, *_: Any, **given: Any) -> Config:
+        """Fields by their names; TargetError W702 with the nearest one for a name that is none."""
+        names = [item.name for item in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise unknown_field("a configuration has no field", name, names)
+        return super().__new__(cls)
 
     @classmethod
     def of(cls, target: Spec) -> Config:

@@ -19,7 +19,7 @@ from weft.errors import TargetError
 from weft.ir.target.builtin import EXECUTORS, RUNTIMES
 from weft.ir.target.kinds import CONFIG_FIELDS, Bool, Field, Int, List, Str
 
-__all__ = ["POOL", "SCHEMA", "check_pools", "config_default", "config_field", "typed"]
+__all__ = ["POOL", "SCHEMA", "check_pools", "config_default", "config_field", "typed", "unknown_field"]
 
 SCHEMA: dict[str, dict[str, Field]] = {
     "executor": {
@@ -52,7 +52,7 @@ def config_field(name: str, value: Any) -> dict[str, Any]:
     {'kind': 'aot'}
     """
     if name not in CONFIG_FIELDS:
-        raise _unknown("a configuration has no field", name, CONFIG_FIELDS)
+        raise unknown_field("a configuration has no field", name, CONFIG_FIELDS)
     if name == "memory":
         if not isinstance(value, Mapping):
             raise TargetError(f"field 'memory' takes pools by name, got {value!r}", code="W703")
@@ -104,7 +104,8 @@ def check_pools(memory: Mapping[str, Any], labels: Collection[str]) -> None:
                 raise TargetError(f"memory pool {pool!r} is for {label!r}, which is no part", code="W703", hint=hint)
 
 
-def _unknown(what: str, name: str, known: Collection[str]) -> TargetError:
+def unknown_field(what: str, name: str, known: Collection[str]) -> TargetError:
+    """TargetError W702 for a name that is none of the known ones, with the nearest of them."""
     close = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"fields: {', '.join(known)}"
     return TargetError(f"{what} {name!r}", code="W702", hint=hint)
@@ -112,7 +113,7 @@ def _unknown(what: str, name: str, known: Collection[str]) -> TargetError:
 
 def _known(where: str, key: str, fields: Mapping[str, Field]) -> Field:
     if key not in fields:
-        raise _unknown(f"{where} has no", key, fields)
+        raise unknown_field(f"{where} has no", key, fields)
     return fields[key]
 
 

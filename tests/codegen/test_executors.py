@@ -224,6 +224,11 @@ def test_bytecode_that_refers_to_what_is_not_there_is_refused(path: list[object]
     assert caught.value.code == "W840"
 
 
+UNRANKED = """
+@R.function
+def main(x: R.Tensor(dtype="float32")) -> R.Tensor(dtype="float32"):
+    return R.nn.relu(x)
+"""
 BOUNDED = """
 @R.function
 def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")):
@@ -287,16 +292,19 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
         y = R.tanh(x)
     return y
 """
+    for can in ("native", "vm"):
+        assert weft.compile(weft.parse(UNRANKED), executor=can)["main"](np.full((2, 3), -1, "float32")).sum() == 0
     unbounded = BOUNDED.replace('"n": 64, ', "")
     for text, code, said, line in (
         (branch, "W741", "control flow cannot stand in a straight-line program", 4),
+        (UNRANKED, "W741", "'x', which is no tensor of known rank and dtype,", 3),
         (RECURSIVE, "W741", "a call of the graph function 'factorial'", 17),
         (unbounded, "W745", "the size n is neither known nor bounded", 3),
     ):
         with pytest.raises(TargetError, match=said) as caught:
             weft.compile(weft.parse(text), executor=executor)
         assert caught.value.code == code
-        assert caught.value.hint
+        assert 'executor="native" and executor="vm" can' in (caught.value.hint or "")
         assert caught.value.span is not None
         assert caught.value.span.line == line
 

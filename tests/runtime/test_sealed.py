@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft import Artifact, ArtifactError, ArtifactSet
+from weft.codegen.package import load_module
 from weft.runtime.sealed import Limits, read_archive, write_archive, write_whole
 
 ONE = Artifact("c", "a.c", b"int a;\n" * 40)
@@ -127,6 +129,32 @@ def test_manifests_that_lie_are_refused(change: str) -> None:
     with pytest.raises(ArtifactError) as caught:
         ArtifactSet.from_bytes(rebuilt(HOSTILE[change]))
     assert caught.value.code in ("W810", "W811", "W812")
+
+
+def test_errors_about_a_file_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.weft"
+    for content, said in (
+        (rebuilt(HOSTILE["format"]), "W810: {}: not an archive of artifacts"),
+        (b"PK no", "W811: {}: the archive is damaged: File is not a zip file"),
+        (rebuilt(HOSTILE["version"]), "W812: {}: archive version 99 is not supported\nhint: this reads 1"),
+    ):
+        path.write_bytes(content)
+        for read in (ArtifactSet.load, load_module):
+            with pytest.raises(ArtifactError) as caught:
+                read(path)
+            assert str(caught.value) == said.format(path)
+    path.write_bytes(ArtifactSet([ONE]).to_bytes())
+    with pytest.raises(ArtifactError) as caught:
+        load_module(path)
+    assert str(caught.value) == f"W810: {path}: the archive has no module, only artifacts"
+
+
+def test_only_paths_name_files() -> None:
+    """A number is no file: the system would take it for one that is open."""
+    for read, code in ((ArtifactSet.load, "W811"), (load_module, "W811"), (weft.load, "W800")):
+        with pytest.raises(ArtifactError) as caught:
+            read(3)  # type: ignore[arg-type]
+        assert str(caught.value) == f"{code}: a file is named by its path, got int"
 
 
 def test_files_that_the_manifest_does_not_describe_are_refused() -> None:

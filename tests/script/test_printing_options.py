@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 import weft
@@ -117,3 +118,11 @@ def test_unequal_nodes_are_shown_with_the_difference_underlined() -> None:
     with pytest.raises(AssertionError) as caught:
         weft.assert_structural_equal(MAIN, other)
     assert underlined(str(caught.value)) == ["x", "y", "y"]  # one variable in two places
+
+
+def test_few_carets_stand_below_a_long_part() -> None:
+    """What is underlined shows where it starts; a constant of thousands of characters needs no more."""
+    long = weft.ir.Constant(np.arange(4000, dtype="int32"))
+    line, carets = long.script(underline=long).splitlines()
+    assert len(line) > 4000
+    assert carets == "^" * 120

@@ -67,12 +67,18 @@ def read_inputs(items: Sequence[str]) -> Inputs:
 
 def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
     try:
+        with open(path, "rb") as file:
+            known = file.read(6).startswith((np.lib.format.MAGIC_PREFIX, b"PK"))
+        if not known:  # NumPy would take it for a pickle, and say so
+            hint = "numpy.save and numpy.savez write such files"
+            raise InputError(f"{path} is not a .npy or .npz file", file=path, hint=hint)
         loaded = np.load(path, allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", file=path) from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a .npy or .npz file of plain arrays: {error}", file=path) from None
+        why = "it holds Python objects" if "allow_pickle" in str(error) else str(error)
+        raise InputError(f"{path} is not a .npy or .npz file of plain arrays: {why}", file=path) from None
 
 
 def arguments(

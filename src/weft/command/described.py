@@ -9,7 +9,7 @@ import weft
 from weft.command.report import print_json
 from weft.command.targets import UsageError, chosen_target
 from weft.ir.target.kinds import KINDS
-from weft.runtime.artifact import Artifact, ArtifactSet, read_file
+from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.loading import HOST_SYMBOLS
 
 __all__ = ["artifact_command", "target_command"]
@@ -76,7 +76,7 @@ def artifact_command(options: argparse.Namespace) -> int:
 
 def _artifacts(file: str) -> ArtifactSet:
     """The artifacts of an archive."""
-    return ArtifactSet.from_bytes(read_file(file))
+    return ArtifactSet.load(file)
 
 
 def _described(artifact: Artifact) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 from typing import Any
 
@@ -20,6 +22,13 @@ FULL = (
 def four_forms(target: Target) -> None:
     assert Target(target.to_str()) == Target(target.to_dict()) == Target(target.to_json()) == Target(target) == target
     assert len({hash(Target(form)) for form in (target.to_str(), target.to_dict(), target.to_json())}) == 1
+
+
+def test_a_field_that_a_configuration_has_not_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(TargetError) as caught:
+        Config("c", executer="vm")
+    assert str(caught.value) == "W702: a configuration has no field 'executer'\nhint: did you mean 'executor'?"
+    assert copy.deepcopy(Config("c", executor="vm")) == dataclasses.replace(Config("c"), executor="vm")
 
 
 @pytest.mark.parametrize(
