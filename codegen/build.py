@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from weft.codegen.c.library import SourceTree, source_tree
 from weft.codegen.executors import entry, native, vm
@@ -24,7 +25,7 @@ from weft.codegen.plan import CARRIED, Plan, make_plan
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.node import replace
+from weft.ir.node import EMPTY, replace
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.target import Target
 from weft.ir.target.builtin import LLVM, C
@@ -57,10 +58,12 @@ EMITTERS: dict[str, Emitter] = {"native": _native, "vm": _vm, "graph": entry.gra
 """For each executor, what makes a program of a lowered module whose other parts are artifacts."""
 
 
-def build(module: IRModule, plan: Plan) -> Executable | ArtifactSet:
-    """The executable of a lowered module, or its artifacts where they do not run here."""
+def build(
+    module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY
+) -> Executable | ArtifactSet:
+    """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python."""
     if plan.runs_here:
-        return Executable(link(module, plan))
+        return Executable(link(module, plan), members)
     kind = plan.parts[plan.driver].kind
     if kind is C:
         return _c_sources(module, plan)

@@ -17,6 +17,7 @@ import numpy as np
 import weft.transform as transform
 from weft.codegen.build import build
 from weft.codegen.plan import Plan, make_plan
+from weft.codegen.python_members import member_functions, refuse_absent_members
 from weft.errors import PassError, TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Function
@@ -70,7 +71,8 @@ def compile(
     plan = make_plan(module, target, executor, opt)
     _refuse_scalable(module)
     refuse_spread(module.functions.values())
-    return build(_lowered(module, plan, params, pipeline, start, trace), plan)
+    refuse_absent_members(module)
+    return build(_lowered(module, plan, params, pipeline, start, trace), plan, member_functions(module))
 
 
 def as_module(value: object) -> IRModule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.codegen.python_members import member_functions
 from weft.ir.interpret import entry as reference
 from weft.ir.module import BaseFunc, IRModule
 from weft.runtime.registry import find_func
@@ -16,4 +17,5 @@ def interpret(module: IRModule | BaseFunc, *, trace: bool = False) -> reference.
     arguments, ShapeError where a shape claim fails, BoundsError for accesses out of range, reads of what was never
     written and outputs that are not wholly written.
     """
-    return reference.interpret(module, functions=find_func, trace=trace)
+    members = member_functions(module) if isinstance(module, IRModule) else {}
+    return reference.interpret(module, functions=lambda name: members.get(name) or find_func(name), trace=trace)

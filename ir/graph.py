@@ -29,8 +29,8 @@ from weft.late import provider
 
 __all__ = [
     "Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc",
-    "Function", "GlobalVar", "If", "MatchCast", "Op", "PrimValue", "SeqExpr", "ShapeExpr", "StringImm", "Tuple",
-    "TupleGetItem", "Var", "VarBinding",
+    "Function", "GlobalVar", "If", "MatchCast", "Op", "PrimValue", "PythonFunc", "SeqExpr", "ShapeExpr", "StringImm",
+    "Tuple", "TupleGetItem", "Var", "VarBinding",
 ]  # fmt: skip
 
 
@@ -101,6 +101,18 @@ class ExternFunc(Expr):
     name: str
     ty: Type | None = None
     span: Span | None = ignored(default=None)
+
+
+@node
+class PythonFunc(ExternFunc):
+    """A Python function that is a member of a module: its text, and itself where a decorator has read it.
+
+    >>> PythonFunc("f", source="def f(self, x): return x").name
+    'f'
+    """
+
+    source: str = ""
+    function: Any = ignored(default=None)
 
 
 @node

@@ -69,7 +69,7 @@ class Program:
 class _Loaded:
     """A program in memory: code, the table of constants, the release function."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, members: Mapping[str, Any]) -> None:
         self.program = program
         exports = [function["symbol"] for function in program.functions]
         fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
@@ -81,7 +81,7 @@ class _Loaded:
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.parallel = threads.runner() if program.threads else 0
-        self.linked = _linked(program.artifacts)
+        self.linked = {**_linked(program.artifacts), **members}
         self.constants = [_aligned(array) for array, _ in program.constants]
         table = [array.__array_interface__["data"][0] for array in self.constants]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
@@ -265,9 +265,9 @@ def program_artifacts(program: Program) -> ArtifactSet:
 class Executable(Mapping[str, CompiledFunction]):
     """Compiled functions by name. Several threads may call one executable at once; the GIL is released meanwhile."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, members: Mapping[str, Any] | None = None) -> None:
         self._program = program
-        self._loaded = _Loaded(program)
+        self._loaded = _Loaded(program, members or {})
         compiled = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions}
         driven = _driven(program.driver, self._loaded, compiled)
         self.functions: dict[str, Any] = {

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from weft.errors import Source
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
+from weft.ir.node import EMPTY
 from weft.ir.tensor import PrimFunc
 from weft.script.diagnostics import Limits, fail
 from weft.script.excepthook import install
@@ -167,7 +168,7 @@ def _read_class(cls: type, caller: tuple[FrameType, int]) -> IRModule:
     frame, line = caller
     captured = ChainMap(dict(frame.f_locals), *_function_closures(cls), frame.f_globals)  # type: ignore[arg-type]
     text = program_text(frame, frame.f_code, frame.f_globals)
-    return _read(text, line, cls.__name__, ast.ClassDef, captured)
+    return _read(text, line, cls.__name__, ast.ClassDef, captured, vars(cls))
 
 
 def _function_closures(cls: type) -> Iterator[Mapping[str, Any]]:
@@ -194,12 +195,15 @@ def _inside_class(func: FunctionType) -> bool:
     return bool(outer) and not outer.endswith("<locals>")
 
 
-def _read(text: tuple[Source, ast.Module], line: int, name: str, kind: type, captured: Mapping[str, Any]) -> Any:
+def _read(
+    text: tuple[Source, ast.Module], line: int, name: str, kind: type, captured: Mapping[str, Any],
+    members: Mapping[str, Any] = EMPTY,
+) -> Any:  # fmt: skip
     source, tree = text
     definition = _definition_at(tree, line, name, kind)
     if definition is None:
         raise no_source(name, source.name, "the file has changed since it was loaded")
-    unit = Unit(source, Limits(), captured=captured)
+    unit = Unit(source, Limits(), captured=captured, members=members)
     with deep_stack():
         return read_unit(unit, definition)
 

@@ -62,7 +62,7 @@ def meta_var(value: _T) -> _T:
 
 
 def pyfunc(func: _T) -> _T:
-    """The function itself: a Python member of a class, which @I.ir_module refuses (a module is what its text says)."""
+    """The function itself: in an @I.ir_module class a Python function, which `R.call_py_func` calls by its name."""
     return func
 
 

@@ -28,6 +28,7 @@ from weft.ir.graph import (
     MatchCast,
     Op,
     PrimValue,
+    PythonFunc,
     ShapeExpr,
     Var,
     VarBinding,
@@ -117,6 +118,11 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
     # -----------------------------------------------------------------------------------------------------------------
     # Modules and functions
     # -----------------------------------------------------------------------------------------------------------------
+
+    def python_member(self, name: str, function: PythonFunc) -> None:
+        """Refused: these versions print of such a function only that there is one."""
+        self.place = ""
+        raise self.refuse(f"the Python function '{name}'", function, "replace it by an R.ExternFunc of its name")
 
     def class_name(self, module: IRModule) -> str:
         """A name of the class that nothing inside of it has: the functions speak of it."""

@@ -18,6 +18,7 @@ from weft.ir.graph import (
     Function,
     If,
     MatchCast,
+    PythonFunc,
     SeqExpr,
     Var,
     VarBinding,
@@ -39,6 +40,7 @@ from weft.script.print_base import RESERVED, SPELLINGS, identifier
 from weft.script.print_graph import GraphPrinter, body_symbols, signature_symbols, type_symbols
 from weft.script.print_peer import PeerPrinter
 from weft.script.print_tensor import TensorPrinter
+from weft.script.python_member import member_lines
 from weft.script.source import deep_stack
 from weft.script.syntax import (
     ALL_FORMS,
@@ -161,7 +163,9 @@ class _Printer(GraphPrinter, TensorPrinter):
                 self.line("")
             written = self.function_name(name, taken)
             taken.add(written)
-            if isinstance(function, ExternFunc):
+            if isinstance(function, PythonFunc):
+                self.python_member(name, function)
+            elif isinstance(function, ExternFunc):
                 self.reset()
                 self.line(f"{written} = {self.leaf(function)}")
             else:
@@ -169,6 +173,15 @@ class _Printer(GraphPrinter, TensorPrinter):
         if len(self.lines) == start:
             self.line("pass")
         self.indent = ""
+
+    def python_member(self, name: str, function: PythonFunc) -> None:
+        """A Python function, by its text."""
+        lines = member_lines(function, self.indent)
+        if lines is None or name != function.name:
+            hint = f"a member called {name!r} holds the text of one function of that name"
+            raise ScriptError(f"the Python function {name!r} has no text form", code="W116", hint=hint)
+        self.line("@I.pyfunc")
+        self.lines.extend(lines)
 
     def class_name(self, module: IRModule) -> str:
         """The name of the class of a module."""

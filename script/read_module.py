@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.errors import Span, WeftError
-from weft.ir.graph import ExternFunc, Function
+from weft.ir.graph import ExternFunc, Function, PythonFunc
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.structural import structural_equal, structural_hash
@@ -23,6 +23,7 @@ from weft.ir.verify import certain_findings
 from weft.script.blobs import Blobs, as_blobs
 from weft.script.diagnostics import Limits, did_you_mean, fail
 from weft.script.macros import Macro
+from weft.script.python_member import member_source
 from weft.script.read_graph import GraphReader
 from weft.script.read_metadata import declare_metadata
 from weft.script.read_tensor import TensorReader
@@ -258,6 +259,7 @@ class _Module(ModuleScope):
 
     def read(self, *, check: bool = True) -> IRModule:
         """The module; `check` says whether what is certainly wrong with it is an error."""
+        self._bases()
         for statement in self.tree.body:
             self._statement(statement)
         for name, (_, kind, _) in self.definitions.items():
@@ -287,7 +289,8 @@ class _Module(ModuleScope):
         if macro is not None:
             self.macros[tree.name] = replace(macro, scope=None)
             return
-        self._refuse_python(tree)
+        if self._python_member(tree):
+            return
         kind, options = definition_options(self.reader, tree)
         name = options["name"] or tree.name
         if name in self.order:
@@ -297,16 +300,37 @@ class _Module(ModuleScope):
         self.definitions[name] = (tree, kind, options)
         self.order.append(name)
 
-    def _refuse_python(self, tree: ast.FunctionDef) -> None:
-        for decorator in tree.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if self.reader.dotted(called) == "I.pyfunc":
-                raise fail(
-                    "W115", "a Python function is no member of a module: the text of a module holds all of it",
-                    self.unit.span(decorator),
-                    hint=f'register it, `weft.register_func("{tree.name}", {tree.name})`, '
-                    f'and call it by name: `R.call_dps_packed("{tree.name}", ...)`',
-                )  # fmt: skip
+    def _python_member(self, tree: ast.FunctionDef) -> bool:
+        """Take over an `@I.pyfunc` function: its text, and itself where the class stands in a running program."""
+        names = [
+            self.reader.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+            for decorator in tree.decorator_list
+        ]
+        if "I.pyfunc" not in names:
+            return False
+        place = tree.decorator_list[names.index("I.pyfunc")]
+        if isinstance(place, ast.Call):
+            raise self.reader.fail("W113", "I.pyfunc takes no options", place, "write `@I.pyfunc`")
+        if place is not tree.decorator_list[0]:
+            raise self.reader.fail("W115", "a decorator above @I.pyfunc", tree.decorator_list[0], "write it below")
+        if tree.name in self.order:
+            raise fail("W118", f"the module has two functions named '{tree.name}'", self.unit.name_span(tree))
+        self.order.append(tree.name)
+        self.functions[tree.name] = PythonFunc(
+            tree.name, span=self.unit.name_span(tree), source=member_source(self.unit, tree),
+            function=self.unit.members.get(tree.name),
+        )  # fmt: skip
+        return True
+
+    def _bases(self) -> None:
+        """`class M(BasePyModule)` says of itself that it has Python functions; other bases have no meaning."""
+        for base in self.tree.bases:
+            name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+            if name != "BasePyModule":
+                raise self.reader.fail("W115", "a module has no base class", base, "its functions stand in its body")
+            self.attrs = FrozenMap({**self.attrs, "base_py_module": True})
+        for keyword in self.tree.keywords:
+            raise self.reader.fail("W115", "the class of a module takes no arguments", keyword)
 
     def _assign(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> None:
         if declare(self.reader, statement, strict=False):

@@ -118,6 +118,7 @@ class Unit:
     blobs: Mapping[str, Any] | None = None
     symbols: dict[str, str] = field(default_factory=dict)  # declared outside functions: name -> dtype
     constants: dict[str, Any] = field(default_factory=dict)  # NAME = 3 outside functions
+    members: Mapping[str, Any] = field(default_factory=dict)  # of the class that a decorator reads
     partial: bool = False  # whether the text is a Python file, of which only the units are read
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None

@@ -14,7 +14,6 @@ import pytest
 
 import weft
 from weft.script import Limits, parse
-from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
 
@@ -323,20 +322,3 @@ def test_an_exception_in_a_captured_function_is_told_with_its_call() -> None:
     assert span is not None
     line = Path(__file__).read_text().split("\n")[span.line - 1]
     assert line[span.column - 1 : span.end_column - 1] == "helper(1)"
-
-
-def test_a_python_member_of_a_module_is_refused_by_name() -> None:
-    with pytest.raises(weft.ScriptError) as caught:
-        parse("@I.ir_module\nclass M:\n    @I.pyfunc\n    def f(self, x):\n        return x\n")
-    assert (caught.value.code, caught.value.span.line, caught.value.span.column) == ("W115", 3, 6)  # type: ignore[union-attr]
-    assert 'weft.register_func("f", f)' in (caught.value.hint or "")
-
-
-def test_a_python_member_of_a_decorated_class_is_refused_by_name() -> None:
-    with pytest.raises(weft.ScriptError, match="a Python function is no member of a module"):
-
-        @I.ir_module
-        class M:
-            @I.pyfunc
-            def f(self, x):
-                return x
