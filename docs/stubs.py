@@ -48,6 +48,7 @@ _FORM_DOCS = {
     "T.alloc_shared": "A temporary buffer in shared memory.",
     "T.local_scalar": "A local variable.",
     "T.shared_scalar": "A variable in shared memory.",
+    "T.decl_scalar": "A variable in memory that exists.",
     "T.serial": "A loop.",
     "T.parallel": "A loop whose rounds may run at the same time.",
     "T.vectorized": "A loop of one vector operation.",

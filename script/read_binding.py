@@ -86,6 +86,7 @@ class BindingReader(BufferReader):
         self.threads: dict[str, str] = {}
         self.buffer_places: dict[Buffer, ast.AST] = {}  # where each buffer that has a name of its own is defined
         self.declared: set[Buffer] = set()  # by `A = T.Buffer(...)`: its memory may follow
+        self.realized: frozenset[str] = frozenset()  # names that a T.realize gives memory
 
     def expand_statement(self, tree: ast.Call) -> list[Stmt] | None:
         """The statements of a macro that is called as one, or None for another call (see `read_tensor`)."""
@@ -240,17 +241,27 @@ class BindingReader(BufferReader):
         return lambda body: AttrStmt(node, values["key"], value, body, span=self.span(tree))
 
     def _thread_of(self, axis: ast.Call, key: str, extent: Any, tree: ast.Call) -> Any:
-        """`T.attr(T.iter_var(v, (0, n), "ThreadIndex", tag), "thread_extent", n)`: a thread axis around the rest."""
+        """`T.attr(T.iter_var(v, (0, n), "ThreadIndex", tag), "thread_extent", n)`: a thread axis around the rest.
+
+        Any other attribute is of what the tag names, of no node in particular where there is none.
+        """
         named = {word.arg: word.value for word in axis.keywords}
         places = [*axis.args, *(named[name] for name in ("iter_type", "thread_tag") if name in named)]
-        var, tag = (self.value(places[0]), self.value(places[3])) if len(places) == 4 else (None, None)
-        if not isinstance(var, PrimVar) or not isinstance(tag, str) or not tag:
+        var, tag = (self._axis_variable(places[0]), self.value(places[3])) if len(places) == 4 else (None, None)
+        bound = key in ("thread_extent", "virtual_thread")
+        if not isinstance(var, PrimVar) or not isinstance(tag, str) or (bound and not tag):
             raise self.fail("W113", "T.iter_var takes a variable, its range, its kind and its thread", axis)
-        if key not in ("thread_extent", "virtual_thread"):
-            raise self.fail("W115", f"the attribute {key!r} of an iteration variable is not read", tree)
+        if not bound:
+            value = extent if isinstance(extent, Node) else self.attribute_value(extent, tree)
+            return lambda body: AttrStmt(tag or None, key, value, body, span=self.span(tree))
         size = self.as_extent(extent, tree)
         self.loops[var] = (0, size)
         return lambda body: For(var, 0, size, body, "thread_binding", tag, span=self.span(tree))
+
+    def _axis_variable(self, tree: ast.expr) -> Any:
+        """The variable of an iteration axis; a declaration in its place is one that nothing names."""
+        dtype = self.symbol_declaration(tree)
+        return PrimVar("v", dtype, span=self.span(tree)) if dtype is not None else self.value(tree)
 
     def _attr_pairs(self, tree: ast.Call) -> Any:
         """`T.attr({"key": value, ...})`: attributes of no node in particular, the first outermost."""
@@ -355,6 +366,8 @@ class BindingReader(BufferReader):
             self.scope.names[target.id] = buffer
             if buffer.data is None:
                 self.declared.add(buffer)
+                if target.id in self.realized:
+                    return None
             return DeclBuffer(buffer, span=self.span(statement))
         return self._assign_value(target, tree, annotation, statement)
 
@@ -646,6 +659,12 @@ class BindingReader(BufferReader):
             return AllocBuffer(buffer, span=self.span(tree))
         return DeclBuffer(buffer, span=self.span(tree))
 
+    def _decl_scalar(self, target: ast.Name, tree: ast.Call) -> Stmt:
+        """`x = T.decl_scalar("float32", data=p)`: a local scalar in memory that is there already."""
+        values = {"shape": (1,), **self.bind_buffer("T.decl_scalar", tree)}
+        self.scalars = self.scalars | {target.id}
+        return DeclBuffer(self._new_buffer(values, target), span=self.span(tree))
+
     def _match_buffer(self, target: ast.Name, tree: ast.Call) -> None:
         before, self.defining = self.defining, True  # strings in strides and offsets may introduce symbols
         try:
@@ -839,6 +858,7 @@ BindingReader._NAMED = {
     "T.local_scalar": BindingReader._local_scalar,
     "T.shared_scalar": BindingReader._shared_scalar,
     "T.decl_buffer": BindingReader._decl,
+    "T.decl_scalar": BindingReader._decl_scalar,
     "T.match_buffer": BindingReader._match_buffer,
     "T.axis.remap": BindingReader._remap_one,
     "T.bind": BindingReader._bind_call,

@@ -22,6 +22,7 @@ from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
 from weft.ir.target import Target
 from weft.ir.tensor import PrimVar
+from weft.script.defaults import DEVICE_KINDS
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.scope import Called, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
@@ -54,6 +55,11 @@ _FOLD_UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 _MAX_BITS = 4096
+# Names of the package itself, by the path behind it.
+_OF_THE_PACKAGE = {
+    "script.ir_module": "I.ir_module", "script.tir": "T.prim_func", "target.Target": "T.target",
+    **{name: f"R.{name}" for name in ("device", *DEVICE_KINDS.values())},
+}  # fmt: skip
 _CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
 
 _UNSUPPORTED = {
@@ -262,9 +268,11 @@ class ExpressionReader:
         """The namespace of a path written out from its package (`tvm.script.ir_module`); consumes the path."""
         if root not in ("tvm", "weft") or self.unit.capture(root) is not MISSING:
             return None
-        if len(parts) == 2 and parts[1] == "script" and parts[0] == "ir_module":
-            parts.pop()
-            return "I"
+        meaning = _OF_THE_PACKAGE.get(".".join(reversed(parts)))
+        if meaning is not None:
+            space, _, name = meaning.partition(".")
+            parts[:] = [name]
+            return space
         path = root
         for taken, part in enumerate(reversed(parts), 1):
             path = f"{path}.{part}"

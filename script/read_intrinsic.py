@@ -402,6 +402,8 @@ class IntrinsicReader(ScalarReader):
             if tree.attr == "data":
                 pointer = base.data is not None and not isinstance(base.data, PrimCall)
                 return base.data if pointer else self._data_of(base, tree)
+            if tree.attr == "source" and base.name in self.scalars:
+                return base  # where a local scalar stands for what it holds
             if tree.attr == "elem_offset" and base.elem_offset is None:
                 return 0  # a buffer that says nothing starts at its pointer
             if tree.attr in ("shape", "dtype", "ndim", "strides", "elem_offset", "scope", "name"):

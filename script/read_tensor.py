@@ -40,7 +40,9 @@ from weft.ir.visit import walk
 from weft.script.defaults import loop_dtype
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
-from weft.script.read_binding import BindingReader, BlockHeader
+from weft.script.read_binding import BlockHeader
+from weft.script.read_call import KnownValue
+from weft.script.read_early import EarlyReader
 from weft.script.reader import Scope, describe, is_plain, macro_of
 from weft.script.source import MISSING
 from weft.script.syntax import LOOPS, SCOPES
@@ -58,7 +60,7 @@ _LOOP_KINDS = {
 }
 
 
-class TensorReader(BindingReader):
+class TensorReader(EarlyReader):
     """Reads one tensor-level function."""
 
     level = "T"
@@ -93,6 +95,7 @@ class TensorReader(BindingReader):
 
     def _prescan(self, body: Sequence[ast.stmt]) -> None:
         """How often each name is assigned, the dtypes that `n = T.int32()` gives to symbols, the offsets in use."""
+        self.realized |= self.realized_names(body)
         for statement in body:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
@@ -193,9 +196,10 @@ class TensorReader(BindingReader):
             if position == 0 and top and _is_docstring(tree):
                 continue
             before, self.pending = self.pending, [] if isinstance(tree, _SIMPLE) else None
+            views, self.views = self.views, []
             made: Any = method(self, tree)
-            result.extend(self.pending or ())
-            self.pending = before
+            result.extend((*self.views, *(self.pending or ())))
+            self.pending, self.views = before, views
             if isinstance(made, FunctionType):  # a scope that reaches to the end of the block
                 result.append(made(self.body(trees[position + 1 :])))
                 return result
@@ -381,6 +385,7 @@ class TensorReader(BindingReader):
     ) -> Stmt:  # fmt: skip
         saved, self.scope = self.scope, Scope(self.scope)
         block, self.block = self.block, None
+        loops, self.loops_here = self.loops_here, (*self.loops_here, *(var for _, var, *_ in names))
         self.scope.names.update(tuples or {})
         for name, var, start, extent in names:
             self.loops[var] = (start, extent)
@@ -392,7 +397,7 @@ class TensorReader(BindingReader):
             return self.body(trees)
         finally:
             self.loop_depth -= 1
-            self.scope, self.block = saved, block
+            self.scope, self.block, self.loops_here = saved, block, loops
 
     def _while(self, tree: ast.While) -> Stmt:
         if tree.orelse:
@@ -453,16 +458,18 @@ class TensorReader(BindingReader):
         return method(self, tree, call, item.optional_vars)
 
     def _with_block(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
+        axes, call = self.early_axes(call, target)
         values = self.bind(SCOPES["T.block"], call)
         header = BlockHeader(values["name"])
         saved_scope, self.scope = self.scope, Scope(self.scope)
         saved_block, self.block = self.block, header
-        if target is not None:
-            self._block_variables(header, target, call)
+        loops, self.loops_here = self.loops_here, ()
+        self.early_variables(header, axes, target, call)
         try:
             body = self.body(tree.body)
         finally:
-            self.scope, self.block = saved_scope, saved_block
+            self.scope, self.block, self.loops_here = saved_scope, saved_block, loops
+        own = self.early_bindings(header, call) if axes else []
         if not values["no_realize"]:
             for item in header.iter_vars:
                 if item.value is None:
@@ -472,13 +479,14 @@ class TensorReader(BindingReader):
                         tree,
                         "or say no_realize=True",
                     )
-        return Block(
+        made: Stmt = Block(
             header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
             tuple(header.alloc_buffers), tuple(header.match_buffers), header.annotations, span=self.span(call),
         )  # fmt: skip
-
-    def _block_variables(self, header: BlockHeader, target: ast.expr, call: ast.Call) -> None:
-        raise self.fail("W115", "block variables are bound by T.axis inside the block", target)
+        for item in reversed(own):
+            assert isinstance(item.value, PrimVar)
+            made = For(item.value, item.start, item.extent, made, span=self.span(tree))
+        return made
 
     def _with_init(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> None:
         header = self._header(call, "T.init")
@@ -506,6 +514,10 @@ class TensorReader(BindingReader):
         return _as_one(self._nested(trees))
 
     def _with_let(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> list[Stmt]:
+        early = self.early_let(call, target)
+        if early is not None:
+            target, value = early
+            call = ast.copy_location(ast.Call(call.func, [KnownValue(value, call)], []), call)
         values = self.bind(SCOPES["T.LetStmt"], call)
         if isinstance(values["var"], ast.Name):
             target = values["var"]
@@ -616,6 +628,7 @@ TensorReader._SCOPE_METHODS = {
     "T.allocate_const": _R._with_allocation,
     "T.decl_buffer": _R._with_allocation,
     "T.alloc_buffer": _R._with_allocation,
+    "T.realize": _R._with_realize,
 }
 
 

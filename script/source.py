@@ -28,7 +28,7 @@ NAMESPACE_MODULES = {
     "tvm.script.parser.ir": "I", "tvm.script.parser.relax": "R", "tvm.script.parser.tir": "T",
     "tvm.script.parser.tirx": "T",
 }  # fmt: skip
-PRELUDE = {"I": "I", "R": "R", "T": "T", "tirx": "T"}
+PRELUDE = {"I": "I", "R": "R", "T": "T", "tirx": "T", "tir": "T", "ty": "T"}
 
 
 class _Missing:

@@ -206,6 +206,11 @@ _form(BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
 _form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")')
+_form(
+    BUFFERS,
+    'T.decl_scalar(dtype: dtype, data: pointer_or_none = None, scope: text = "global", '
+    "elem_offset: extent_or_none = None)",
+)
 
 _LOOP = (
     "*, step: extent_or_none = None, annotations: literal = {}, dtype: dtype_or_none = None, "

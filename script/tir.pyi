@@ -133,6 +133,9 @@ def call_intrin(dtype: _t.Any, op: _t.Any, *args: _t.Any, attrs: _t.Any = ...) -
 def decl_buffer(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, scope: _t.Any = 'global', align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = ()) -> _t.Any:
     """A buffer over memory that exists."""
 
+def decl_scalar(dtype: _t.Any, data: _t.Any = None, scope: _t.Any = 'global', elem_offset: _t.Any = None) -> _t.Any:
+    """A variable in memory that exists."""
+
 def evaluate(value: _t.Any) -> _t.Any:
     """An expression for its effect."""
 
