@@ -70,6 +70,7 @@ from weft.transform.nests import statements_of
 from weft.transform.rewriting import FunctionRewriter, bindings_of, derived
 from weft.transform.scheduled import is_scheduled
 from weft.transform.symbols import bare_symbols, symbols_of
+from weft.transform.wide_indices import with_wide_indices
 
 __all__ = ["FuseTIR", "copied"]
 
@@ -184,7 +185,7 @@ class _Merging:
             self._binding(binding, outputs)
         written = [self.buffers[var][0] for var in outputs]
         params = [*params, *self.constants.values(), *written]
-        stmts = reuse_outputs(inline_producers(self.stmts), written)
+        stmts = reuse_outputs(inline_producers([with_wide_indices(stmt) for stmt in self.stmts]), written)
         stmts = _with_own_names(stmts)
         body = stmts[0] if len(stmts) == 1 else SeqStmt(stmts)
         attrs = function.attrs.without("op_pattern", "kernels")

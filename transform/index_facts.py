@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.errors import ShapeError
+from weft.ir import Node, rewrite, structural_equal, structural_hash, substitute, walk
 from weft.ir import dtype as dtypes
-from weft.ir import rewrite, structural_equal, structural_hash, substitute, walk
 from weft.ir.dim import (
     Dim,
     DimExpr,
@@ -45,6 +45,7 @@ from weft.ir.tensor import (
     Cast,
     Extent,
     IntImm,
+    Let,
     PrimCall,
     PrimExpr,
     PrimVar,
@@ -383,7 +384,8 @@ class Knowledge:
             yield from taken
 
     def closed(self, expr: PrimExpr) -> PrimExpr:
-        """An expression without variables that only expressions bind."""
+        """An expression without variables that only expressions bind: one that may stand in several places."""
+        expr = rewrite(expr, _opened)
         used = {part for part in walk(expr) if isinstance(part, PrimVar) and part in self.lets} if self.lets else set()
         return self.closed(substitute(expr, {var: self.lets[var] for var in used})) if used else expr
 
@@ -624,6 +626,10 @@ def _dim_facts(facts: tuple[Fact, ...]) -> DimFacts:
 def _covers(wide: str, narrow: str) -> bool:
     low, high = int(dtypes.min_value(narrow)), int(dtypes.max_value(narrow))
     return dtypes.can_hold(wide, low) and dtypes.can_hold(wide, high)
+
+
+def _opened(node: Node) -> PrimExpr | None:
+    return substitute(node.body, {node.var: node.value}) if isinstance(node, Let) else None
 
 
 def _label(expr: PrimExpr) -> str:

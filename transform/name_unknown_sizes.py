@@ -136,10 +136,7 @@ class _Namer(FunctionRewriter):
         before = dict(self.replaced)
         new = super()._block(block)
         if isinstance(block, DataflowBlock):
-            outputs = {binding.var for binding in new.bindings}
-            inner = {old for old, var in self.replaced.items() if old not in outputs and before.get(old) is not var}
-            kept = {old for old in inner if type(self.replaced[old]) is Var}
-            self.replaced = {old: var for old, var in self.replaced.items() if old not in inner or old in kept}
+            self.replaced = {**before, **{old: var for old, var in self.replaced.items() if type(var) is Var}}
         return new
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
@@ -168,12 +165,17 @@ class _Namer(FunctionRewriter):
         casts = [self._cast(operand, _rank(operand.ty), binding) for operand in opened]
         return [*casts, self._retyped(replace(binding, value=self.map_value(binding.value)))]
 
+    def _name(self, operand: Var, what: str) -> str:
+        """A name of its own for a symbol, after an operand where the name of that is one."""
+        base = f"{operand.name}_{what}"
+        self.symbols.add(name := fresh_name(base if base.isidentifier() else f"x_{what}", self.symbols))
+        return name
+
     def _cast(self, operand: Var, rank: int, binding: VarBinding) -> MatchCast:
         """Names for the sizes of an operand, which stands for the cast value from here on."""
         names = []
         for axis in range(rank):
-            names.append(fresh_name(f"{operand.name}_size{axis}", self.symbols))
-            self.symbols.add(names[-1])
+            names.append(self._name(operand, f"size{axis}"))
         dims = tuple(map(symbol, names))
         ty = replace(operand.ty, dims=dims) if isinstance(operand.ty, ShapeType) else _of_dims(operand.ty, dims)
         var = self.fresh(operand.name, ty, operand.span)
@@ -215,8 +217,7 @@ class _Namer(FunctionRewriter):
 
     def _ask_rank(self, operand: Var, span: Span | None) -> tuple[list[Binding], Var]:
         """Bindings that give the number of dimensions as a scalar tensor: the length of the shape, by a name."""
-        name = fresh_name(f"{operand.name}_rank", self.symbols)
-        self.symbols.add(name)
+        name = self._name(operand, "rank")
         shape = Var(f"{operand.name}_shape", ShapeType())
         sizes = Var(f"{operand.name}_sizes", TensorType(None, "int64", 1))
         counted = Var(f"{operand.name}_sizes", TensorType((symbol(name),), "int64"))

@@ -40,6 +40,7 @@ from weft.transform.contractions.recognition import Contraction, match, products
 from weft.transform.contractions.windows import match_windows
 from weft.transform.rules.chains import blocked_chains, is_chain
 from weft.transform.scheduled import is_scheduled
+from weft.transform.wide_indices import with_wide_indices
 
 __all__ = ["TileContractions"]
 
@@ -68,11 +69,12 @@ class TileContractions(FunctionPass):
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
         if is_scheduled(function):
             return function
-        body = function.body
+        body = wide = with_wide_indices(function.body)
         if isinstance(body, SeqStmt):
             chained = blocked_chains(body.stmts, self.chain_rows)
             body = body if chained is None else SeqStmt(tuple(chained))
-        return replace(function, body=self._statement(body))
+        new = self._statement(body)
+        return function if new is wide else replace(function, body=new)
 
     def _statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, SeqStmt):

@@ -28,6 +28,7 @@ from weft.transform.rules.maps import vector_map
 from weft.transform.rules.reductions import vector_reduction
 from weft.transform.rules.rows import Rows, shared_rows
 from weft.transform.rules.transposes import vector_transpose
+from weft.transform.wide_indices import with_wide_indices
 
 __all__ = ["VectorizeNests"]
 
@@ -55,8 +56,9 @@ class VectorizeNests(FunctionPass):
             return function
         facts = Facts(self.vector_bits, self.registers, self.accumulators, self.columns)
         outputs = [param for param in function.params if isinstance(param, Buffer)]
-        body = _sequence(reuse_outputs(_flat(function.body), outputs), facts)
-        return function if body is function.body else replace(function, body=body)
+        wide = with_wide_indices(function.body)
+        body = _sequence(reuse_outputs(_flat(wide), outputs), facts)
+        return function if body is wide else replace(function, body=body)
 
 
 def _sequence(stmts: Sequence[Stmt], facts: Facts) -> Stmt:

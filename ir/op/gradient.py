@@ -487,11 +487,12 @@ def take_backward(args: Arguments, context: TypeContext) -> TensorType:
         raise shape_error(args, f"mode {args.mode!r}: the gradient is that of the plain take", "W205")
     if args.axis is not None and x.ndim >= 0:
         axis_of(args, args.axis, x.ndim)
+    if indices.ndim >= 0 and (args.axis is None or x.ndim >= 0):
+        require_rank(args, "output_grad", grad, indices.ndim + (0 if args.axis is None else x.ndim - 1))
     dims, chosen, given = dims_of(x), dims_of(indices), dims_of(grad)
     if dims is None or chosen is None:
         return x
     wanted = _taken(dims, chosen, None if args.axis is None else axis_of(args, args.axis, len(dims)))
-    require_rank(args, "output_grad", grad, len(wanted))
     for size, own in zip(wanted, given or (), strict=given is not None):
         context.require_equal(size, own, f"{args.name}: sizes of the output and of its gradient", args.span)
     return x

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.ir.dim import Dim, free_symbols, prove_equal, prove_le
+from weft.ir.dim import Dim, DimExpr, free_symbols, prove_equal, prove_le
+from weft.ir.graph import PrimValue
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import Dims, Immediate, Kernel, immediate_value, is_immediate
 from weft.ir.op.declare import Arguments
@@ -121,6 +122,8 @@ class Loops:
         return [self._input(f"{name}_{position}", value) for position, value in enumerate(values)]
 
     def _input(self, name: str, expr: Any) -> Any:
+        if isinstance(expr, PrimValue) and isinstance(expr.value, DimExpr):
+            return Immediate(cast(expr.dtype, self.size(expr.value)))
         if is_immediate(expr):
             return Immediate(immediate_value(expr))
         ty = self.context.type_of(expr)

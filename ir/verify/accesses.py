@@ -79,10 +79,11 @@ def _check_range(access: Access, position: int, report: Report) -> None:
     if interval is None or size is None:
         return
     # A fixed index is wrong wherever it stands; a varying one must be known to reach its bound (in a loop of one
-    # iteration it may be guarded: `if i + 1 < n`).
+    # iteration it may be guarded: `if i + 1 < n`). No index is right in a dimension without elements: there, only code
+    # that runs is wrong.
     indices = getattr(access.node, "indices", ())
     constant = position < len(indices) and isinstance(indices[position], IntImm)
-    if not constant and not (access.certain and interval.exact):
+    if not (constant and size.high != 0) and not (access.certain and interval.exact):
         return
     if goes_on(access, position):
         return

@@ -232,6 +232,7 @@ REFUTED = [
     ("take", (var(3, 4), 3), {"axis": 0}, WeftError, "W901", "3"),
     ("take", (var(3, 4), 0), {"axis": 2}, ShapeError, "W203", "axis 2"),
     ("take", (var(3), 0), {"mode": "flip"}, ShapeError, "W205", "flip"),
+    ("grad.take_backward", (var(2, 3), Var("r", TensorType(None, "float32", 2)), 0), {}, ShapeError, "W202", "0 dim"),
     ("gather_elements", (var(3, 4), var(3, 5, 1, dtype="int64")), {}, ShapeError, "W202", ""),
     ("zeros", ((-1, 2),), {}, ShapeError, "W205", "negative"),
     ("arange", (0, 5, 0), {}, ShapeError, "W205", "step"),

@@ -9,7 +9,7 @@ from tests.transform.test_tile_contractions import legalized, random
 import weft
 from weft.ir import IRModule, PrimFunc, walk
 from weft.ir.dim import symbol
-from weft.ir.tensor import AllocBuffer, PrimVar
+from weft.ir.tensor import AllocBuffer, For, PrimVar, SeqStmt
 from weft.transform import Pipeline, TileContractions, VectorizeNests
 
 N, S, T = symbol("n"), symbol("s"), symbol("t")
@@ -61,3 +61,8 @@ def test_memory_grows_with_the_length_and_not_with_its_square() -> None:
 
 def test_a_single_product_is_no_chain() -> None:
     assert not is_blocked(PASSES(legalized("matmul", (N, 8), (8, 8))))
+
+
+def test_a_loop_around_nothing_is_no_chain() -> None:
+    kernel = PrimFunc((), For(PrimVar("i"), 0, 4, SeqStmt(())), name="main")
+    assert PASSES(IRModule({"main": kernel}))["main"] is kernel

@@ -20,8 +20,11 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    FloatImm,
     For,
     IfThenElse,
+    Let,
+    PrimCall,
     PrimExpr,
     PrimVar,
     Ramp,
@@ -395,6 +398,16 @@ class M:
 
 
 # Random kernels -------------------------------------------------------------------------------------------------------
+
+
+def test_a_condition_that_binds_a_variable_guards_without_it() -> None:
+    """A Let binds its variable in one place: what is asserted under a condition that has one has none."""
+    x, y, i, t = Buffer("x", (PrimVar("n", "int64"),)), Buffer("y", (8,)), PrimVar("i", "int64"), PrimVar("t", "int64")
+    condition = Let(t, i * 2, binary("lt", t + 1, 9))
+    loaded = PrimCall("if_then_else", (condition, BufferLoad(x, (i,)), FloatImm(0.0)), "float32")
+    function = PrimFunc((x, y), For(i, 0, 8, BufferStore(y, loaded, (i,))), name="main")
+    assert asserts(checked(function))
+    agree(function, [floats(4), floats(8)], [floats(3), floats(8)])
 
 
 @st.composite

@@ -10,6 +10,7 @@ import pytest
 import weft
 from weft import ShapeError
 from weft.ir.interpret import interpret
+from weft.ir.op import get_op
 from weft.ir.structural import structural_equal
 from weft.transform.name_unknown_sizes import MOST_DIMENSIONS, NameUnknownSizes
 
@@ -93,6 +94,16 @@ RUNS: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
+OUTPUT_USED_TWICE = """x: R.Tensor(ndim=2, dtype="float32")):
+        with R.dataflow():
+            y = R.call_pure_packed("test.same", x, ty_args=R.Tensor(ndim=2, dtype="float32"))
+            z = R.add(y, y)
+            R.output(y, z)
+        v = R.match_cast(y, R.Tensor(ndim=2, dtype="float32"))
+        return v
+"""
+
+
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, Any]:
     return {}
@@ -112,7 +123,9 @@ def test_what_only_the_values_decide_works_in_compiled_code(
         np.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("body", [KNOWN_RANK, UNKNOWN_RANK, SHAPE_VARIABLE, TYPED_BY_A_SHAPE, BRANCHES])
+@pytest.mark.parametrize(
+    "body", [KNOWN_RANK, UNKNOWN_RANK, SHAPE_VARIABLE, TYPED_BY_A_SHAPE, BRANCHES, OUTPUT_USED_TWICE]
+)
 def test_the_named_module_is_well_formed_and_reads_back(body: str) -> None:
     named = NameUnknownSizes()(read(body))
     weft.assert_well_formed(named)
@@ -122,6 +135,15 @@ def test_the_named_module_is_well_formed_and_reads_back(body: str) -> None:
 def test_a_function_whose_sizes_are_known_stays_the_same_object() -> None:
     module = read('x: R.Tensor(("n", 4), "float32")):\n        y = R.exp(x)\n        return y\n')
     assert NameUnknownSizes()(module) is module
+
+
+def test_a_name_that_is_no_identifier_gives_symbols_none_of_their_own() -> None:
+    x, builder = weft.ir.Var("1x", weft.ir.TensorType(None, "float32", 1)), weft.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(get_op("exp")(x)))
+    named = NameUnknownSizes()(builder.get())
+    weft.assert_well_formed(named)
+    assert '"x_size0"' in named.script() or "(x_size0,)" in named.script()
 
 
 def test_sizes_that_disagree_are_found_when_the_program_runs() -> None:

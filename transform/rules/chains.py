@@ -49,7 +49,7 @@ def is_chain(loop: For) -> bool:
         if CHAIN in inner.annotations:
             return True
         inner = inner.body
-        if isinstance(inner, SeqStmt):  # whole blocks, and a shorter one
+        if isinstance(inner, SeqStmt) and inner.stmts:  # whole blocks, and a shorter one
             inner = inner.stmts[0]
     return False
 

@@ -9,7 +9,7 @@ import weft
 from weft.errors import ScriptError, ShapeError
 from weft.ir import assert_structural_equal
 from weft.ir.dim import symbol
-from weft.ir.graph import Var
+from weft.ir.graph import PrimValue, Var
 from weft.ir.infer import infer_type, type_text
 from weft.ir.op import get_op
 from weft.ir.types import TensorType
@@ -65,3 +65,15 @@ def test_an_index_that_may_be_negative_is_an_error() -> None:
 def test_a_map_of_another_number_of_indices_is_an_error() -> None:
     with pytest.raises(ShapeError, match="takes 1 indices"):
         infer_type(get_op("layout_transform")(data(), lambda i: i))
+
+
+def test_what_pads_may_be_a_size() -> None:
+    """A kernel gets the symbols of numbers that are part of it."""
+    x, n = Var("x", TensorType((symbol("n"),), "int64")), PrimValue(symbol("n") * 2, "int64")
+    builder = weft.BlockBuilder()
+    with builder.function("main", [x, Var("s", TensorType((symbol("n"),), "float32"))]):
+        builder.emit_func_output(builder.emit(get_op("layout_transform")(x, lambda i: (i // 4, i % 4), n)))
+    module = builder.get()
+    for run in (weft.interpret(module)["main"], weft.compile(module)["main"]):
+        got = run(np.ones(3, "int64"), np.ones(3, "float32"))
+        np.testing.assert_array_equal(got, [[1, 1, 1, 6]])

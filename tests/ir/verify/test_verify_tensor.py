@@ -99,6 +99,7 @@ def two_names(variable: PrimVar) -> Stmt:
 
 SHARED = PrimVar("i")
 LOCAL = Buffer("local", (4,))
+NOTHING = Buffer("nothing", (0,))
 N = PrimVar("n", "int64")
 
 BROKEN: list[tuple[str, str, Callable[[], Any]]] = [
@@ -122,6 +123,7 @@ BROKEN: list[tuple[str, str, Callable[[], Any]]] = [
     ("W456", "negative index", lambda: kernel(store(Y, 0.0, -1))),
     ("W456", "loop runs too far", lambda: kernel(loop(4, lambda i: store(Y, load(X, i + 1), i)))),
     ("W456", "symbolic loop runs too far", lambda: symbolic(1)),
+    ("W456", "an element of an empty buffer", lambda: kernel(Evaluate(load(NOTHING, 0)), NOTHING)),
     ("W457", "float index", lambda: kernel(store(Y, 0.0, 1.0))),
     ("W457", "float loop bound", lambda: kernel(loop(FloatImm(4.0), lambda i: store(Y, 0.0, i)))),
     ("W458", "lanes of a store", lambda: kernel(store(Y, 0.0, Ramp(IntImm(0), IntImm(1), 4)))),
@@ -229,6 +231,10 @@ GOOD: list[tuple[str, Callable[[], Any]]] = [
     ("a loop", lambda: kernel(loop(4, lambda i: store(Y, load(X, i), i)))),
     ("a symbolic loop", lambda: symbolic(0)),
     ("a guarded access", lambda: kernel(loop(4, lambda i: IfThenElse(i < 3, store(Y, load(X, i + 1), i))))),
+    (
+        "an access to an empty buffer that never runs",
+        lambda: kernel(loop(0, lambda i: Evaluate(load(NOTHING, 0))), NOTHING),
+    ),
     (
         "a lazily guarded access",
         lambda: kernel(
