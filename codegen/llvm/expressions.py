@@ -59,11 +59,15 @@ class BufferView:
 
 @dataclass
 class Linear:
-    """Offsets base, base + stride, ...; one lane is a scalar offset."""
+    """Offsets base + plus, base + plus + stride, ...; one lane is a scalar offset.
+
+    The constant stands apart, so that the copies of an unrolled loop share the base.
+    """
 
     base: Size
     stride: Size
     lanes: int
+    plus: int = 0
 
 
 @dataclass
@@ -74,13 +78,18 @@ class Scattered:
     lanes: int
 
 
+def _known(size: Size) -> tuple[Size, int]:
+    """A size as what is known when it runs and a constant."""
+    return (0, size) if isinstance(size, int) else (size, 0)
+
+
 class ExpressionEmitter:
     """Emits expressions into one function."""
 
     def __init__(self, writer: FunctionWriter, program: Program, flags: str) -> None:
         self.w = writer
         self.program = program
-        self.arith = Arithmetic(writer, flags, program.strict_math)
+        self.arith = Arithmetic(writer, flags, program.strict_math, program.features)
         self.variables: dict[PrimVar, str] = {}
         self.wide: dict[PrimVar, Size] = {}  # 64-bit values of narrower integer variables, where known
         self.buffers: dict[Buffer, BufferView] = {}
@@ -217,25 +226,38 @@ class ExpressionEmitter:
 
     def size(self, extent: Extent) -> Size:
         """An extent in 64 bits."""
+        return self.w.add(*self.apart(extent))
+
+    def apart(self, extent: Extent) -> tuple[Size, int]:
+        """An extent in 64 bits as what is known when it runs (0 for nothing) and a constant to be added."""
         if isinstance(extent, int):
-            return extent
+            return 0, extent
         if isinstance(extent, IntImm):
-            return extent.value
+            return 0, extent.value
         if isinstance(extent, PrimVar):
-            if extent in self.wide:
-                return self.wide[extent]
-            return self._widened(extent)
+            return _known(self.wide[extent] if extent in self.wide else self._widened(extent))
         if isinstance(extent, Cast) and dtypes.is_integer(extent.dtype) and dtypes.is_integer(extent.value.dtype):
             if dtypes.bits(extent.dtype) >= dtypes.bits(extent.value.dtype) and dtypes.is_signed(extent.value.dtype):
-                return self.size(extent.value)
+                return self.apart(extent.value)
         if isinstance(extent, Binary) and dtypes.is_signed(extent.dtype):
             if extent.kind in ("add", "sub", "mul"):
-                a, b = self.size(extent.a), self.size(extent.b)
-                return getattr(self.w, extent.kind)(a, b)
+                return self._combined(extent.kind, *self.apart(extent.a), *self.apart(extent.b))
             if extent.kind in ("floordiv", "floormod", "truncdiv", "truncmod", "min", "max"):
                 a, b = str(self.size(extent.a)), str(self.size(extent.b))
-                return self.arith.binary(extent.kind, "int64", a, b)
-        return self._widened(extent)
+                return _known(self.arith.binary(extent.kind, "int64", a, b))
+        return _known(self._widened(extent))
+
+    def _combined(self, kind: str, a: Size, plus_a: int, b: Size, plus_b: int) -> tuple[Size, int]:
+        w = self.w
+        if kind == "add":
+            return w.add(a, b), plus_a + plus_b
+        if kind == "sub":
+            return w.sub(a, b), plus_a - plus_b
+        if b == 0:
+            return w.mul(a, plus_b), plus_a * plus_b
+        if a == 0:
+            return w.mul(b, plus_a), plus_a * plus_b
+        return w.mul(w.add(a, plus_a), w.add(b, plus_b)), 0
 
     def _widened(self, expr: PrimExpr) -> Size:
         value = self.arith.cast(expr.dtype, "int64", self.value(expr))
@@ -245,12 +267,16 @@ class ExpressionEmitter:
         """A vector index as a Linear when it is one, else as a vector of int64."""
         lanes = dtypes.lanes(expr.dtype)
         if lanes == 1:
-            return Linear(self.size(expr), 0, 1)
+            return self._linear(expr, 0, 1)
         if isinstance(expr, Ramp):
-            return Linear(self.size(expr.base), self.size(expr.stride), lanes)
+            return self._linear(expr.base, self.size(expr.stride), lanes)
         if isinstance(expr, Broadcast):
-            return Linear(self.size(expr.value), 0, lanes)
+            return self._linear(expr.value, 0, lanes)
         return Scattered(self.arith.cast(expr.dtype, dtypes.with_lanes("int64", lanes), self.value(expr)), lanes)
+
+    def _linear(self, first: PrimExpr, stride: Size, lanes: int) -> Linear:
+        base, plus = self.apart(first)
+        return Linear(base, stride, lanes, plus)
 
     def offset(self, view: BufferView, indices: Sequence[PrimExpr]) -> Linear | Scattered:
         """The offset in elements that the indices mean."""
@@ -259,10 +285,15 @@ class ExpressionEmitter:
         lanes = max((dtypes.lanes(index.dtype) for index in indices), default=1)
         base: Size = 0
         step: Size = 0
+        plus = 0
         vector = ""
         for index, stride in zip(indices, view.strides, strict=True):
             part = self.lanes_of(index)
             if isinstance(part, Linear):
+                if isinstance(stride, int):
+                    plus += part.plus * stride
+                else:
+                    base = self.w.add(base, self.w.mul(part.plus, stride))
                 base = self.w.add(base, self.w.mul(part.base, stride))
                 step = self.w.add(step, self.w.mul(part.stride, stride))
             else:
@@ -271,8 +302,9 @@ class ExpressionEmitter:
                 scaled = part.offsets if stride == 1 else self.w.emit(f"mul {ty} {part.offsets}, {scale}")
                 vector = self.w.emit(f"add {ty} {vector}, {scaled}") if vector else scaled
         if not vector:
-            return Linear(base, step, lanes)
-        return Scattered(self.w.emit(f"add <{lanes} x i64> {vector}, {self._ramp_of(base, step, lanes)}"), lanes)
+            return Linear(base, step, lanes, plus)
+        ramp = self._ramp_of(self.w.add(base, plus), step, lanes)
+        return Scattered(self.w.emit(f"add <{lanes} x i64> {vector}, {ramp}"), lanes)
 
     def _ramp_of(self, base: Size, step: Size, lanes: int) -> str:
         ty = f"<{lanes} x i64>"
@@ -280,11 +312,15 @@ class ExpressionEmitter:
         scaled = self.w.emit(f"mul {ty} {steps}, {self.splat(str(step), 'int64', lanes)}")
         return self.w.emit(f"add {ty} {scaled}, {self.splat(str(base), 'int64', lanes)}")
 
-    def address(self, view: BufferView, offset: Size) -> str:
-        """The address of an element."""
-        if offset == 0:
-            return view.pointer
-        return self.w.emit(f"getelementptr {memory_type(view.dtype)}, ptr {view.pointer}, i64 {offset}")
+    def address(self, view: BufferView, offset: Size, plus: int = 0) -> str:
+        """The address of an element, so many more further on."""
+        if isinstance(offset, int):
+            offset, plus = offset + plus, 0
+        pointer, ty = view.pointer, memory_type(view.dtype)
+        for step in (offset, plus):
+            if step != 0:
+                pointer = self.w.emit(f"getelementptr {ty}, ptr {pointer}, i64 {step}")
+        return pointer
 
     # Memory
 
@@ -313,18 +349,19 @@ class ExpressionEmitter:
         dtype = dtypes.with_lanes(view.dtype, lanes) if lanes > 1 else view.dtype
         if isinstance(where, Linear) and mask is None:
             if lanes == 1 or where.stride == 0:
-                value = self._from_memory(view.dtype, self._read(view.dtype, self.address(view, where.base)))
+                pointer = self.address(view, where.base, where.plus)
+                value = self._from_memory(view.dtype, self._read(view.dtype, pointer))
                 return value if lanes == 1 else self.splat(value, view.dtype, lanes)
             if where.stride == 1:
-                return self._from_memory(dtype, self._read(dtype, self.address(view, where.base)))
+                return self._from_memory(dtype, self._read(dtype, self.address(view, where.base, where.plus)))
         if isinstance(where, Linear) and where.stride == 1 and lanes > 1 and mask is not None:
-            return self._masked_load(view, self.address(view, where.base), dtype, mask)
+            return self._masked_load(view, self.address(view, where.base, where.plus), dtype, mask)
         plain = memory_type(dtype) == value_type(dtype)
         if isinstance(where, Linear) and isinstance(where.stride, int) and 1 < where.stride <= min(4, lanes) and plain:
-            return self._strided_load(view, where.base, where.stride, dtype, mask)
+            return self._strided_load(view, where, where.stride, dtype, mask)
         return self._lanes_load(view, where, lanes, dtype, mask)
 
-    def _strided_load(self, view: BufferView, base: Size, stride: int, dtype: str, mask: str | None) -> str:
+    def _strided_load(self, view: BufferView, where: Linear, stride: int, dtype: str, mask: str | None) -> str:
         """Every `stride`-th element, picked from whole vectors.
 
         Nothing is read beyond the last element: without a mask the last vector ends there, with one only the elements
@@ -336,7 +373,7 @@ class ExpressionEmitter:
             starts[-1] = (lanes - 1) * (stride - 1)
         result = "poison"
         for part, start in enumerate(starts):
-            pointer = self.address(view, w.add(base, start))
+            pointer = self.address(view, where.base, where.plus + start)
             if mask is None:
                 value = self._read(dtype, pointer)
             else:
@@ -387,10 +424,10 @@ class ExpressionEmitter:
             assert mask is not None
             return self._guarded(mask, scalar, lambda: self.load(view, where))
         for lane in range(lanes):
-            offset = self.lane_offset(where, lane)
+            pointer = self.lane_address(view, where, lane)
 
-            def one(offset: Size = offset) -> str:
-                return self._from_memory(view.dtype, self._read(view.dtype, self.address(view, offset)))
+            def one(pointer: str = pointer) -> str:
+                return self._from_memory(view.dtype, self._read(view.dtype, pointer))
 
             if mask is None:
                 value = one()
@@ -408,11 +445,14 @@ class ExpressionEmitter:
         w.open(done)
         return w.emit(f"phi {ty} [ zeroinitializer, %{start} ], [ {value}, %{end} ]")
 
-    def lane_offset(self, where: Linear | Scattered, lane: int) -> Size:
-        """The offset of one lane."""
-        if isinstance(where, Linear):
-            return self.w.add(where.base, self.w.mul(where.stride, lane))
-        return self.w.emit(f"extractelement <{where.lanes} x i64> {where.offsets}, i64 {lane}")
+    def lane_address(self, view: BufferView, where: Linear | Scattered, lane: int) -> str:
+        """The address of one lane."""
+        if isinstance(where, Scattered):
+            offset = self.w.emit(f"extractelement <{where.lanes} x i64> {where.offsets}, i64 {lane}")
+            return self.address(view, offset)
+        if isinstance(where.stride, int):
+            return self.address(view, where.base, where.plus + where.stride * lane)
+        return self.address(view, self.w.add(where.base, self.w.mul(where.stride, lane)), where.plus)
 
     def store(
         self, view: BufferView, where: Linear | Scattered, dtype: str, value: str, mask: str | None = None
@@ -421,15 +461,15 @@ class ExpressionEmitter:
         lanes = dtypes.lanes(dtype) if not dtypes.lanes(view.dtype) > 1 else 1
         if lanes == 1:
             assert isinstance(where, Linear)
-            self._guard(mask, lambda: self._write(view.dtype, self.address(view, where.base), value))
+            self._guard(mask, lambda: self._write(view.dtype, self.address(view, where.base, where.plus), value))
         elif isinstance(where, Linear) and where.stride == 1 and mask is None:
-            self._write(dtype, self.address(view, where.base), value)
+            self._write(dtype, self.address(view, where.base, where.plus), value)
         elif isinstance(where, Linear) and where.stride == 1 and mask is not None:
-            self._masked_store(dtype, self.address(view, where.base), value, mask)
+            self._masked_store(dtype, self.address(view, where.base, where.plus), value, mask)
         else:
             for lane in range(lanes):
                 part = self.w.emit(f"extractelement {value_type(dtype)} {value}, i64 {lane}")
-                pointer = self.address(view, self.lane_offset(where, lane))
+                pointer = self.lane_address(view, where, lane)
                 bit = None if mask is None else self.w.emit(f"extractelement <{lanes} x i1> {mask}, i64 {lane}")
                 self._guard(bit, lambda part=part, pointer=pointer: self._write(view.dtype, pointer, part))
 
@@ -505,7 +545,7 @@ class ExpressionEmitter:
             raise TargetError("llvm: T.address_of takes an element of a buffer", code="W740", span=expr.span)
         view = self.view(target.buffer)
         where = self.offset(view, target.indices)
-        return self.address(view, self.lane_offset(where, 0))
+        return self.lane_address(view, where, 0)
 
     def call_access_ptr(self, expr: PrimCall) -> str:
         """A pointer into a buffer: access_ptr(buffer[...], ...)."""

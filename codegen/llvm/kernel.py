@@ -322,8 +322,8 @@ class KernelEmitter(ExpressionEmitter):
             self.bind(stmt.loop_var, str(value), wide=value)
             self._scoped(stmt.body)
             self.loops.pop()
-            self.w.open(following)
-        self.w.open(done)
+            self.w.open_if_used(following)
+        self.w.open_if_used(done)
         self.copies = outer
 
     def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
@@ -529,7 +529,7 @@ class KernelEmitter(ExpressionEmitter):
         """The address that a buffer argument means."""
         if isinstance(arg, BufferLoad):
             view = self.view(arg.buffer)
-            return self.address(view, self.lane_offset(self.offset(view, arg.indices), 0))
+            return self.lane_address(view, self.offset(view, arg.indices), 0)
         if isinstance(arg, Buffer):
             return self.view(arg).pointer
         return self.value(arg)

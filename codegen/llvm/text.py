@@ -6,6 +6,9 @@
 A value is its spelling: an SSA name (`%7`) or a constant (`3`); who emits knows its type. Writing text is several times
 faster than building objects, and LLVM's parser checks it. After a terminator the rest of a block is dropped, so code
 that follows `return` in a loop body needs no special case.
+
+What is computed already is not computed again: an instruction without effects whose text stands in a block that
+dominates the current one is that one. Unrolled loops get short by it, before LLVM sees them.
 """
 
 from __future__ import annotations
@@ -13,6 +16,11 @@ from __future__ import annotations
 __all__ = ["FunctionWriter", "ModuleWriter"]
 
 Size = int | str  # a 64-bit size: known now, or the spelling of an i64
+_WITHOUT_EFFECTS = frozenset(
+    "add sub mul and or xor shl lshr ashr sdiv udiv srem urem icmp fcmp fadd fsub fmul fdiv frem fneg select"
+    " getelementptr sext zext trunc fpext fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint inttoptr"
+    " insertelement extractelement shufflevector".split()
+)
 
 
 class ModuleWriter:
@@ -69,8 +77,31 @@ def quoted(name: str) -> str:
     return f'"{text}"'
 
 
+class _Region:
+    """A block in the tree of dominators."""
+
+    __slots__ = ("depth", "parent")
+
+    def __init__(self, parent: _Region | None) -> None:
+        self.parent = parent
+        self.depth = 0 if parent is None else parent.depth + 1
+
+
+def _common(a: _Region, b: _Region) -> _Region:
+    """The nearest block that dominates both."""
+    while a is not b:
+        if a.depth < b.depth:
+            a, b = b, a
+        assert a.parent is not None
+        a = a.parent
+    return a
+
+
 class FunctionWriter:
-    """One LLVM function under construction."""
+    """One LLVM function under construction.
+
+    A block is opened after all forward jumps to it were written; later ones come from blocks that it dominates (loops).
+    """
 
     def __init__(
         self,
@@ -90,13 +121,24 @@ class FunctionWriter:
         self._labels = 0
         self.terminated = False
         self.block_label = "body"
+        self._root = self._region = _Region(None)
+        self._dominating = {self._root}
+        self._into: dict[str, _Region] = {}
+        self._known: dict[str, tuple[str, _Region]] = {}
 
     def emit(self, instruction: str) -> str:
-        """Append an instruction with a result; gives the result's name."""
+        """Append an instruction with a result, unless its result is known here; gives the result's name."""
+        numbered = not self.terminated and instruction.partition(" ")[0] in _WITHOUT_EFFECTS
+        if numbered:
+            found = self._known.get(instruction)
+            if found is not None and found[1] in self._dominating:
+                return found[0]
         self._count += 1
         name = f"%.{self._count}"
         if not self.terminated:
             self._lines.append(f"  {name} = {instruction}")
+        if numbered:
+            self._known[instruction] = name, self._region
         return name
 
     def do(self, instruction: str) -> None:
@@ -124,18 +166,50 @@ class FunctionWriter:
     def open(self, label: str) -> None:
         """Start a block; falls through from the current one when that has no terminator."""
         if not self.terminated:
+            self._arrive(label)
             self._lines.append(f"  br label %{label}")
         self._lines.append(f"{label}:")
         self.block_label = label
         self.terminated = False
+        self._enter(_Region(self._into.get(label, self._root)))
+
+    def open_if_used(self, label: str) -> None:
+        """Start a block to which all jumps have been written; go on with the current one when there are none."""
+        if label in self._into:
+            self.open(label)
+
+    def _arrive(self, label: str) -> None:
+        """Note a way from the current block to a label."""
+        found = self._into.get(label)
+        self._into[label] = self._region if found is None else _common(found, self._region)
+
+    def _enter(self, region: _Region) -> None:
+        """Make a block the current one."""
+        assert region.parent is not None
+        meeting = _common(self._region, region.parent)
+        old, new = self._region, region
+        while old is not meeting:
+            self._dominating.discard(old)
+            assert old.parent is not None
+            old = old.parent
+        while new is not meeting:
+            self._dominating.add(new)
+            assert new.parent is not None
+            new = new.parent
+        self._region = region
 
     def jump(self, label: str, metadata: str = "") -> None:
         """Go to a block."""
+        if not self.terminated:
+            self._arrive(label)
         self.do(f"br label %{label}{metadata}")
         self.terminated = True
 
     def branch(self, condition: str, then: str, other: str, weights: str = "") -> None:
         """Go to one of two blocks."""
+        if not self.terminated:
+            self._arrive(then)
+            self._arrive(other)
         self.do(f"br i1 {condition}, label %{then}, label %{other}{weights}")
         self.terminated = True
 
