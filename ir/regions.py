@@ -73,10 +73,14 @@ class Bounds:
     """
 
     def __init__(
-        self, names: dict[PrimVar, str] | None = None, ranges: Mapping[PrimVar, Interval | None] | None = None
+        self,
+        names: dict[PrimVar, str] | None = None,
+        ranges: Mapping[PrimVar, Interval | None] | None = None,
+        roots: Mapping[PrimVar, frozenset[PrimVar]] | None = None,
     ) -> None:
         self.names = {} if names is None else names
         self.ranges = dict(ranges or {})
+        self.roots = dict(roots or {})  # what variables that stand for an expression vary with
 
     def with_range(self, variable: PrimVar, start: Extent, extent: Extent) -> Bounds:
         """These bounds with a variable that runs over [start, start + extent)."""
@@ -89,7 +93,12 @@ class Bounds:
 
     def with_interval(self, variable: PrimVar, interval: Interval | None) -> Bounds:
         """These bounds with the interval of a variable; None: nothing is known of it."""
-        return Bounds(self.names, {**self.ranges, variable: interval})
+        return Bounds(self.names, {**self.ranges, variable: interval}, self.roots)
+
+    def with_value(self, variable: PrimVar, value: PrimExpr) -> Bounds:
+        """These bounds with a variable that stands for an expression: it varies with the variables of that."""
+        known = {**self.roots, variable: frozenset(self._varies(value))}
+        return Bounds(self.names, {**self.ranges, variable: self.of(value)}, known)
 
     def name(self, variable: PrimVar) -> str:
         """The symbol that stands for a variable in dimensions: its name, made unique."""
@@ -174,7 +183,7 @@ class Bounds:
             current = stack.pop()
             if isinstance(current, PrimVar):
                 if current in self.ranges:
-                    found.add(current)
+                    found.update(self.roots.get(current, (current,)))
             elif not isinstance(current, Buffer):
                 stack.extend(children(current, types=False))
         return found
@@ -277,12 +286,12 @@ def _inside(node: Node, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Boun
     elif isinstance(node, (Let, Bind)):
         yield node.value, bounds, sure
         if isinstance(node, Let):
-            yield node.body, bounds.with_interval(node.var, bounds.of(node.value)), sure
+            yield node.body, bounds.with_value(node.var, node.value), sure
     elif isinstance(node, SeqStmt):
         for step in node.stmts:
             yield step, bounds, sure
             if isinstance(step, Bind):
-                bounds = bounds.with_interval(step.var, bounds.of(step.value))
+                bounds = bounds.with_value(step.var, step.value)
     elif isinstance(node, IfThenElse):
         yield node.condition, bounds, sure
         yield from ((part, bounds, False) for part in (node.then_body, node.else_body) if part is not None)
@@ -306,7 +315,7 @@ def _block_parts(node: Block, bounds: Bounds, sure: bool) -> Iterator[tuple[Node
     for variable in node.iter_vars:
         if variable.value is not None:
             yield variable.value, bounds, sure
-            inner = inner.with_interval(variable.var, bounds.of(variable.value))
+            inner = inner.with_value(variable.var, variable.value)
         else:
             inner = inner.with_range(variable.var, variable.start, variable.extent)
     guarded = node.predicate is not None

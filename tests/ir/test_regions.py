@@ -73,6 +73,17 @@ def test_inner_loops_run_over_their_range() -> None:
     assert shown(writes) == {"C": ["0+4", "0+1"]}
 
 
+def test_variables_of_one_loop_do_not_reach_their_ends_apart() -> None:
+    """`v` and `w` are both `i`: v - w is 0, and its bounds are none that the code reaches."""
+    i, v, w = PrimVar("i"), PrimVar("v"), PrimVar("w")
+    items = (IterVar(v, 0, 4, "spatial", i), IterVar(w, 0, 4, "spatial", i))
+    for index, exact in ((v - w, False), (v - i, False), (v + 1, True)):
+        loop = For(i, 0, 4, Block("b", store(C, 0.0, index, 0), items))
+        (found,) = accesses(loop)
+        assert found.intervals[0] is not None
+        assert found.intervals[0].exact is exact
+
+
 def test_several_accesses_give_the_box_around_them() -> None:
     v = PrimVar("v")
     body = store(C, load(A, v, 3) + load(A, v + 2, 1), v, v)

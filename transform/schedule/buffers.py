@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.ir import replace
-from weft.ir.tensor import AllocBuffer, Binary, Block, Buffer, IfThenElse, IntImm, PrimExpr, PrimFunc, Stmt
+from weft.ir import replace, walk
+from weft.ir.tensor import AllocBuffer, Binary, Block, Buffer, BufferLoad, IfThenElse, IntImm, PrimExpr, PrimFunc, Stmt
 from weft.transform.schedule.affine import Bindings
 from weft.transform.schedule.dependence import barrier, update_of
 from weft.transform.schedule.failure import failure
@@ -22,6 +22,7 @@ __all__ = [
     "require_complete",
     "require_covering",
     "require_local",
+    "require_plain_uses",
     "require_reduction",
     "require_sole_writer",
     "require_unchanged",
@@ -191,6 +192,23 @@ def _is_final(tree: Tree, item: Block, block: Block) -> bool:
     if any(it.kind == "reduce" and variables_in(it.value) & common for it in item.iter_vars):
         return False
     return item.init is not None or not loads_in(item.body, written[0])
+
+
+def require_plain_uses(tree: Tree, block: Block, buffer: Buffer) -> None:
+    """W612 unless a buffer is only read and written element by element, in its usual layout."""
+    body = tree.function.body
+    for part in (*loads_in(body, buffer), *stores_in(body, buffer)):
+        if part.predicate is not None or any(index.dtype not in ("int32", "int64") for index in part.indices):
+            raise failure("W612", f"{buffer.name!r} is accessed by vectors", tree, block)
+    if tree.is_view(buffer) or buffer.strides is not None or buffer.elem_offset is not None:
+        raise failure("W612", f"{buffer.name!r} shares memory, or has a layout of its own", tree, block)
+    for part in walk(body):
+        if buffer in getattr(part, "args", ()):
+            raise failure("W612", f"{buffer.name!r} is passed on", tree, block)
+        if getattr(part, "op", None) == "address_of":
+            taken = part.args[0]  # type: ignore[attr-defined]
+            if isinstance(taken, BufferLoad) and taken.buffer is buffer:
+                raise failure("W612", f"the address of {buffer.name!r} is taken", tree, block)
 
 
 def reads_of(block: Block) -> set[Buffer]:

@@ -61,7 +61,10 @@ from weft.transform.schedule.tree import (
     without_regions,
 )
 
-__all__ = ["Caching", "Choice", "Where", "buffer_of", "index_dtype", "nest_over", "read_map", "where_of"]
+__all__ = [
+    "Caching", "Choice", "Where", "buffer_of", "index_dtype", "nest_over", "read_map", "where_of",
+    "word",
+]  # fmt: skip
 
 Choice = int | str
 Where = tuple[str, int] | str
@@ -101,7 +104,7 @@ class Caching(ScheduleCore):
         spans = inside(touched(readers_with_loops(tree, readers), buffer, point), buffer, point)
         if spans is None:
             raise failure("W604", f"the sizes of {buffer.name!r} are no dimensions", tree, found)
-        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{_word(storage_scope)}", scope=storage_scope, data=None,
+        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
                              strides=None, elem_offset=None)  # fmt: skip
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, buffer, cache, spans, point, index_dtype(found))
@@ -125,7 +128,7 @@ class Caching(ScheduleCore):
         require_covering(tree, found)
         place = tree.place_of(found)
         point = Point.around(tree, place)
-        spans = stored_box(found, buffer, point)
+        spans = stored_box(found, buffer, point, tree.loops_around(found))
         if spans is None:
             raise failure("W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box",
                           tree, found)  # fmt: skip
@@ -133,7 +136,7 @@ class Caching(ScheduleCore):
         others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
         empty = empty_cases(tree, found, buffer)
         moved = [item for item in others if item in chosen or item in empty or tree.place_of(item) is place]
-        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{_word(storage_scope)}", scope=storage_scope, data=None,
+        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
                              strides=None, elem_offset=None)  # fmt: skip
         name = tree.fresh_block_name(cache.name)
         copy = _copy(name, cache, buffer, spans, point, index_dtype(found))
@@ -164,7 +167,7 @@ class Caching(ScheduleCore):
         target = buffer_of(tree, found, read_buffer_index, "read")
         known = self._mapped(index_map, len(found.iter_vars), tree, found)
         return self._reindexed(
-            tree, found, "read", target, known, storage_scope, f"{target.name}_{_word(storage_scope)}"
+            tree, found, "read", target, known, storage_scope, f"{target.name}_{word(storage_scope)}"
         )
 
     @primitive
@@ -176,7 +179,7 @@ class Caching(ScheduleCore):
         target = buffer_of(tree, found, write_buffer_index, "write")
         known = self._mapped(index_map, len(found.iter_vars), tree, found)
         return self._reindexed(
-            tree, found, "write", target, known, storage_scope, f"{target.name}_{_word(storage_scope)}"
+            tree, found, "write", target, known, storage_scope, f"{target.name}_{word(storage_scope)}"
         )
 
     def _mapped(self, index_map: Any, count: int, tree: Tree, block: Block) -> IndexMap:
@@ -371,7 +374,8 @@ def readers_with_loops(tree: Tree, blocks: Sequence[Block]) -> list[Stmt]:
     return [nest_of_loops(tree.loops_around(block), block) for block in blocks]
 
 
-def _word(scope: str) -> str:
+def word(scope: str) -> str:
+    """The name of a scope as a part of a name."""
     return "".join(char if char.isalnum() else "_" for char in scope)
 
 

@@ -32,7 +32,7 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.schedule.buffers import require_covering, require_local, writers
+from weft.transform.schedule.buffers import require_covering, require_local, require_plain_uses, writers
 from weft.transform.schedule.caching import Where, nest_over, read_map, where_of
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -42,7 +42,7 @@ from weft.transform.schedule.inverse import solved
 from weft.transform.schedule.loops import chain_between
 from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
-from weft.transform.schedule.tree import Tree, loads_in, map_buffers, sequence, stores_in, without_regions
+from weft.transform.schedule.tree import Tree, map_buffers, sequence, without_regions
 
 __all__ = ["Layouts"]
 
@@ -67,7 +67,7 @@ class Layouts(ScheduleCore):
         known = read_index_map(text)
         point = Point(tree.function)
         shape, targets, places = _transformed(tree, found, target, known, point)
-        _require_plain_uses(tree, found, target)
+        require_plain_uses(tree, found, target)
         exact = _same_count(target, shape, point)
         if target in tree.function.params:
             self._require_alone(tree, found)
@@ -185,22 +185,6 @@ def _transformed(
 def _same_count(buffer: Buffer, shape: Sequence[Dim], point: Point) -> bool:
     old = product_of(size for extent in buffer.shape if (size := point.dim(extent)) is not None)
     return prove_equal(old, product_of(shape)) is True
-
-
-def _require_plain_uses(tree: Tree, block: Block, buffer: Buffer) -> None:
-    body = tree.function.body
-    for part in (*loads_in(body, buffer), *stores_in(body, buffer)):
-        if part.predicate is not None or any(index.dtype not in ("int32", "int64") for index in part.indices):
-            raise failure("W612", f"{buffer.name!r} is accessed by vectors", tree, block)
-    if tree.is_view(buffer) or buffer.strides is not None or buffer.elem_offset is not None:
-        raise failure("W612", f"{buffer.name!r} shares memory, or has a layout of its own", tree, block)
-    for part in walk(body):
-        if buffer in getattr(part, "args", ()):
-            raise failure("W612", f"{buffer.name!r} is passed on", tree, block)
-        if getattr(part, "op", None) == "address_of":
-            taken = part.args[0]  # type: ignore[attr-defined]
-            if isinstance(taken, BufferLoad) and taken.buffer is buffer:
-                raise failure("W612", f"the address of {buffer.name!r} is taken", tree, block)
 
 
 def _over_other_variables(tree: Tree, block: Block, known: IndexMap, point: Point) -> Stmt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from weft.transform.schedule.blocks import Blocks
-from weft.transform.schedule.caching import Caching
 from weft.transform.schedule.core import ScheduleCore
 from weft.transform.schedule.layouts import Layouts
 from weft.transform.schedule.loops import LoopPrimitives
@@ -13,11 +12,12 @@ from weft.transform.schedule.placing import Placing
 from weft.transform.schedule.queries import Queries
 from weft.transform.schedule.reductions import Reductions
 from weft.transform.schedule.sampling import Sampling
+from weft.transform.schedule.staging import Staging
 
 __all__ = ["Schedule"]
 
 
-class Schedule(Queries, LoopPrimitives, Marks, Placing, Caching, Reductions, Layouts, Padding, Blocks, Sampling):
+class Schedule(Queries, LoopPrimitives, Marks, Placing, Staging, Reductions, Layouts, Padding, Blocks, Sampling):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 
     `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was

@@ -12,7 +12,7 @@ from weft.transform.schedule.dependence import touches, without_bindings
 from weft.transform.schedule.points import Point
 from weft.transform.schedule.tree import stores_in
 
-__all__ = ["Span", "inside", "stored_box", "touched", "union"]
+__all__ = ["Span", "box_of", "inside", "names_of", "stored_box", "touched", "union"]
 
 Span = tuple[Dim, Dim]
 
@@ -22,6 +22,11 @@ def union(a: Span, b: Span, point: Point) -> Span:
     low = a[0] if point.at_most(a[0], b[0]) else b[0] if point.at_most(b[0], a[0]) else minimum(a[0], b[0])
     high = b[1] if point.at_most(a[1], b[1]) else a[1] if point.at_most(b[1], a[1]) else maximum(a[1], b[1])
     return low, high
+
+
+def names_of(*dims: Dim) -> set[str]:
+    """The symbols in some dimensions."""
+    return {name for dim in dims if not isinstance(dim, int) for name in dim.names}
 
 
 def touched(parts: Sequence[Stmt], buffer: Buffer, point: Point) -> list[Span | None]:
@@ -51,13 +56,16 @@ def inside(spans: Sequence[Span | None], buffer: Buffer, point: Point) -> list[S
     return found
 
 
-def stored_box(block: Block, buffer: Buffer, point: Point) -> list[Span] | None:
-    """The box of elements that the stores of a block write over its domain, every one of them; else None."""
+def stored_box(block: Block, buffer: Buffer, point: Point, loops: Sequence[For] = ()) -> list[Span] | None:
+    """The box of elements that the stores of a block write over its domain, every one of them; else None.
+
+    The box is not over the variables of `loops`, those between the point and the block.
+    """
     inner = point.copy()
     inner.enter_block(block)
     body = without_bindings(block.body)
     parts = list(walk(body))
-    loops = [part for part in parts if isinstance(part, For)]
+    around, loops = loops, [part for part in parts if isinstance(part, For)]
     if any(isinstance(part, (IfThenElse, While)) or getattr(part, "predicate", None) is not None for part in parts):
         return None
     ranges = [(item.var, item.start, item.extent) for item in block.iter_vars if item.kind == "spatial"]
@@ -69,16 +77,21 @@ def stored_box(block: Block, buffer: Buffer, point: Point) -> list[Span] | None:
         size = inner.dim(extent)
         if start == 0 and size is not None:
             extents[inner.name(variable)] = size
-    bound = {item.var for item in block.iter_vars} | {loop.loop_var for loop in loops}
+    bound = {item.var for item in block.iter_vars} | {loop.loop_var for loop in (*loops, *around)}
     bound |= {part.var for part in parts if isinstance(part, (Bind, Let))}
     hidden = {inner.name(var) for var in bound if inner.name(var) not in extents}
-    boxes = [_box(store.indices, inner, extents, hidden) for store in stores_in(body, buffer)]
+    boxes = [box_of(store.indices, inner, extents, hidden) for store in stores_in(body, buffer)]
     same = bool(boxes) and all(box is not None and box == boxes[0] for box in boxes)
     return boxes[0] if same else None
 
 
-def _box(indices: Sequence[PrimExpr], point: Point, extents: Mapping[str, Dim], hidden: set[str]) -> list[Span] | None:
-    """The ranges of indices that take all their values independently of one another."""
+def box_of(
+    indices: Sequence[PrimExpr], point: Point, extents: Mapping[str, Dim], hidden: set[str]
+) -> list[Span] | None:  # fmt: skip
+    """The ranges of indices that take all their values independently of one another; None for other indices.
+
+    `extents` are those of the variables that run, by symbol; `hidden` are symbols that a range must not be over.
+    """
     found: list[Span] = []
     seen: set[Dim] = set()
     for index in indices:

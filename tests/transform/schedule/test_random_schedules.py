@@ -16,7 +16,8 @@ LOOP_STEPS = ("split", "fuse", "reorder", "merge", "loop_partition", "parallel",
 BLOCK_STEPS = (
     "compute_inline", "reverse_compute_inline", "compute_at", "reverse_compute_at", "cache_read", "cache_write",
     "reindex", "decompose_reduction", "rfactor", "transform_layout", "transform_block_layout", "blockize",
-    "storage_align", "sample_perfect_tile", "sample_compute_location",
+    "storage_align", "read_at", "write_at", "cache_inplace", "compact_buffer", "rolling_buffer",
+    "sample_perfect_tile", "sample_compute_location",
 )  # fmt: skip
 FACTORS = ([None, 2], [None, 4], [3, None], [None, 5], [2, None, 2])
 MAPS = {
@@ -43,6 +44,12 @@ def step(sch: Schedule, draw: Any, kinds: tuple[str, ...]) -> None:
         sch.cache_write(block, 0, "local")
     elif kind == "reindex":
         sch.reindex(block, pick((("read", 0), ("read", 1), ("write", 0))))
+    elif kind in ("read_at", "write_at") and loops:
+        getattr(sch, kind)(pick(loops), block, 0, "local")
+    elif kind == "cache_inplace":
+        sch.cache_inplace(block, 0, "local")
+    elif kind in ("compact_buffer", "rolling_buffer"):
+        getattr(sch, kind)(block, 0)
     elif kind == "storage_align":
         sch.storage_align(block, 0, pick((0, -1)), 16, 1)
     elif kind == "transform_layout":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -333,6 +335,13 @@ def test_users_register_primitives_of_their_own() -> None:
         del PRIMITIVES["tile_and_mark"]
     with pytest.raises(AttributeError, match="a schedule has no 'splitt'"):
         _ = Schedule(matmul(2, 2, 2)).splitt
+
+
+def test_the_page_on_schedules_names_every_primitive() -> None:
+    page = Path(__file__).parents[3].joinpath("docs", "schedules.md").read_text(encoding="utf-8")
+    table = page[page.index("| family |") : page.index("Factors of `split`")]
+    known = {name for name in PRIMITIVES if hasattr(Schedule, name)} | {"seed", "fork_seed"}
+    assert set(re.findall(r"`(\w+)`", table)) == known
 
 
 # The compiler -------------------------------------------------------------------------------------------------------
