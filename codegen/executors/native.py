@@ -8,13 +8,14 @@ length of a model. Functions of several parts of this machine are generated for 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from weft.codegen.llvm.fastcall import emit_fast_call
 from weft.codegen.llvm.graph import emit_function
 from weft.codegen.llvm.heap import emit_heap
 from weft.codegen.llvm.kernel import emit_kernel, is_explicit
-from weft.codegen.llvm.machine import Machine, compile_module
+from weft.codegen.llvm.machine import Compiler, Machine
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
 from weft.codegen.llvm.wrapper import emit_wrapper
@@ -42,18 +43,55 @@ def generate(
     """
     functions, aliases = _deduplicated(module, owner)
     emission = Emission(functions, machines[driver].opt, aliases=aliases)
-    kernels: dict[str, list[tuple[ModuleWriter, bool]]] = {label: [] for label in machines}
-    graphs = ModuleWriter()
+    processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
+    with Compiler() as compiler:
+        kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler)
+        graphs, calls = ModuleWriter(), ModuleWriter()
+        signatures = _graphs(graphs, functions, emission, kernels_only)
+        constant_bytes = sum(array.nbytes for array, _ in emission.constants)
+        calls_out = any(site["kind"] == "call" for site in emission.sites)
+        shown = [] if calls_out else [signature for signature in signatures if not signature["private"]]
+        python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes)]
+        machine = processors[driver]
+        if graphs.has_functions:
+            kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
+        called = [compiler.add(machine, str(calls), quick=True)] if python else []
+    made = [job.result() for label in machines for job in kernels[label]]
+    objects, texts = [code for code, _ in made], [text for _, text in made]
+    objects += [job.result()[0] for job in called]
+    return Program(
+        functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
+        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
+        threads=emission.parallel,
+    )  # fmt: skip
+
+
+def _kernels(
+    functions: Mapping[str, BaseFunc], aliases: Mapping[str, str], machines: Mapping[str, HostTarget],
+    owner: Mapping[str, str], driver: str, emission: Emission, processors: Mapping[str, Machine], compiler: Compiler,
+) -> dict[str, list[Future[Any]]]:  # fmt: skip
+    """Code of the kernels of each part, under way."""
+    jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
+    for name, function in functions.items():
+        if not isinstance(function, PrimFunc) or name in aliases:
+            continue
+        label = owner[name] if owner[name] in machines else driver
+        emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
+        emission.threads = machines[label].threads
+        emission.features = _names(machines[label])
+        lowered = lower_vector_loops(lower_blocks(function))
+        writer = ModuleWriter()  # a module for each, so that one that was compiled before is found again
+        emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
+        jobs[label].append(compiler.add(processors[label], str(writer), explicit=is_explicit(lowered)))
+    return jobs
+
+
+def _graphs(
+    graphs: ModuleWriter, functions: Mapping[str, BaseFunc], emission: Emission, kernels_only: bool
+) -> list[dict[str, Any]]:
+    """Emit the graph functions and the entries of kernels that are called from outside; gives their signatures."""
     signatures = []
     for name, function in functions.items():
-        label = owner[name] if owner[name] in machines else driver
-        if isinstance(function, PrimFunc) and name not in aliases:
-            emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
-            emission.threads = machines[label].threads
-            lowered = lower_vector_loops(lower_blocks(function))
-            writer = ModuleWriter()  # a module for each, so that one that was compiled before is found again
-            kernels[label].append((writer, is_explicit(lowered)))
-            emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if isinstance(function, PrimFunc) and (kernels_only or not function.private):
             emit_wrapper(graphs, emission, name, function)
             signatures.append(kernel_data(name, function))
@@ -61,28 +99,12 @@ def generate(
             written = emit_function(graphs, emission, name, function)
             signatures.append(graph_signature(name, function, written))
     emit_heap(graphs)
-    calls = ModuleWriter()
-    constant_bytes = sum(array.nbytes for array, _ in emission.constants)
-    calls_out = any(site["kind"] == "call" for site in emission.sites)
-    shown = [] if calls_out else [signature for signature in signatures if not signature["private"]]
-    python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes)]
-    objects, texts = [], []
-    for label, target in machines.items():
-        machine = Machine(target.cpu, target.features, target.opt)
-        for writer, explicit in (*kernels[label], *(((graphs, False),) if label == driver else ())):
-            if writer.has_functions:
-                code, text = compile_module(machine, str(writer), quick=writer is graphs, explicit=explicit)
-                objects.append(code)
-                texts.append(text)
-    machine = Machine(machines[driver].cpu, machines[driver].features)
-    if python:
-        code, _ = compile_module(machine, str(calls), quick=True)
-        objects.append(code)
-    return Program(
-        functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
-        target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
-        threads=emission.parallel,
-    )  # fmt: skip
+    return signatures
+
+
+def _names(target: HostTarget) -> frozenset[str]:
+    """The features that the code of a part may use."""
+    return frozenset(item[1:] for item in target.needs.split(",") if item.startswith("+"))
 
 
 def _needs(machines: Mapping[str, HostTarget]) -> str:

@@ -7,22 +7,33 @@ opt   IR pipeline   code generator   what it buys
 3     O3            3                and all float arithmetic reassociated
 
 Code that is written with vectors already goes through O1 at every level: what O2 adds to it is time.
+
+Modules are compiled in contexts of their own, several at once where there are several cores (`Compiler`). LLVM allows
+that; llvmlite's lock, which is there for callers who share a context, is left while such a thread is inside of LLVM.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from weft.codegen.cache import object_cache
 from weft.errors import TargetError
 from weft.version import VERSION
 
-__all__ = ["Machine", "compile_module"]
+__all__ = ["Compiler", "Machine", "compile_module"]
 
-_lock = threading.Lock()
+MOST_THREADS = 8
+STACK_BYTES = 16 << 20
+"""For LLVM, which recurses; some systems give threads much less."""
 
 
 @functools.cache
@@ -60,10 +71,20 @@ class Machine:
         self.features = ",".join(filter(None, (base, features)))
         self.opt = opt
 
-    @functools.cached_property
-    def target_machine(self) -> Any:
-        """LLVM's object for it."""
-        return self._make(self.opt if self.opt in (0, 3) else 2)
+    @contextmanager
+    def target_machine(self, *, quick: bool = False) -> Iterator[Any]:
+        """LLVM's object for it, which nobody else uses meanwhile.
+
+        `quick` gives the fast instruction selector: for code that is large and runs once per kernel.
+        """
+        level = 0 if quick else self.opt if self.opt in (0, 3) else 2
+        idle = _idle.setdefault((self.triple, self.cpu, self.features, level), deque())
+        try:
+            made = idle.pop()
+        except IndexError:
+            made = self._make(level)
+        yield made
+        idle.append(made)
 
     def _make(self, level: int) -> Any:
         llvm = binding()
@@ -72,10 +93,8 @@ class Machine:
             cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
         )
 
-    @functools.cached_property
-    def quick_machine(self) -> Any:
-        """For code that is large and runs once per kernel: the fast instruction selector."""
-        return self._make(0)
+
+_idle: dict[tuple[str, str, str, int], deque[Any]] = {}
 
 
 def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> tuple[bytes, str]:
@@ -84,7 +103,6 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     `quick` skips optimisation: for graph functions, whose length is that of the model. `explicit` says that loops are
     written with vectors and need none of what finds them.
     """
-    llvm = binding()
     level = 0 if quick else min(machine.opt, 1) if explicit else machine.opt
     cache = object_cache()
     facts = (text, machine.triple, machine.cpu, machine.features, str(level), str(quick), str(machine.opt), _version())
@@ -92,23 +110,101 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     found = cache.get(key)
     if found is not None:
         return found
-    with _lock:  # one context for all modules: LLVM's is not thread safe
-        try:
-            module = llvm.parse_assembly(text)
-            module.triple = machine.triple
-            target_machine = machine.quick_machine if quick else machine.target_machine
-            module.data_layout = str(target_machine.target_data)
-            module.verify()
-        except RuntimeError as error:
-            raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-        if level > 0:
-            options = llvm.create_pipeline_tuning_options(speed_level=level)
-            options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
-            builder = llvm.create_pass_builder(target_machine, options)
-            builder.getModulePassManager().run(module, builder)
-        made = target_machine.emit_object(module), str(module)
+    with machine.target_machine(quick=quick) as target_machine:
+        made = _compiled(machine, target_machine, text, level)
     cache.put(key, *made)
     return made
+
+
+def _compiled(machine: Machine, target_machine: Any, text: str, level: int) -> tuple[bytes, str]:
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple = machine.triple
+        module.data_layout = str(target_machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
+    if level > 0:
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
+        builder = llvm.create_pass_builder(target_machine, options)
+        builder.getModulePassManager().run(module, builder)
+    return target_machine.emit_object(module), str(module)
+
+
+class Compiler:
+    """Compiles modules while more of them are written: in threads where there are several cores, else at once.
+
+    >>> with Compiler() as compiler:
+    ...     done = compiler.add(Machine(), "define i32 @f() { ret i32 1 }")
+    >>> code, text = done.result()
+    """
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
+        """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
+        pool = self._threads()
+        if pool is not None:
+            return pool.submit(compile_module, machine, text, quick=quick, explicit=explicit)
+        done: Future[Any] = Future()
+        done.set_result(compile_module(machine, text, quick=quick, explicit=explicit))
+        return done
+
+    def _threads(self) -> ThreadPoolExecutor | None:
+        if self._pool is None:
+            count, mark = min(_cores(), MOST_THREADS), _unlocked()
+            if count < 2 or mark is None:
+                return None
+            self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)
+            before = threading.stack_size(STACK_BYTES)
+            try:
+                self._pool.submit(int).result()
+            except RuntimeError:  # no thread can be had: everything is compiled here
+                self._pool = None
+            finally:
+                threading.stack_size(before)
+        return self._pool
+
+    def __enter__(self) -> Compiler:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Unlocked(threading.local):
+    """Whether calls of LLVM by this thread go without llvmlite's lock."""
+
+    here = False
+
+    def set(self) -> None:
+        """Let this thread's calls go without it."""
+        self.here = True
+
+
+@functools.cache
+def _unlocked() -> _Unlocked | None:
+    """The mark of threads that use contexts of their own alone; None where llvmlite has another lock than is known."""
+    ffi = binding().ffi
+    lock = getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
+    register = getattr(ffi, "register_lock_callback", None)
+    if register is None or lock is None or not hasattr(lock, "acquire") or not hasattr(lock, "release"):
+        return None
+    mark = _Unlocked()
+    # The callbacks come right after llvmlite takes the lock and right before it gives it back.
+    register(lambda: lock.release() if mark.here else None, lambda: lock.acquire() if mark.here else None)
+    return mark
 
 
 @functools.cache

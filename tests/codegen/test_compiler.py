@@ -1,0 +1,96 @@
+"""The last steps with LLVM: several modules at once give what one after the other gives."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import weft
+from weft.codegen.llvm import machine
+from weft.codegen.llvm.machine import Compiler, Machine, compile_module
+from weft.errors import TargetError
+
+MODULES = [
+    f"define float @f{n}(ptr %p) {{\n  %q = getelementptr float, ptr %p, i64 {n}\n  %x = load float, ptr %q\n"
+    f"  %y = fmul float %x, {float(n)}\n  ret float %y\n}}\n"
+    for n in range(1, 13)
+]
+SCRIPT = """
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((8, 16), "float32"), w: R.Tensor((16, 4), "float32")):
+        a = R.matmul(x, w)
+        b = R.nn.relu(a)
+        c = R.exp(b)
+        y = R.sum(c, axis=1)
+        return y
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", "off")
+
+
+def compiled(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[tuple[bytes, str]]:
+    monkeypatch.setattr(machine, "_cores", lambda: cores)
+    with Compiler() as compiler:
+        jobs = [compiler.add(Machine(), text, quick=n % 3 == 0) for n, text in enumerate(MODULES)]
+    return [job.result() for job in jobs]
+
+
+def test_modules_compiled_at_once_are_those_compiled_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_turn = compiled(monkeypatch, 1)
+    assert compiled(monkeypatch, 4) == in_turn
+    assert [code for code, _ in in_turn] == [
+        compile_module(Machine(), text, quick=n % 3 == 0)[0] for n, text in enumerate(MODULES)
+    ]
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_what_llvm_refuses_is_the_same_error_from_a_thread(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    monkeypatch.setattr(machine, "_cores", lambda: cores)
+    with pytest.raises(TargetError, match="llvm refuses the generated code") as raised, Compiler() as compiler:
+        jobs = [compiler.add(Machine(), text) for text in (MODULES[0], "define i32 @g() { ret i64 0 }", MODULES[1])]
+        for job in jobs:
+            job.result()
+    assert raised.value.code == "W749"
+
+
+def test_a_process_that_can_start_no_thread_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    expected = compiled(monkeypatch, 1)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    assert compiled(monkeypatch, 4) == expected
+
+
+def test_an_executable_has_the_same_bytes_whenever_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for cores in (1, 4, 4):
+        monkeypatch.setattr(machine, "_cores", lambda cores=cores: cores)
+        made.append(weft.compile(weft.parse(SCRIPT)))
+    first, *others = (executable._program.objects for executable in made)
+    assert all(objects == first for objects in others)
+    random = np.random.default_rng(0)
+    a, b = random.random((8, 16), "float32"), random.random((16, 4), "float32")
+    np.testing.assert_allclose(made[1](a, b), np.exp(np.maximum(a @ b, 0)).sum(1), rtol=1e-5)
+
+
+def test_several_threads_may_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = compiled(monkeypatch, 1)
+    monkeypatch.setattr(machine, "_cores", lambda: 2)
+
+    def all_of_them(_: int) -> list[tuple[bytes, str]]:
+        with Compiler() as compiler:
+            jobs = [compiler.add(Machine(), text, quick=n % 3 == 0) for n, text in enumerate(MODULES)]
+        return [job.result() for job in jobs]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(all_of_them, range(3))) == [expected] * 3
