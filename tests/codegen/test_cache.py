@@ -45,7 +45,7 @@ def test_equal_code_is_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(machine.Machine, "_make", refuse)
+    monkeypatch.setattr(machine, "_compiled", refuse)
     np.testing.assert_array_equal(run(3), 3)
     assert object_cache().info().entries == entries
     with pytest.raises(AssertionError, match="compiled again"):

@@ -55,10 +55,16 @@ def test_modules_compiled_at_once_are_those_compiled_in_turn(monkeypatch: pytest
 @pytest.mark.parametrize("cores", [1, 4])
 def test_what_llvm_refuses_is_the_same_error_from_a_thread(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
     monkeypatch.setattr(machine, "_cores", lambda: cores)
-    with pytest.raises(TargetError, match="llvm refuses the generated code") as raised, Compiler() as compiler:
-        jobs = [compiler.add(Machine(), text) for text in (MODULES[0], "define i32 @g() { ret i64 0 }", MODULES[1])]
+
+    def compile_all() -> None:
+        with Compiler() as compiler:
+            texts = MODULES[0], "define i32 @g() { ret i64 0 }", MODULES[1]
+            jobs = [compiler.add(Machine(), text) for text in texts]
         for job in jobs:
             job.result()
+
+    with pytest.raises(TargetError, match="llvm refuses the generated code") as raised:
+        compile_all()
     assert raised.value.code == "W749"
 
 
