@@ -195,12 +195,21 @@ def measure(case: Any, threads: int, rivals: Sequence[str], seconds: float) -> R
             continue
         except Exception as error:  # a rival that fails is a note in the row, not the end of the run
             row.notes.append(f"{name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:80]}")
-    row.times = timed(calls, seconds)
+    row.times = timed(calls, seconds, PAUSE if threads > 1 else 0.0)
     return row
 
 
-def timed(calls: dict[str, Call], seconds: float) -> dict[str, float]:
-    """Medians in milliseconds; a round runs each call often enough to be measurable, in turn."""
+PAUSE = 0.1
+"""Seconds after which the threads of a library have gone to sleep and no longer take the cores of the next one."""
+WARM = 0.02
+"""Seconds that a library then runs before it is timed: the system takes some milliseconds to give threads a core."""
+
+
+def timed(calls: dict[str, Call], seconds: float, pause: float = 0.0) -> dict[str, float]:
+    """Medians in milliseconds; a round runs each call often enough to be measurable, in turn.
+
+    With a `pause`, a library waits that long before its turn and runs for a while before its calls count.
+    """
     repeats, slow = {}, {}
     for name, call in calls.items():
         call()
@@ -215,6 +224,11 @@ def timed(calls: dict[str, Call], seconds: float) -> dict[str, float]:
     end = time.perf_counter() + seconds * len(calls)
     while len(samples["weft"]) < 5 or (time.perf_counter() < end and len(samples["weft"]) < 200):
         for name, call in calls.items():
+            if pause:
+                time.sleep(pause)
+                warm = time.perf_counter() + WARM
+                while time.perf_counter() < warm:
+                    call()
             start = time.perf_counter()
             for _ in range(repeats[name]):
                 call()

@@ -31,6 +31,7 @@ from weft.ir.tensor import (
     For,
     IfThenElse,
     IntImm,
+    PrimCall,
     PrimExpr,
     PrimFunc,
     PrimVar,
@@ -40,7 +41,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.lower_blocks import lower_blocks
 
-__all__ = ["Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "sharing_pairs"]
+__all__ = ["Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "sharing_pairs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,27 @@ def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffe
         return False
     outer = Loop(loop.loop_var, loop.start, loop.extent)
     written = {access.buffer for access in found if access.value is not None and access.buffer in buffers}
+    if any(_has_other_views(buffer, {access.buffer for access in found}) for buffer in written):
+        return False
     return all(_apart(outer, [access for access in found if access.buffer is buffer]) for buffer in written)
+
+
+def memory_of(buffer: Buffer) -> Buffer | PrimExpr:
+    """The buffer whose memory another one is a view of, itself for most; the pointer where that is all there is."""
+    while isinstance(buffer.data, PrimCall) and buffer.data.op == "address_of":
+        (place,) = buffer.data.args
+        if not isinstance(place, BufferLoad):
+            return buffer.data
+        buffer = place.buffer
+    return buffer if buffer.data is None else buffer.data
+
+
+def _has_other_views(buffer: Buffer, others: set[Buffer]) -> bool:
+    """Whether the memory of a buffer may be reached through another one of these."""
+    own = memory_of(buffer)
+    if isinstance(own, (Buffer, PrimVar)):
+        return any(other is not buffer and memory_of(other) is own for other in others)
+    return True
 
 
 def _apart(loop: Loop, found: Sequence[Access]) -> bool:

@@ -5,7 +5,8 @@
             y[i, j] = f(x[i, j])                      y[i, j] = f(x[i, j])
 
 Of the loops around a statement the outermost that is proved to be apart (`weft.transform.accesses`) is taken, or one
-further in when that has more iterations to share out. Whether it pays to use several threads is decided when the kernel
+further in when that has more iterations to share out. Where steps follow one another, as the copies and the tiles of a
+packed product do, each has a loop of its own. Whether it pays to use several threads is decided when the kernel
 runs, from the sizes. Sums are never split, so results do not depend on the number of threads.
 """
 
@@ -56,13 +57,17 @@ class ParallelizeOuterLoops(FunctionPass):
         return replace(function, body=rewrite(function.body, mark))
 
     def _loop_of(self, nest: For) -> Iterator[For]:
-        """The loop of a nest to mark, if any."""
-        chain = [loop for loop in _chain(nest) if loop.kind == "serial" and loop.step in (None, 1)]
-        longest = sorted(chain, key=lambda loop: -min(_count(loop), self.enough))
-        for loop in longest:
-            if _count(loop) > 1 and _stores(nest) >= self.least and iterations_are_apart(loop, _outside(loop)):
+        """The loop of a nest to mark; where there is none, those of the nests inside of it."""
+        chain = list(_chain(nest))
+        plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
+        if _stores(nest) < self.least:
+            return
+        for loop in sorted(plain, key=lambda loop: -min(_count(loop), self.enough)):
+            if _count(loop) > 1 and iterations_are_apart(loop, _outside(loop)):
                 yield loop
                 return
+        for inner in _nests(chain[-1].body):
+            yield from self._loop_of(inner)
 
 
 def _nests(stmt: Stmt) -> Iterator[For]:

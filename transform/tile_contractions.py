@@ -51,7 +51,8 @@ class TileContractions(FunctionPass):
 
     `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
     tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
-    blocks of `block_rows` rows and `block_sums` terms of each sum. Chains of contractions go by `chain_rows` rows.
+    blocks of `block_rows` rows and `block_sums` terms of each sum; the work on packed blocks comes in up to `parts`
+    parts that threads may share. Chains of contractions go by `chain_rows` rows.
     """
 
     level: ClassVar[int] = 1
@@ -60,10 +61,11 @@ class TileContractions(FunctionPass):
     registers: int = 16
     most_vectors: int = 2
     widest: int = 16
-    block_sums: int = 256
+    block_sums: int = 512
     block_rows: int = 512
     pack_from: int = 1 << 17
     chain_rows: int = 84
+    parts: int = 16
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
@@ -128,7 +130,7 @@ class TileContractions(FunctionPass):
         lanes = max(1, self.vector_bits // bits(found.store.buffer.dtype))
         limits = Limits(
             lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
-            masks=self.vector_bits >= 256,
+            self.parts, masks=self.vector_bits >= 256,
         )  # fmt: skip
         found = with_joined_rows(found, 2 * limits.most_rows)
         packs = packing_pays(found, limits)

@@ -54,6 +54,7 @@ from weft.ir.tensor import (
 from weft.ir.types import PrimType
 from weft.ir.visit import walk
 from weft.runtime.frame import CALLBACK, VALUE_COUNT
+from weft.transform.accesses import memory_of
 from weft.transform.share_memory import SHARES_MEMORY
 
 __all__ = ["emit_kernel", "is_explicit", "kernel_params", "written_buffers"]
@@ -329,8 +330,8 @@ class KernelEmitter(ExpressionEmitter):
     def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
         """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling."""
         shared = shared_positions(self.function)
-        own = {param: i for i, param in enumerate(self.function.params)}
-        places = [own.get(buffer, -1) for buffer in buffers]
+        own: dict[object, int] = {param: i for i, param in enumerate(self.function.params)}
+        places = [own.get(memory_of(buffer), -1) for buffer in buffers]
         pairs = tuple(
             (i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b in shared.get(a, ())
         )

@@ -47,9 +47,9 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import rewrite, walk
+from weft.ir.visit import rewrite, substitute, walk
 from weft.runtime.frame import FRAME_WORDS, PARALLEL, STACK
-from weft.transform.accesses import iterations_are_apart
+from weft.transform.accesses import iterations_are_apart, memory_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.kernel import KernelEmitter
@@ -95,7 +95,7 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
         elif isinstance(node, (BufferLoad, BufferStore)):
             buffers.setdefault(node.buffer)
     outside = [buffer for buffer in buffers if buffer not in own]
-    if any(buffer.data is not None or buffer.elem_offset is not None for buffer in outside):
+    if any(not isinstance(memory_of(buffer), Buffer) for buffer in outside):
         return None
     for buffer in outside:
         for extent in (*buffer.shape, *(buffer.strides or ())):
@@ -131,7 +131,11 @@ class _Outlined:
         body = rewrite(stmt.body, _serial)
         count = binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
-        self.function = PrimFunc((*buffers, *variables, self.first, self.last), loop, name=self.name, private=True)
+        # A view comes as its address: what it is a view of need not be there.
+        views = [x for x in buffers if x.data is not None or x.elem_offset is not None]
+        bare = {x: replace(x, data=None, elem_offset=None) for x in views}
+        params = (*(bare.get(buffer, buffer) for buffer in buffers), *variables, self.first, self.last)
+        self.function = PrimFunc(params, substitute(loop, bare), name=self.name, private=True)
         self.variables = variables
 
     def emit(self) -> bool:

@@ -102,3 +102,29 @@ def test_little_work_and_loops_that_the_user_marked_stay() -> None:
         """,
     )
     left_alone(ParallelizeOuterLoops(), NEST.format(outer="T.parallel"))
+
+
+def test_steps_that_follow_one_another_are_shared_each_for_itself() -> None:
+    body = """
+            t = T.alloc_buffer((64, 128), "float32")
+            for b in range(n):
+                for i in range(64):
+                    for k in range(128):
+                        t[i, k] = x[b, i, k]
+                for j in range(64):
+                    for l in range(128):
+                        y[b, j, l] = t[63 - j, l]
+    """
+    params = 'x: T.Buffer(("n", 64, 128), "float32"), y: T.Buffer(("n", 64, 128), "float32")'
+    assert marked(body, params) == ["i", "j"]
+
+
+def test_memory_that_is_written_through_a_view_and_read_otherwise_keeps_iterations_in_order() -> None:
+    body = """
+            v = T.decl_buffer((n, 2048), "float32", data=T.address_of(y[0, 0, 0]))
+            for i in range(n):
+                for j in range(2048):
+                    v[i, j] = {read}
+    """
+    assert marked(body.format(read="x[i, 0, 0]"), X) == ["i"]
+    assert marked(body.format(read="y[n - 1 - i, 0, 0]"), X) == []

@@ -22,6 +22,7 @@ from weft.transform import (
     FuseOps,
     FuseTIR,
     LegalizeOps,
+    ParallelizeOuterLoops,
     Pipeline,
     TileContractions,
 )
@@ -350,3 +351,43 @@ def test_axes_of_rows_in_another_order_are_not_joined() -> None:
     a, b, got = random(3, 4, 5), random(5, 8), np.empty((4, 3, 8), "float32")
     weft.compile(tiled)["main"](a, b, got)
     np.testing.assert_allclose(got, a.swapaxes(0, 1) @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [15, 16, 25, 75])
+@pytest.mark.parametrize(("rows", "bits"), [(29, 128), (29, 256), (64, 256)])
+def test_few_panels_are_packed_before_many_rows_go_through_them(rows: int, columns: int, bits: int) -> None:
+    module = legalized("linear", (rows, 9), (columns, 9))
+    tiled = check(module, random(rows, 9), random(columns, 9), vector_bits=bits, block_sums=4, parts=3)
+    assert "b_packed" in tiled.script()
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "options", "loops"),
+    [
+        ("matmul", ((96, 80), (80, 1100)), {}, 2),
+        ("matmul", ((N, 80), (80, 1100)), {}, 2),
+        ("matmul", ((N, symbol("k")), (symbol("k"), symbol("m"))), {}, 2),
+        ("nn.conv2d", ((1, 16, 30, 30), (64, 16, 3, 3)), {"padding": 1}, 2),
+        ("nn.conv2d", ((1, 64, 9, 9), (128, 64, 3, 3)), {"padding": 1}, 2),
+    ],
+    ids=["static", "rows", "all sizes", "many positions", "few positions"],
+)
+def test_threads_share_packed_products(
+    name: str, shapes: tuple[tuple[Dim, ...], ...], options: dict[str, object], loops: int
+) -> None:
+    """Bit by bit what one thread computes; copies and tiles are loops of their own."""
+    module = legalized(name, *shapes, **options)
+    tiled = TileContractions(vector_bits=256, registers=16, pack_from=1)(module)
+    shared = ParallelizeOuterLoops()(tiled)
+    assert shared.script().count("T.parallel") >= loops
+    sizes = {"n": 97, "k": 80, "m": 1100}
+    arrays = [random(*(d if isinstance(d, int) else sizes[str(d)] for d in shape)) for shape in shapes]
+    before, found = weft.get_num_threads(), []
+    main = weft.compile(shared)["main"]
+    for threads in (1, 3):
+        weft.set_num_threads(threads)
+        found.append(main(*arrays))
+    weft.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+    want = weft.compile(tiled)["main"](*arrays)
+    np.testing.assert_allclose(found[0], want, rtol=1e-4, atol=1e-4)

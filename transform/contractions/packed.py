@@ -5,6 +5,13 @@ for blocks of rows:  for blocks of the sum:
   for panels of B, a tile wide:  B's panel packed     stays in the first cache: read by every tile of rows
     for tiles of rows:  C's tile += A's tile * panel  sums go on in C from one block to the next, in order
 
+The panels are shared out to parts, each with memory for one panel, so that threads may take a part each. Where there
+are few panels and many rows, all panels are packed first and the tiles of rows are what threads share:
+
+for blocks of the sum:
+  for panels of B:  B's panel packed
+  for tiles of rows:  for panels of B:  C's tile += A's tile * panel
+
 Columns that no whole panel covers are a panel under a mask. B's panel is copied in whole vectors where it runs along
 the columns, element by element where it does not, and from piece to piece where windows move over it.
 """
@@ -58,6 +65,7 @@ from weft.transform.contractions.tiles import (
 )
 from weft.transform.nests import same_extents
 from weft.transform.rules.access import step_along
+from weft.transform.rules.loops import sequence
 from weft.transform.rules.transposes import turned
 
 __all__ = ["packed"]
@@ -85,12 +93,18 @@ class _Packed:
         self.steps = _block(extents[self.k], max(1, limits.block_sums // max(1, self.unit)), 1)
         self.sums = self.steps * self.unit
         self.block_rows = _block(extents[self.r], limits.block_rows, self.rows)
+        columns, rows = extents[found.v], extents[self.r]
+        self.width = self.vectors * limits.lanes
+        panels = ceil_div(columns, self.width) if isinstance(columns, int) else limits.parts
+        known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * self.rows
+        self.shares_rows = known and self._is_narrow() and (limits.masks or columns % self.width == 0)
+        self.parts = panels if self.shares_rows else min(limits.parts, panels)
         # Without a direct nest for few rows, a single one must not be rounded up far.
         self.rests = (ceil_div(self.rows, 2),) if found.runs else (1, ceil_div(self.rows, 2))
         self.view_of_a = self._unpacked()
         # A last tile of symbolic size may have rows to spare.
         self.a = Buffer("a_packed", ((self.block_rows + self.rows) * self.sums,), self.dtype)
-        self.b = Buffer("b_packed", (self.sums * self.vectors * limits.lanes,), self.dtype)
+        self.b = Buffer("b_packed", (self.parts, self.sums * self.width), self.dtype)
 
     def build(self) -> Stmt:
         """The loops over blocks, inside those over outer variables."""
@@ -103,33 +117,55 @@ class _Packed:
         before = AllocBuffer(self.a) if self.view_of_a is None else DeclBuffer(self.view_of_a)
         return SeqStmt((before, AllocBuffer(self.b), body))
 
+    def _is_narrow(self) -> bool:
+        """Whether there are few panels."""
+        columns = self.found.extents[self.found.v]
+        return isinstance(columns, int) and columns <= self.limits.few_panels * self.width
+
     def _unpacked(self) -> Buffer | None:
         """A with its terms along one axis, where it is read too seldom for a copy to pay and lies in that order."""
         found = self.found
-        columns, indices = found.extents[found.v], found.scalar.indices
+        indices = found.scalar.indices
         last = indices[-len(found.reduction) :]
-        few = isinstance(columns, int) and columns <= self.limits.few_panels * self.vectors * self.limits.lanes
         ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))
         sizes = [found.extents[x] for x in found.reduction]
         whole = same_extents(found.scalar.buffer.shape[len(indices) - len(last) :], sizes)
-        if not few or not ordered or not whole or found.scalar.buffer.strides is not None:
+        if not self._is_narrow() or not ordered or not whole or found.scalar.buffer.strides is not None:
             return None
         return flat_view(found.scalar.buffer, len(last))
 
     def _rows(self, first: PrimExpr, count: Extent) -> Stmt:
         extent = self.found.extents[self.k]
-        return blocks(self.k, extent, self.steps, lambda at, n: self._block(first, count, at, n), sums=True)
+        return blocks(
+            self.k, extent, self.steps, lambda at, n: self._block(first, count, at, n),
+            sums=True, one_text=self.unit == 1,
+        )  # fmt: skip
 
     def _block(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
-        def panel(at: Panel) -> Stmt:
-            tiles = cover_rows(
-                self.r.name, count, self.rows, self.rests,
-                lambda row, rows, clamp: self._tile(first, row, rows, clamp, k, steps, at),
-            )  # fmt: skip
-            return SeqStmt((self._pack_b(k, steps, at), tiles))
+        def over_rows(inner: Callable[[PrimExpr, int, Access], Stmt]) -> Stmt:
+            return cover_rows(self.r.name, count, self.rows, self.rests, inner)
 
-        panels = cover_columns(self.found.v.name, self.found.extents[self.found.v], self.vectors, self.limits, panel)
-        return panels if self.view_of_a is not None else SeqStmt((self._pack_a(first, count, k, steps), panels))
+        if self.shares_rows:
+            packing = self._over_panels(lambda panel: self._pack_b(k, steps, panel))
+            tiles = over_rows(lambda row, rows, clamp: self._over_panels(
+                lambda panel: self._tile(first, row, rows, clamp, k, steps, panel)
+            ))  # fmt: skip
+            parts = (packing, tiles)
+        else:
+            panels = self._over_panels(lambda panel: SeqStmt((
+                self._pack_b(k, steps, panel),
+                over_rows(lambda row, rows, clamp: self._tile(first, row, rows, clamp, k, steps, panel)),
+            )))  # fmt: skip
+            parts = (panels,)
+        return sequence(parts if self.view_of_a is not None else (self._pack_a(first, count, k, steps), *parts))
+
+    def _over_panels(self, inner: Callable[[Panel], Stmt]) -> Stmt:
+        columns = self.found.extents[self.found.v]
+        return cover_columns(self.found.v.name, columns, self.vectors, self.limits, inner, self.parts)
+
+    def _in_b(self, panel: Panel, place: PrimExpr, lanes: int = 1) -> tuple[PrimExpr, PrimExpr]:
+        """Where elements of a packed panel are; each part has a row of its own, which proves that parts are apart."""
+        return as_expr(panel.part, INDEX), vector_index(place, lanes)
 
     # Packing
 
@@ -153,14 +189,12 @@ class _Packed:
 
     def _pack_a(self, first: PrimExpr, count: Extent, k: PrimExpr, steps: Extent) -> Stmt:
         """Tile after tile; in a tile the elements of all rows for one term side by side."""
-        sums = as_expr(self._sums_of(steps), INDEX)
-
         def tile(at: PrimExpr, rows: int, clamp: Access) -> Stmt:
             i = PrimVar("i", INDEX)
             load = row_at(self.found.scalar, self.r, plus(first, clamp(plus(at, i))))
 
             def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
-                place = plus(binary("mul", at, sums), plus(times(number, rows), i))
+                place = plus(times(at, self.sums), plus(times(number, rows), i))
                 return For(i, 0, rows, BufferStore(self.a, substitute(load, values), (place,)), "unrolled")
 
             return self._each_term(k, steps, term)
@@ -179,7 +213,7 @@ class _Packed:
             return copy
         i = PrimVar("i", INDEX)
         zero = const(0.0, with_lanes(self.dtype, panel.lanes))
-        clear = BufferStore(self.b, zero, (vector_index(times(i, panel.lanes), panel.lanes),))
+        clear = BufferStore(self.b, zero, self._in_b(panel, times(i, panel.lanes), panel.lanes))
         return SeqStmt((For(i, 0, times_of(self._sums_of(steps), panel.vectors), clear), copy))
 
     def _turns(self, panel: Panel) -> bool:
@@ -205,7 +239,7 @@ class _Packed:
 
         def put(t: int, value: PrimExpr) -> Stmt:
             place = plus(times(plus(times(p, lanes), const(t, INDEX)), width), times(j, lanes))
-            return BufferStore(self.b, value, (vector_index(place, lanes),))
+            return BufferStore(self.b, value, self._in_b(panel, place, lanes))
 
         squares = turned(row, put, lanes, self.dtype)
         whole = steps // lanes if isinstance(steps, int) else binary("floordiv", steps, const(lanes, INDEX))
@@ -215,7 +249,7 @@ class _Packed:
             q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
             term = plus(as_expr(times_of(whole, lanes), INDEX), q)
             value = substitute(load, {v: column(i), self.k: plus(k, term)})
-            copy = BufferStore(self.b, value, (plus(times(term, width), i),))
+            copy = BufferStore(self.b, value, self._in_b(panel, plus(times(term, width), i)))
             parts.append(For(q, 0, rest, For(i, 0, width, copy)))
         return SeqStmt(tuple(parts))
 
@@ -225,7 +259,7 @@ class _Packed:
 
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             value = substitute(load, {**values, self.found.v: plus(panel.start, j)})
-            copy = BufferStore(self.b, value, (plus(times(number, panel.width), j),))
+            copy = BufferStore(self.b, value, self._in_b(panel, plus(times(number, panel.width), j)))
             if panel.left is None:
                 return For(j, 0, panel.width, copy, "unrolled")
             return For(j, 0, panel.left, copy)
@@ -239,11 +273,11 @@ class _Packed:
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = times(j, panel.lanes)
             value = vector_at(substitute(load, values), self.found.v, plus(panel.start, at), panel.lanes)
-            place = vector_index(plus(times(number, width), at), panel.lanes)
+            place = self._in_b(panel, plus(times(number, width), at), panel.lanes)
             mask = panel.mask(j)
             if mask is not None:
                 value = BufferLoad(value.buffer, value.indices, mask)
-            return For(j, 0, panel.vectors, BufferStore(self.b, value, (place,)), "unrolled")
+            return For(j, 0, panel.vectors, BufferStore(self.b, value, place), "unrolled")
 
         return self._each_term(k, steps, term)
 
@@ -278,8 +312,8 @@ class _Packed:
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = plus(times(j, lanes), lane)
             value = substitute(self.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
-            place = plus(plus(times(number, panel.width), to), at)
-            copy = IfThenElse(binary("lt", at, count), BufferStore(self.b, value, (place,)), None)
+            place = self._in_b(panel, plus(plus(times(number, panel.width), to), at))
+            copy = IfThenElse(binary("lt", at, count), BufferStore(self.b, value, place), None)
             return For(j, 0, ceil_div(most, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
 
         rows = binary("add", binary("sub", last, row), const(1, INDEX))
@@ -293,7 +327,7 @@ class _Packed:
         found, p, lanes = self.found, PrimVar("p", INDEX), panel.lanes
         sums = self._sums_of(steps)
         target = BufferLoad(found.store.buffer, found.store.indices)
-        start = binary("mul", at, as_expr(sums, INDEX))
+        start = times(at, self.sums)
 
         def scalar(i: PrimExpr) -> PrimExpr:
             if self.view_of_a is not None:
@@ -303,7 +337,7 @@ class _Packed:
 
         def vector(j: PrimExpr) -> PrimExpr:
             place = plus(times(p, panel.width), times(j, lanes))
-            return BufferLoad(self.b, (vector_index(place, lanes),))
+            return BufferLoad(self.b, self._in_b(panel, place, lanes))
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
             row = plus(first, clamp(plus(at, i)))

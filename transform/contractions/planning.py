@@ -24,6 +24,7 @@ class Limits:
     block_sums: int
     block_rows: int
     pack_from: int
+    parts: int = 16
     masks: bool = False
     few_panels: int = 8
     stream_rows: int = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.ir import replace, substitute
@@ -24,14 +24,16 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.contractions.planning import INDEX, Limits, vector_tiers
+from weft.transform.contractions.planning import INDEX, Limits, ceil_div, vector_tiers
 from weft.transform.contractions.recognition import Contraction, uses
+from weft.transform.rules.loops import sequence
 
 __all__ = [
     "Access",
     "Panel",
     "Tile",
     "blocks",
+    "ceil_of",
     "cover",
     "cover_columns",
     "cover_rows",
@@ -52,12 +54,16 @@ Access = Callable[[PrimExpr], PrimExpr]
 
 @dataclass(frozen=True)
 class Panel:
-    """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them."""
+    """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them.
+
+    `part` says which part of all panels it belongs to, where they are shared out.
+    """
 
     start: PrimExpr
     vectors: int
     lanes: int
     left: Extent | None = None
+    part: Extent = 0
 
     @property
     def width(self) -> int:
@@ -248,7 +254,14 @@ def cover(
     name: str, extent: Extent, tiers: Sequence[tuple[int, int]], inner: Callable[[PrimExpr, int, int], Stmt]
 ) -> Stmt:
     """Loops that cover a range with tiles: as many of each tier (count, lanes) as fit, widest first."""
-    parts: list[Stmt] = []
+    return sequence([
+        _tiles(name, start, tiles, count * lanes, lambda at, c=count, w=lanes: inner(at, c, w))
+        for count, lanes, start, tiles in _tiers(extent, tiers)
+    ])  # fmt: skip
+
+
+def _tiers(extent: Extent, tiers: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Extent, Extent]]:
+    """(count, lanes, where tiles of the tier start, how many there are)."""
     start: Extent = 0
     for count, lanes in tiers:
         width = count * lanes
@@ -256,23 +269,25 @@ def cover(
         if isinstance(left, int) and left < width:
             continue
         tiles = left // width if isinstance(left, int) else binary("floordiv", left, const(width, INDEX))
-        parts.append(_tiles(name, start, tiles, width, lambda at, c=count, w=lanes: inner(at, c, w)))
+        yield count, lanes, start, tiles
         start = _sum(start, tiles * width if isinstance(tiles, int) else binary("mul", tiles, const(width, INDEX)))
-    return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
 
 
 def blocks(
-    var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt], sums: bool = False
-) -> Stmt:
+    var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt],
+    sums: bool = False, one_text: bool = False,
+) -> Stmt:  # fmt: skip
     """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known.
 
-    With `sums` there is one block at least.
+    With `sums` there is one block at least. With `one_text` the rest is not apart.
     """
     index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
     start = times(index, size)
-    if not isinstance(extent, int):
-        count = binary("min", binary("sub", extent, start), const(size, INDEX))
-        blocks = binary("floordiv", binary("add", extent, const(size - 1, INDEX)), const(size, INDEX))
+    if not isinstance(extent, int) or (one_text and extent % size and extent > size):
+        count = binary("min", binary("sub", as_expr(extent, INDEX), start), const(size, INDEX))
+        if isinstance(extent, int):
+            return For(index, 0, ceil_div(extent, size), inner(start, count))
+        blocks = ceil_of(extent, size)
         if sums:  # a sum of nothing is stored too
             blocks = binary("max", blocks, const(1, INDEX))
         return For(index, 0, blocks, inner(start, count))
@@ -281,32 +296,75 @@ def blocks(
 
 
 def cover_columns(
-    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt]
+    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt], parts: int | None = None
 ) -> Stmt:
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
-    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them.
+    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them. With
+    `parts` the panels are shared out to so many at most, each of which is one iteration of the outermost loop.
     """
     lanes = limits.lanes
-    if not limits.masks:
-        return cover(name, extent, vector_tiers(vectors, extent, limits), lambda at, n, w: inner(Panel(at, n, w)))
     width = vectors * lanes
-    index = PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
-    at = times(index, width)
-    if not isinstance(extent, int):
-        left = binary("min", binary("sub", extent, at), const(width, INDEX))
-        panels = binary("floordiv", binary("add", extent, const(width - 1, INDEX)), const(width, INDEX))
-        return For(index, 0, panels, inner(Panel(at, vectors, lanes, left)))
-    parts: list[Stmt] = []
-    if extent >= width:
-        parts.append(_tiles(name, 0, extent // width, width, lambda start: inner(Panel(start, vectors, lanes))))
-    left = extent % width
+    shared = parts is not None
+    last = parts - 1 if parts is not None else 0
+
+    def panels(start: Extent, count: Extent, each: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
+        if parts is None:
+            return _tiles(name, start, count, width, lambda at: each(at, 0))
+        return _parts(name, count, width, parts, each)
+
+    if not limits.masks:
+        return sequence([
+            panels(start, tiles, lambda at, part: inner(Panel(at, vectors, lanes, None, part)))
+            if shared and (count, w) == (vectors, lanes)
+            else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
+            for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits))
+        ])  # fmt: skip
+    whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
+    if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS):
+        columns = as_expr(extent, INDEX)
+
+        def masked(at: PrimExpr, part: Extent) -> Stmt:
+            rest = binary("min", binary("sub", columns, at), const(width, INDEX))
+            return inner(Panel(at, vectors, lanes, rest, part))
+
+        number = ceil_div(extent, width) if isinstance(extent, int) else ceil_of(extent, width)
+        return panels(0, number, masked)
+    found: list[Stmt] = []
+    if whole:
+        found.append(panels(0, whole, lambda at, part: inner(Panel(at, vectors, lanes, None, part))))
     if left:
         start = const(extent - left, INDEX)
         lanes = min(lanes, 1 << (left - 1).bit_length())
         count = -(-left // lanes)
-        parts.append(inner(Panel(start, count, lanes, left if left < count * lanes else None)))
-    return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
+        found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last)))
+    return sequence(found)
+
+
+_MANY_PANELS = 8
+"""From so many whole panels on, one text for all is worth the lanes that the last one leaves empty."""
+
+
+def _parts(name: str, count: Extent, width: int, parts: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
+    """Panels shared out to parts of neighbours: `inner(first column, part)`."""
+    part, panel = PrimVar("part", INDEX), PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
+    each: Extent
+    own: Extent
+    if isinstance(count, int):
+        each = ceil_div(count, parts)
+        number = ceil_div(count, each)
+        rest = binary("sub", const(count, INDEX), times(part, each))
+        own = each if number * each == count else binary("min", rest, const(each, INDEX))
+        first = times(part, each)
+    else:
+        each, number = binary("max", ceil_of(count, parts), const(1, INDEX)), parts
+        first = binary("mul", part, each)
+        own = binary("min", binary("sub", count, first), each)
+    if number == 1:
+        return _tiles(name, 0, count, width, lambda at: inner(at, 0))
+    if isinstance(each, int) and each == 1:
+        return For(part, 0, number, inner(times(part, width), part))
+    return For(part, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), part)))
 
 
 def cover_rows(
@@ -333,8 +391,7 @@ def cover_rows(
     body = inner(at, rows, clamp)
     for size in reversed(sizes):
         body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
-    tiles = binary("floordiv", binary("add", extent, const(rows - 1, INDEX)), const(rows, INDEX))
-    return For(index, 0, tiles, body)
+    return For(index, 0, ceil_of(extent, rows), body)
 
 
 def _tiles(name: str, start: Extent, tiles: Extent, width: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
@@ -345,6 +402,11 @@ def _tiles(name: str, start: Extent, tiles: Extent, width: int, inner: Callable[
     if not (isinstance(start, int) and start == 0):
         at = binary("add", as_expr(start, INDEX), at)
     return For(index, 0, tiles, inner(at))
+
+
+def ceil_of(a: PrimExpr, b: int) -> PrimExpr:
+    """a / b, rounded up."""
+    return binary("floordiv", binary("add", a, const(b - 1, INDEX)), const(b, INDEX))
 
 
 def times(a: PrimExpr, b: int) -> PrimExpr:
