@@ -33,19 +33,21 @@ __all__ = ["LARGEST_VALUE", "divides_indices", "inline_producers", "pays", "reus
 
 LARGEST_VALUE = 400
 """Nodes of an expression beyond which nothing more is put into it."""
-_MOST_USES = {Cost.MOVE: 8, Cost.ARITHMETIC: 4, Cost.EXPENSIVE: 4}
+_MOST_IN_ONE_PLACE = 8
+_MOST_USES = {Cost.MOVE: 8, Cost.ARITHMETIC: 4, Cost.EXPENSIVE: 1}
 _WORST_READING = {Cost.MOVE: Reading.REPEATED, Cost.ARITHMETIC: Reading.ONCE, Cost.EXPENSIVE: Reading.SAME}
 
 
 def pays(value: Cost, how: Reading, uses: int, reduces: bool) -> bool:
     """Whether a value of a cost is better computed where it is read: `uses` times in the text, `reduces` in a sum.
 
-    Loads in one place are one computation after compilation, those in different places are not: only what costs
-    nothing is computed several times. Sums are not computed on vectors, so what is expensive stays outside of them.
+    Loads in one place are one computation after compilation (their number is bounded since the text grows with it),
+    those in different places are not: only what costs nothing is computed several times. What is expensive stays
+    outside of sums.
     """
     if reduces and (uses > 1 or value is Cost.EXPENSIVE or how > Reading.ONCE):
         return False
-    return how <= _WORST_READING[value] and uses <= _MOST_USES[value]
+    return how <= _WORST_READING[value] and uses <= (_MOST_IN_ONE_PLACE if how is Reading.SAME else _MOST_USES[value])
 
 
 def divides_indices(value: PrimExpr) -> bool:

@@ -6,6 +6,7 @@ Each nest of a kernel goes to the first rule that knows its form (`transform/rul
     maps          every element once: vectors along the last axis
     transposes    elements along another axis: squares of vectors, turned in registers
     reductions    sums, products, least and greatest values: vectors along the rows or down the columns
+    extremes      positions of least and greatest values, the same two ways
 
 Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
 """
@@ -22,6 +23,7 @@ from weft.transform.base import FunctionPass
 from weft.transform.inline_blocks import reuse_outputs
 from weft.transform.nests import nest_of
 from weft.transform.rules.chains import is_chain
+from weft.transform.rules.extremes import vector_extreme
 from weft.transform.rules.facts import Facts
 from weft.transform.rules.loops import sequence
 from weft.transform.rules.maps import vector_map
@@ -85,5 +87,5 @@ def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
         return replace(stmt, body=body)
     nest = nest_of(stmt) if isinstance(stmt, For) else None
     if nest is None:
-        return stmt
+        return vector_extreme(stmt, facts) or stmt
     return next((new for new in (rule(nest, facts) for rule in _RULES) if new is not None), stmt)

@@ -28,12 +28,15 @@ class Arithmetic:
     """Emits arithmetic into a function.
 
     `flags` are the fast-math flags of the optimisation level; `strict` asks for the C library's functions in place of
-    polynomials.
+    polynomials, `features` are those of the processor that may be used by name.
     """
 
-    def __init__(self, writer: FunctionWriter, flags: str = "", strict: bool = False) -> None:
+    def __init__(
+        self, writer: FunctionWriter, flags: str = "", strict: bool = False, features: frozenset[str] = frozenset()
+    ) -> None:
         self.w = writer
         self.strict = strict
+        self.features = features
         self.flags = f" {flags}" if flags else ""
 
     def call(self, name: str, dtype: str, *operands: tuple[str, str], flags: str = "") -> str:
@@ -82,7 +85,9 @@ class Arithmetic:
         if kind in _FLOAT_BINARY:
             return self.w.emit(f"{_FLOAT_BINARY[kind]}{self.flags} {ty} {a}, {b}")
         if kind in ("min", "max"):
-            return self.overloaded("minimum" if kind == "min" else "maximum", dtype, a, b)
+            # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
+            name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
+            return self.call(name, dtype, (ty, a), (ty, b), flags=" nsz")
         if kind == "truncdiv":
             return self.overloaded("trunc", dtype, self.w.emit(f"fdiv {ty} {a}, {b}"))
         if kind in ("floordiv", "floormod"):

@@ -1,11 +1,11 @@
 """exp and tanh of float32 without the C library, so that loops over them become vector code.
 
-    exp(x)  = 2**n * exp(r),  n = round(x / ln 2),  |r| <= ln(2) / 2:   1 + r + r**2 * P(r)
-    tanh(x) = x + x**3 * Q(x**2)                    |x| < 0.625
-            = 1 - 2 / (exp(2 |x|) + 1), with the sign of x, elsewhere
+    exp(x)  = 2**n * (1 + p),  n = round(x / ln 2),  r = x - n ln 2,  p = r + r**2 * P(r),  |r| <= ln(2) / 2
+    tanh(x) = t / (t + 2),     t = exp(2 |x|) - 1 = 2**n * p + (2**n - 1), with the sign of x
 
-P and Q are interpolations at Chebyshev nodes (relative error below 1e-9 before rounding); results are within 2 units in
-the last place, overflow to infinity, underflow through the denormals to 0, and hand on nan. Branch-free.
+P is the minimax polynomial (relative error of exp below 4e-9 before rounding). Bounds in units in the last place: exp
+1.5, tanh 2.5. exp overflows to infinity, underflows through the denormals to 0; nan is handed on. Branch-free.
+Polynomials are summed in pairs (Estrin), so that few operations wait for each other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from weft.codegen.llvm.arithmetic import Arithmetic
 from weft.codegen.llvm.spelling import constant, splat, value_type
 from weft.ir import dtype as dtypes
 
-__all__ = ["exp_float32", "tanh_float32"]
+__all__ = ["exp_float32", "polynomial", "tanh_float32"]
 
-_P = (0.5000000014, 0.1666666668, 0.04166645681, 0.008333310024, 0.001393454193, 0.0001989198138)
-_Q = (-0.3333333312, 0.1333329635, -0.05395759513, 0.02175570033, -0.008301695328, 0.002246003657)
+_P = (0.4999999343179059, 0.16666520394949, 0.041668390844173876, 0.008368745541078705, 0.0013814538095785)
 _LOW, _HIGH = -104.0, 89.0  # exp is 0 below and infinite above
+_ONE = 9.02  # tanh is 1 from here on
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4  # the first has few bits: its product with n is exact
 _MAGIC = 12582912.0  # 1.5 * 2**23: adding it rounds to an integer, which stands in the low bits
 _MAGIC_BITS = 0x4B400000
@@ -34,31 +34,85 @@ def _add(arith: Arithmetic, ty: str, a: str, b: str) -> str:
     return arith.w.emit(f"fadd contract {ty} {a}, {b}")
 
 
-def _polynomial(arith: Arithmetic, dtype: str, coefficients: Sequence[float], x: str) -> str:
+def polynomial(arith: Arithmetic, dtype: str, coefficients: Sequence[float], x: str) -> str:
+    """The polynomial with coefficients from the constant one on, summed in pairs: (a + b x) + (c + d x) x**2 + ..."""
     ty = value_type(dtype)
-    result = constant(coefficients[-1], dtype)
-    for coefficient in reversed(coefficients[:-1]):
-        result = _add(arith, ty, _mul(arith, ty, result, x), constant(coefficient, dtype))
-    return result
+    parts = [constant(value, dtype) for value in coefficients]
+
+    def joined(low: str, high: str) -> str:
+        return _add(arith, ty, _mul(arith, ty, high, x), low)
+
+    while len(parts) > 1:
+        odd = parts[-1:] if len(parts) % 2 else []
+        parts = [joined(low, high) for low, high in zip(parts[::2], parts[1::2], strict=False)]
+        if parts[1:] or odd:
+            x = _mul(arith, ty, x, x)
+        if odd:
+            parts[-1] = joined(parts[-1], odd[0])
+    return parts[0]
+
+
+def _reduced(arith: Arithmetic, dtype: str, x: str, times: float) -> tuple[str, str, str]:
+    """(n with the bits of an integer below, n, p) of exp(times * x); `times` is a power of two, which costs nothing."""
+    w, ty, magic = arith.w, value_type(dtype), constant(_MAGIC, dtype)
+    shifted = _add(arith, ty, _mul(arith, ty, x, constant(times * 1.4426950408889634, dtype)), magic)
+    n, r = w.emit(f"fsub {ty} {shifted}, {magic}"), x
+    for part in (_LN2_HIGH, _LN2_LOW):
+        r = w.emit(f"fsub contract {ty} {r}, {_mul(arith, ty, n, constant(part / times, dtype))}")
+    scaled = [coefficient * times ** (power + 2) for power, coefficient in enumerate(_P)]
+    first = r if times == 1.0 else _mul(arith, ty, r, constant(times, dtype))
+    square = _mul(arith, ty, r, r)
+    return shifted, n, _add(arith, ty, _mul(arith, ty, square, polynomial(arith, dtype, scaled, r)), first)
 
 
 def exp_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     """e to the power x."""
-    w, ty, int32 = arith.w, value_type(dtype), dtypes.with_lanes("int32", dtypes.lanes(dtype))
-    low, high, magic = (constant(value, dtype) for value in (_LOW, _HIGH, _MAGIC))
+    ty = value_type(dtype)
+    low, high = (constant(value, dtype) for value in (_LOW, _HIGH))
     x = arith.select(arith.compare("lt", dtype, x, low), dtype, low, x)
     x = arith.select(arith.compare("gt", dtype, x, high), dtype, high, x)
-    shifted = _add(arith, ty, _mul(arith, ty, x, constant(1.4426950408889634, dtype)), magic)
-    n = w.emit(f"fsub {ty} {shifted}, {magic}")
-    r = w.emit(f"fsub {ty} {x}, {w.emit(f'fmul {ty} {n}, {constant(_LN2_HIGH, dtype)}')}")
-    r = w.emit(f"fsub {ty} {r}, {w.emit(f'fmul {ty} {n}, {constant(_LN2_LOW, dtype)}')}")
-    square = _mul(arith, ty, r, r)
-    tail = _add(arith, ty, _mul(arith, ty, square, _polynomial(arith, dtype, _P, r)), r)
+    shifted, n, tail = _reduced(arith, dtype, x, 1.0)
     value = _add(arith, ty, tail, constant(1.0, dtype))
-    ints = value_type(int32)
+    lanes = dtypes.lanes(dtype)
+    if {"avx512f", "avx512vl"} <= arith.features and lanes in (4, 8, 16, 32, 64):
+        return _scaled(arith, lanes, value, n)
+    return _scaled_by_parts(arith, dtype, value, shifted)
+
+
+def _scaled(arith: Arithmetic, lanes: int, value: str, power: str) -> str:
+    """value * 2**power by the instruction for it, a register at a time."""
+    w, one = arith.w, min(lanes, 16)
+    whole, part = f"<{lanes} x float>", f"<{one} x float>"
+    mask = f"i{max(8, one)}"
+    name = f"llvm.x86.avx512.mask.scalef.ps.{one * 32}"
+    extra = (("i32", "4"),) if one == 16 else ()  # the rounding mode: the current one
+
+    def scaled(a: str, b: str) -> str:
+        return arith.call(name, f"float32x{one}", (part, a), (part, b), (part, "zeroinitializer"), (mask, "-1"), *extra)
+
+    if lanes == one:
+        return scaled(value, power)
+    pieces = []
+    for start in range(0, lanes, one):
+        picks = ", ".join(f"i32 {start + lane}" for lane in range(one))
+        a, b = (w.emit(f"shufflevector {whole} {x}, {whole} poison, <{one} x i32> <{picks}>") for x in (value, power))
+        pieces.append(scaled(a, b))
+    while len(pieces) > 1:
+        half, count = f"<{one} x float>", 2 * one
+        picks = ", ".join(f"i32 {lane}" for lane in range(count))
+        pieces = [
+            w.emit(f"shufflevector {half} {a}, {half} {b}, <{count} x i32> <{picks}>")
+            for a, b in zip(pieces[::2], pieces[1::2], strict=True)
+        ]
+        one = count
+    return pieces[0]
+
+
+def _scaled_by_parts(arith: Arithmetic, dtype: str, value: str, shifted: str) -> str:
+    """value * 2**n in two factors, for one alone would leave the range for the largest and the denormal results."""
+    w, ty, int32 = arith.w, value_type(dtype), dtypes.with_lanes("int32", dtypes.lanes(dtype))
+    ints, twenty_three = value_type(int32), splat("23", int32)
     exponent = w.emit(f"sub {ints} {w.emit(f'bitcast {ty} {shifted} to {ints}')}, {splat(str(_MAGIC_BITS), int32)}")
-    # Two factors: one alone would leave the range for the largest and the denormal results.
-    twenty_three = splat("23", int32)
     first = w.emit(f"ashr {ints} {exponent}, {splat('1', int32)}")
     for power in (first, w.emit(f"sub {ints} {exponent}, {first}")):
         biased = w.emit(f"add {ints} {power}, {splat('127', int32)}")
@@ -69,12 +123,15 @@ def exp_float32(arith: Arithmetic, dtype: str, x: str) -> str:
 
 def tanh_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     """The hyperbolic tangent of x."""
-    w, ty, one = arith.w, value_type(dtype), constant(1.0, dtype)
+    w, ty, int32 = arith.w, value_type(dtype), dtypes.with_lanes("int32", dtypes.lanes(dtype))
+    ints, one, most = value_type(int32), constant(1.0, dtype), constant(_ONE, dtype)
     size = arith.overloaded("fabs", dtype, x)
-    square = _mul(arith, ty, x, x)
-    cubic = _mul(arith, ty, _mul(arith, ty, square, x), _polynomial(arith, dtype, _Q, square))
-    small = _add(arith, ty, cubic, x)
-    below = w.emit(f"fadd {ty} {exp_float32(arith, dtype, w.emit(f'fadd {ty} {size}, {size}'))}, {one}")
-    large = w.emit(f"fsub {ty} {one}, {w.emit(f'fdiv {ty} {constant(2.0, dtype)}, {below}')}")
-    is_small = arith.compare("lt", dtype, size, constant(0.625, dtype))
-    return arith.overloaded("copysign", dtype, arith.select(is_small, dtype, small, large), x)
+    size = arith.select(arith.compare("gt", dtype, size, most), dtype, most, size)
+    shifted, _, tail = _reduced(arith, dtype, size, 2.0)
+    # n lies between 0 and 27: shifted into the exponent's place, the rest of the number it stands in is gone.
+    exponent = w.emit(f"shl {ints} {w.emit(f'bitcast {ty} {shifted} to {ints}')}, {splat('23', int32)}")
+    biased = w.emit(f"add {ints} {exponent}, {splat(str(0x3F800000), int32)}")
+    power = w.emit(f"bitcast {ints} {biased} to {ty}")
+    t = _add(arith, ty, _mul(arith, ty, power, tail), w.emit(f"fsub {ty} {power}, {one}"))
+    value = w.emit(f"fdiv {ty} {t}, {w.emit(f'fadd {ty} {t}, {constant(2.0, dtype)}')}")
+    return arith.overloaded("copysign", dtype, value, x)

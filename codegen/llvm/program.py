@@ -45,7 +45,10 @@ def span_json(span: Span | None) -> list[Any] | None:
 
 @dataclass
 class Program:
-    """Collects what the emitters of one executable produce besides code."""
+    """Collects what the emitters of one executable produce besides code.
+
+    `features` are those of the processor that code may use by name; without them it is the same for every processor.
+    """
 
     functions: Mapping[str, BaseFunc]
     opt: int = 2
@@ -54,6 +57,7 @@ class Program:
     threads: int = 0
     serial: bool = False
     strict_math: bool = False
+    features: frozenset[str] = frozenset()
     aliases: Mapping[str, str] = field(default_factory=dict)
     c_functions: frozenset[str] = frozenset()
     sites: list[dict[str, Any]] = field(default_factory=list)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.llvm.arithmetic import Arithmetic
-from weft.codegen.llvm.polynomials import exp_float32
+from weft.codegen.llvm.polynomials import exp_float32, polynomial
 from weft.codegen.llvm.spelling import constant, splat, value_type
 from weft.ir import dtype as dtypes
 
@@ -95,10 +95,7 @@ class _Lanes:
         return self.arith.overloaded("fabs", self.dtype, a)
 
     def polynomial(self, coefficients: Sequence[float], x: str) -> str:
-        result = self.const(coefficients[-1])
-        for coefficient in reversed(coefficients[:-1]):
-            result = self.add(self.mul(result, x), self.const(coefficient))
-        return result
+        return polynomial(self.arith, self.dtype, coefficients, x)
 
 
 def log_float32(arith: Arithmetic, dtype: str, x: str) -> str:

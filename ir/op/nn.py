@@ -93,8 +93,9 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _gelu_tanh(x: PrimExpr) -> PrimExpr:
-    inner = (x + 0.044715 * x * x * x) * math.sqrt(2 / math.pi)
-    return 0.5 * x * (te.tanh(inner) + 1.0)
+    # (1 + tanh(u)) / 2 is sigmoid(2 u), which loses no digits where the result is small.
+    double = 2 * math.sqrt(2 / math.pi)
+    return x * te.sigmoid(x * (0.044715 * double * x * x + double))
 
 
 def _softplus(x: PrimExpr, beta: float, threshold: float) -> PrimExpr:

@@ -35,7 +35,7 @@ from weft.ir.relations import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
-__all__: list[str] = []
+__all__ = ["is_first"]
 
 _PARAMS = (Param("x"), Param("axis", "attr", None, "int?"), Param("keepdims", "attr", False, "bool"))
 _EXAMPLES = (
@@ -47,19 +47,28 @@ _EXAMPLES = (
 )
 
 
+Better = Callable[[PrimExpr, PrimExpr], PrimExpr]
+
+
+def is_first(better: Better, x: tuple[PrimExpr, PrimExpr], y: tuple[PrimExpr, PrimExpr]) -> PrimExpr:
+    """Whether x is the one to keep of two (position, value) pairs: the better one, nan above all, then the earlier."""
+    (i, a), (j, b) = x, y
+    wins, ties = better(a, b), te.equal(a, b)
+    if is_float(a.dtype):
+        a_nan, b_nan = te.not_equal(a, a), te.not_equal(b, b)
+        wins = te.any(wins, te.all(a_nan, te.equal(b, b)))
+        ties = te.any(ties, te.all(a_nan, b_nan))
+    return te.any(wins, te.all(ties, i < j))
+
+
 def _extreme_reducer(
-    better: Callable[[PrimExpr, PrimExpr], PrimExpr], worst: Callable[[str], Any]
+    better: Better, worst: Callable[[str], Any]
 ) -> Callable[..., Any]:
     """Of two (position, value) pairs the one whose value is better, a nan being best; of equal ones the first."""
 
     def combine(x: tuple[PrimExpr, PrimExpr], y: tuple[PrimExpr, PrimExpr]) -> tuple[PrimExpr, PrimExpr]:
+        first = is_first(better, x, y)
         (i, a), (j, b) = x, y
-        wins, ties = better(a, b), te.equal(a, b)
-        if is_float(a.dtype):
-            a_nan, b_nan = te.not_equal(a, a), te.not_equal(b, b)
-            wins = te.any(wins, te.all(a_nan, te.equal(b, b)))
-            ties = te.any(ties, te.all(a_nan, b_nan))
-        first = te.any(wins, te.all(ties, i < j))
         return te.select(first, i, j), te.select(first, a, b)
 
     def identity(position: str, value: str) -> tuple[PrimExpr, PrimExpr]:

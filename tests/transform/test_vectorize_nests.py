@@ -75,6 +75,59 @@ def test_reductions_down_columns_of_any_number(rows: int, columns: int, symbolic
     check(module, random(rows, columns), bits=bits)
 
 
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("shape", [(8, 512), (19, 1100), (40, 700)])
+def test_long_rows_are_summed_a_few_at_a_time(shape: tuple[int, int], symbolic: bool) -> None:
+    """The columns of one tile stay in the cache; rows that are left over follow one by one."""
+    for name in ("sum", "max"):
+        check(legalized(name, (N, M) if symbolic else shape, axis=[0]), random(*shape), bits=512)
+
+
+def with_extremes(values: np.ndarray) -> list[np.ndarray]:
+    """Arrays like the given one: with ties, with nan, with nothing but the worst value, with nan among infinities."""
+    few = np.round(values)
+    if values.dtype.kind != "f":
+        return [few, np.full_like(values, np.iinfo(values.dtype).min)]
+    holes = np.where(few > 1, np.float32("nan"), values).astype(values.dtype)
+    return [few, holes, np.full_like(values, -np.inf), np.where(few > 0, np.nan, -np.inf).astype(values.dtype)]
+
+
+@settings(max_examples=7, deadline=None)
+@given(
+    st.sampled_from([1, 2, 3, 9]), st.sampled_from([1, 2, 15, 33, 70, 130]), st.booleans(),
+    st.sampled_from([128, 256, 512]), st.sampled_from(["argmax", "argmin"]), st.sampled_from([0, 1, None]),
+    st.sampled_from(["float32", "float64", "int32", "int8"]),
+)  # fmt: skip
+def test_positions_of_extremes(
+    rows: int, columns: int, symbolic: bool, bits: int, name: str, axis: int | None, dtype: str
+) -> None:
+    """The first of equal ones, the first nan if there is one."""
+    module = legalized(name, (N, M) if symbolic else (rows, columns), axis=axis, dtype=dtype)
+    for x in with_extremes(random(rows, columns, dtype=dtype)):
+        new = check(module, x, bits=bits)
+        np.testing.assert_array_equal(weft.compile(new)["main"](x), getattr(np, name)(x, axis=axis))
+    long = columns if axis != 0 or columns > 1 else rows
+    assert has_vectors(new) or long < 2 or (bits == 128 and dtype == "float64")
+
+
+def test_a_reduction_of_pairs_that_keeps_something_else_stays_as_it_is() -> None:
+    @T.prim_func
+    def last(x: T.Buffer((4, 64), "float32"), p: T.Buffer((4,), "int64"), v: T.Buffer((4,), "float32")):
+        for i, k in T.grid(4, 64):
+            with T.block("last"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    p[vi] = T.int64(0)
+                    v[vi] = T.float32("-inf")
+                a: T.let = T.Select(v[vi] > x[vi, vk], p[vi], vk)
+                b: T.let = T.Select(v[vi] > x[vi, vk], v[vi], x[vi, vk])
+                p[vi] = a
+                v[vi] = b
+
+    module = IRModule({"last": last})
+    assert not has_vectors(VectorizeNests(vector_bits=512)(module))
+
+
 @settings(max_examples=10, deadline=None)
 @given(SIZES, st.sampled_from([1, 2, 5, 16, 37]), st.booleans(), st.sampled_from([128, 512]), st.booleans())
 def test_softmax_of_any_size(rows: int, length: int, symbolic: bool, bits: int, first: bool) -> None:

@@ -70,10 +70,13 @@ def vector_loop(start: Extent, lanes: int, body: Body, left: Extent | None = Non
     return For(j, 0, lanes, inner, "vectorized")
 
 
-def over_vectors(name: str, extent: Extent, lanes: int, unroll: int, body: Body, masks: bool = True) -> list[Stmt]:
+def over_vectors(
+    name: str, extent: Extent, lanes: int, unroll: int, body: Body, masks: bool = True, *, wide: bool = False
+) -> list[Stmt]:
     """`body(index)` for every index below the extent, in vectors, `unroll` of them in a step of the first loop.
 
-    Without `masks` what is left over is done one by one.
+    `wide` makes these one long vector: its parts go through each operation side by side, so that none of them waits
+    for a long chain of operations. Without `masks` what is left over is done one by one.
     """
     parts: list[Stmt] = []
     start: Extent = 0
@@ -83,7 +86,7 @@ def over_vectors(name: str, extent: Extent, lanes: int, unroll: int, body: Body,
             continue
         i, u = PrimVar(f"{name}_{lanes * count}", INDEX), PrimVar("u", INDEX)
         at = plus(start, times(i, lanes * count))
-        inner = vector_loop(at, lanes, body) if count == 1 else For(
+        inner = vector_loop(at, lanes * count, body) if count == 1 or wide else For(
             u, 0, count, vector_loop(plus(at, times(u, lanes)), lanes, body), "unrolled"
         )  # fmt: skip
         parts.append(For(i, 0, steps, inner))

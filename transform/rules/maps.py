@@ -35,6 +35,8 @@ def vector_map(nest: Nest, facts: Facts) -> Stmt | None:
     def body(index: PrimExpr) -> Stmt:
         return substitute(store, {**variables, v: index})
 
-    unroll = 1 if cost(store.value) is Cost.EXPENSIVE else 4
+    wide = cost(store.value) is Cost.EXPENSIVE
+    unroll = facts.side_by_side(lanes) if wide else 4
     loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
-    return nested(loops, sequence(over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, facts.masks)))
+    parts = over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, facts.masks, wide=wide)
+    return nested(loops, sequence(parts))

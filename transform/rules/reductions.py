@@ -1,7 +1,8 @@
 """Nests that join many elements into one: sums, products, least and greatest values.
 
     along rows      y[i] = y[i] + f(x[i, k]):  vectors along k, several running ones, joined at the end
-    down columns    y[j] = y[j] + f(x[k, j]):  vectors along j, each lane a running value of its own
+    down columns    y[j] = y[j] + f(x[k, j]):  vectors along j, each lane a running value of its own; long rows go
+                    through the nearest cache, a few rows at a time, so that memory is read in long pieces
 
 Joining along rows changes the order of a sum, as every vector sum does; its rounding error grows no faster.
 """
@@ -30,7 +31,17 @@ from weft.ir.tensor import (
 from weft.transform.nests import Nest
 from weft.transform.rules.access import kinds_in, loads_in, same_place, step_along, uses
 from weft.transform.rules.facts import Facts
-from weft.transform.rules.loops import INDEX, minus, nested, plus, sequence, split, times, vector_loop
+from weft.transform.rules.loops import (
+    INDEX,
+    minus,
+    nested,
+    over_vectors,
+    plus,
+    sequence,
+    split,
+    times,
+    vector_loop,
+)
 
 __all__ = ["vector_reduction"]
 
@@ -95,8 +106,8 @@ class _Reduction:
         return nested([(new, self.nest.extents[old]) for old, new in variables.items()], body)
 
 
-def _is_long(extent: Extent) -> bool:
-    return not isinstance(extent, int) or extent >= 2
+def _is_long(extent: Extent, least: int = 2) -> bool:
+    return not isinstance(extent, int) or extent >= least
 
 
 def _reduction(nest: Nest, facts: Facts) -> _Reduction | None:
@@ -223,18 +234,21 @@ def _joined(running: _Running, width: int) -> Iterator[Stmt]:
 def _down_columns(found: _Reduction, var: PrimVar) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
     outer, name = found.fresh(x for x in nest.spatial if x is not var), var.name.removeprefix("v")
-    most = found.facts.columns
+    widths = [found.facts.columns, 1]
+    if len(nest.reduction) == 1 and _is_long(nest.extents[nest.reduction[0]], found.facts.rows):
+        widths.insert(0, found.facts.wide_columns)
     if isinstance(extent, int):  # as many vectors in each tile, rather than full tiles and a small one
         vectors = max(1, extent // lanes)
-        most = -(-vectors // -(-vectors // most))
+        widths = [-(-vectors // -(-vectors // most)) for most in widths]
     parts: list[Stmt] = []
     done: Extent = 0
-    for count in sorted({most, 1}, reverse=True):
+    for count in sorted(set(widths), reverse=True):
         steps, end = split(done, extent, count * lanes)
         if not _is_zero(steps):
             i = PrimVar(f"{name}_{count * lanes}", INDEX)
             start = plus(done, times(i, count * lanes))
-            parts.append(For(i, 0, steps, _tile(found, var, outer, start, count * lanes, None)))
+            tile = _tile if count <= found.facts.columns else _wide_tile
+            parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
         done = end
     left = minus(extent, done)
     if not _is_zero(left):
@@ -252,27 +266,70 @@ def _last_columns(
     return For(t, 0, left, _tile(found, var, outer, plus(start, t), 1, None))
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Columns from `start` on, and running values for them."""
+
+    found: _Reduction
+    var: PrimVar
+    start: PrimExpr
+    width: int
+    running: _Running
+    variables: dict[PrimVar, PrimExpr]
+
+    def at(self, value: PrimExpr, j: PrimExpr, more: dict[PrimVar, PrimExpr] | None = None) -> PrimExpr:
+        """A value of the nest in column j."""
+        return substitute(value, {**self.variables, **(more or {}), self.var: plus(self.start, j)})
+
+    def each(self, action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
+        """An action on all columns, a vector after another."""
+        one = min(self.width, self.found.lanes)
+        return [vector_loop(at, one, action) for at in range(0, self.width, one)]
+
+    def vectors(self, action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
+        """An action on all columns, in a loop."""
+        lanes = self.found.lanes
+        return over_vectors("column", self.width, lanes, 4, action)
+
+    def write(self, j: PrimExpr) -> Stmt:
+        """The result of column j."""
+        store = self.found.nest.store
+        indices = tuple(self.at(index, j) for index in store.indices)
+        return BufferStore(store.buffer, self.running.at(j), indices, span=store.span)
+
+
 def _tile(
     found: _Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
 ) -> Stmt:
-    """`width` columns from `start` on; with `left`, only so many of them."""
-    running, inner, store = _running(found, width), found.fresh(found.nest.reduction), found.nest.store
-    one = min(width, found.lanes)
-    zero = const(0, found.dtype)
+    """`width` columns from `start` on, in registers; with `left`, only so many of them."""
+    running, inner, zero = _running(found, width), found.fresh(found.nest.reduction), const(0, found.dtype)
+    columns = _Columns(found, var, start, width, running, {**outer, **inner})
+    clear = columns.each(lambda j: running.put(j, _guarded(j, left, columns.at(found.start, j), zero)))
+    terms = columns.each(lambda j: running.add(j, _guarded(j, left, columns.at(found.term, j), zero)))
+    writes = columns.each(columns.write) if left is None else [vector_loop(0, width, columns.write, left)]
+    return sequence([AllocBuffer(running.buffer), *clear, found.loops(inner, sequence(terms)), *writes])
 
-    def each(action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
-        return [vector_loop(at, one, action) for at in range(0, width, one)]
 
-    def column(value: PrimExpr, j: PrimExpr) -> PrimExpr:
-        return substitute(value, {**outer, **inner, var: plus(start, j)})
+def _wide_tile(
+    found: _Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
+) -> Stmt:
+    """`width` columns from `start` on, in the nearest cache: each is read and written once for a few rows."""
+    running, (row,), most = _running(found, width), found.nest.reduction, found.facts.rows
+    columns = _Columns(found, var, start, width, running, {**outer})
+    parts = [AllocBuffer(running.buffer), *columns.vectors(lambda j: running.put(j, columns.at(found.start, j)))]
+    done: Extent = 0
+    for count in (most, 1):
+        steps, end = split(done, found.nest.extents[row], count)
+        if not _is_zero(steps):
+            k = PrimVar(row.name.removeprefix("v"), INDEX)
+            first = plus(done, times(k, count))
 
-    def write(j: PrimExpr) -> Stmt:
-        indices = tuple(column(index, j) for index in store.indices)
-        return BufferStore(store.buffer, running.at(j), indices, span=store.span)
+            def rows(j: PrimExpr, count: int = count, first: PrimExpr = first) -> Stmt:
+                value: PrimExpr = running.at(j)
+                for u in range(count):
+                    value = found.join(value, columns.at(found.term, j, {row: plus(first, u)}))
+                return running.put(j, value)
 
-    clear = each(lambda j: running.put(j, _guarded(j, left, column(found.start, j), zero)))
-    steps = found.loops(
-        inner, sequence(each(lambda j: running.add(j, _guarded(j, left, column(found.term, j), zero))))
-    )
-    writes = each(write) if left is None else [vector_loop(0, width, write, left)]
-    return sequence([AllocBuffer(running.buffer), *clear, steps, *writes])
+            parts.append(For(k, 0, steps, sequence(columns.vectors(rows))))
+        done = end
+    return sequence([*parts, *columns.vectors(columns.write)])
