@@ -9,7 +9,7 @@ W606  a loop of another form                W616  an index map that cannot be tu
 W607  the order of accesses matters         W617  code that an intrinsic does not do
 W608  iterations share elements             W618  the result would not be well formed
 W609  not a complete block                  W619  a trace that does not fit
-W610  not a reduction
+W610  not a reduction                       W620  a declared box does not hold what is touched
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.transform.schedule.blocks import Blocks
 from weft.transform.schedule.core import ScheduleCore
+from weft.transform.schedule.declared import Declared
 from weft.transform.schedule.layouts import Layouts
 from weft.transform.schedule.loops import LoopPrimitives
 from weft.transform.schedule.marks import Marks
@@ -17,7 +18,9 @@ from weft.transform.schedule.staging import Staging
 __all__ = ["Schedule"]
 
 
-class Schedule(Queries, LoopPrimitives, Marks, Placing, Staging, Reductions, Layouts, Padding, Blocks, Sampling):
+class Schedule(
+    Queries, LoopPrimitives, Marks, Placing, Staging, Declared, Reductions, Layouts, Padding, Blocks, Sampling
+):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 
     `Schedule(module_or_function, seed=None)`. The module given stays as it is; `mod` is the new one, `trace` what was
