@@ -14,10 +14,24 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from weft.errors import ScriptError, ShapeError
+from weft.errors import ScriptError, ShapeError, Span
 from weft.ir.dim import Dim, DimExpr, free_symbols, maximum, operation, parse_dim, prove_nonnegative, substitute, symbol
+from weft.ir.node import Node, ignored, node
 
-__all__ = ["IndexMap", "index_map_text", "read_index_map"]
+__all__ = ["IndexMap", "MappedLayout", "index_map", "index_map_text", "read_index_map"]
+
+
+@node
+class MappedLayout(Node):
+    """An index map as attribute data, by its canonical text; `inverse` where the text states it.
+
+    >>> MappedLayout("lambda i0, i1: (i1, i0)").inverse
+    ''
+    """
+
+    text: str
+    inverse: str = ""
+    span: Span | None = ignored(default=None)
 
 
 class IndexMap:
@@ -65,8 +79,8 @@ def _bounds(target: Dim, ranges: dict[str, Dim]) -> tuple[Dim, Dim]:
     raise ShapeError(f"an index map has no {target}", code="W205", hint="it is made of + - * // % by whole numbers")
 
 
-def _made(count: int, targets: Any) -> IndexMap:
-    """The index map with the given targets; ScriptError W142 for anything else than expressions of the indices."""
+def index_map(count: int, targets: Any) -> IndexMap:
+    """The index map with the given targets; ScriptError W142 for anything else than expressions of i0, i1, ..."""
     listed = tuple(targets) if isinstance(targets, (tuple, list)) else (targets,)
     known = {f"i{position}" for position in range(count)}
     for target in listed:
@@ -93,7 +107,7 @@ def _called(function: Callable[..., Any]) -> IndexMap:
     if any(each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters):
         raise ScriptError("an index map names its indices one by one", code="W142", hint="lambda i, j: (j, i)")
     count = len(parameters)
-    return _made(count, function(*(symbol(f"i{position}") for position in range(count))))
+    return index_map(count, function(*(symbol(f"i{position}") for position in range(count))))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -113,4 +127,4 @@ def read_index_map(text: str) -> IndexMap:
     for name in (name for target in targets for name in free_symbols(target)):
         if name not in names:
             raise ScriptError(f"{name!r} in the index map {text!r} is no index of it", code="W142")
-    return _made(len(own), tuple(substitute(target, names) for target in targets))
+    return index_map(len(own), tuple(substitute(target, names) for target in targets))

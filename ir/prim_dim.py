@@ -17,7 +17,7 @@ from weft.ir.dim import Dim, as_dim, floordiv, floormod, fresh_name, maximum, mi
 from weft.ir.dtype import is_bool, is_integer
 from weft.ir.prim import binary
 from weft.ir.tensor import Binary, Buffer, Cast, Extent, IntImm, PrimExpr, PrimFunc, PrimVar, Unary
-from weft.ir.types import PrimType, TensorType, Type
+from weft.ir.types import AnyType, PrimType, TensorType, Type
 
 __all__ = ["buffer_symbols", "dim_to_prim", "kernel_signature", "prim_to_dim", "symbol_names"]
 
@@ -147,7 +147,8 @@ def symbol_names(function: PrimFunc) -> dict[PrimVar, str]:
 def kernel_signature(function: PrimFunc) -> tuple[Type, ...]:
     """A TensorType for each buffer parameter, with dimensions over symbol names, and a PrimType for each scalar.
 
-    An extent that is no dimension gets a fresh name of its own, so that it matches anything.
+    An extent that is no dimension gets a fresh name of its own, so that it matches anything; so does a bare handle,
+    whose type is AnyType: a tensor of any shape and dtype may be behind it.
 
     >>> from weft.ir.tensor import SeqStmt
     >>> x = Buffer("x", (PrimVar("n", "int64"), 4))
@@ -168,6 +169,8 @@ def kernel_signature(function: PrimFunc) -> tuple[Type, ...]:
     return tuple(
         TensorType(tuple(dim(extent) for extent in param.shape), param.dtype)
         if isinstance(param, Buffer)
+        else AnyType()
+        if param.dtype == "handle"
         else PrimType(param.dtype)
         for param in function.params
     )

@@ -24,6 +24,7 @@ from weft.ir.graph import (
     Var,
 )
 from weft.ir.module import DummyGlobalInfo
+from weft.ir.index_map import MappedLayout
 from weft.ir.node import FrozenMap, Node
 from weft.ir.target import Target
 from weft.ir.tensor import (
@@ -408,6 +409,9 @@ class BasePrinter:
             return self.show_vdevice(value)
         if isinstance(value, DeviceMesh):
             return self.mesh_text(value)
+        if isinstance(value, MappedLayout):
+            inverse = f", inverse_index_map={value.inverse}" if value.inverse else ""
+            return f"T.index_map({value.text}{inverse})"
         if isinstance(value, Type):
             return self.show_type(value)
         if isinstance(value, Buffer):

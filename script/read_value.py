@@ -35,6 +35,7 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
+from weft.ir.index_map import MappedLayout
 from weft.ir.infer import TypeContext, check_claim, infer_type, type_text
 from weft.ir.node import EMPTY, replace
 from weft.ir.op import OPS, OpDef, get_op
@@ -312,6 +313,8 @@ class ValueReader(Reader):
             return self._prim_leaf(value, tree)
         if isinstance(value, Macro) and not value.level:
             return value.text  # the operator that takes a function reads its text
+        if isinstance(value, MappedLayout):
+            return value.text
         if isinstance(value, (tuple, list)):
             return type(value)(self.operand(item, tree) for item in value)
         if isinstance(value, np.ndarray):
@@ -372,8 +375,6 @@ class ValueReader(Reader):
             if why_unread(name) is not None:
                 raise self.unknown(name, tree.func)
             get_op(name[2:], self.span(tree.func))
-        if name == "T.index_map" and len(tree.args) == 1 and isinstance(tree.args[0], ast.Lambda):
-            return ast.unparse(tree.args[0])  # the operator that takes it reads it, as it reads text
         if name.startswith("T."):
             dtype = self.dtype_name(name)
             if dtype is not None and len(tree.args) == 1:
@@ -541,6 +542,12 @@ class ValueReader(Reader):
             return self.prim_value(value, values["dtype"], tree)
         return PrimValue(value, span=self.span(tree))
 
+    def _dtype_value(self, tree: ast.Call) -> DataTypeImm:
+        """`R.dtype("float32")`; the empty text is how printers of the field write void."""
+        if len(tree.args) == 1 and isinstance(tree.args[0], ast.Constant) and tree.args[0].value == "":
+            return DataTypeImm("void", span=self.span(tree))
+        return self._plain_form(tree)
+
     def _plain_form(self, tree: ast.Call) -> Any:
         form = ALL_FORMS[self.dotted(tree.func) or ""]
         return form.build(**self.bind(form, tree), span=self.span(tree))  # type: ignore[misc]
@@ -562,12 +569,13 @@ ValueReader._GRAPH_FORMS = {
     "R.shape": ValueReader._shape,
     "R.prim_value": ValueReader._prim_value,
     "R.str": ValueReader._plain_form,
-    "R.dtype": ValueReader._plain_form,
+    "R.dtype": ValueReader._dtype_value,
     "R.ExternFunc": ValueReader._plain_form,
     "R.tuple": ValueReader._plain_form,
     "R.call_packed": ValueReader._call_packed,
     "R.call_op": ValueReader._call_op,
     "R.emit_te": read_emit_te,
+    "T.index_map": Reader._form_index_map,
 }
 
 

@@ -12,6 +12,7 @@ from weft.errors import ShapeError, WeftError
 from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
 from weft.ir.dtype import check_dtype
+from weft.ir.index_map import MappedLayout, index_map, index_map_text
 from weft.ir.node import FrozenMap, replace
 from weft.ir.structural import structural_equal
 from weft.ir.target import Target
@@ -20,6 +21,7 @@ from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevi
 from weft.late import provider
 from weft.script.defaults import DEVICE_KINDS
 from weft.script.diagnostics import did_you_mean, fail
+from weft.script.macros import Macro
 from weft.script.read_call import BUILTINS, OLD_KEYWORDS, KnownValue, signature_text
 from weft.script.read_static import StaticReader, macro_of
 from weft.script.scope import ModuleScope, Scope, describe, is_dim, is_plain, parts_of
@@ -378,6 +380,31 @@ class Reader(StaticReader):
             raise self.fail("W113", "I.meta_var takes one argument", tree)
         return self.value(tree.args[0])
 
+    def _form_index_map(self, tree: ast.Call) -> MappedLayout:
+        """`T.index_map(lambda i, j: (j, i))`: where elements go, as attribute data."""
+        named = {keyword.arg: keyword for keyword in tree.keywords}
+        wrong = next((word for name, word in named.items() if name not in ("inverse_index_map", "index_dtype")), None)
+        if wrong is not None or len(tree.args) != 1:
+            place = tree if wrong is None else wrong
+            raise self.fail("W113", "T.index_map takes a function of the indices, and inverse_index_map", place)
+        text = self._map_text(tree.args[0])
+        inverse = named.get("inverse_index_map")
+        stated = inverse is not None and not (isinstance(inverse.value, ast.Constant) and inverse.value.value is None)
+        back = self._map_text(inverse.value) if inverse is not None and stated else ""
+        return MappedLayout(text, back, span=self.span(tree))
+
+    def _map_text(self, tree: ast.expr) -> str:
+        """The canonical text of a map given as a lambda (which may use what is known while reading) or as text."""
+        found = self.value(tree)
+        if isinstance(found, Macro) and isinstance(found.body, ast.expr):
+            names = [*found.arguments.posonlyargs, *found.arguments.args]
+            indices = [KnownValue(symbol(f"i{position}"), tree) for position in range(len(names))]
+            targets = self.expand(found, ast.copy_location(ast.Call(tree, indices, []), tree))  # type: ignore[arg-type]
+            return self.fold(lambda: str(index_map(len(names), targets)), tree)
+        if not isinstance(found, str):
+            raise self.fail("W114", f"expected a lambda, got {describe(found)}", tree, "lambda i, j: (j, i)")
+        return self.fold(lambda: index_map_text(found), tree)
+
     _TYPE_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
 
 
@@ -398,6 +425,7 @@ Reader._FORMS = {
     "T.meta_var": Reader._form_meta_var,
     "I.target": Reader._form_target, "I.artifacts": Reader._form_artifacts,
     "T.target": Reader._form_foreign_target,
+    "T.index_map": Reader._form_index_map,
     "I.Range": Reader._form_range, "R.Range": Reader._form_range,
     "R.device": Reader._form_device,
     **{f"R.{kind}": Reader._form_device for kind in DEVICE_KINDS.values()},

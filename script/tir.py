@@ -12,6 +12,7 @@ from typing import Any
 from weft.errors import DTypeError, ScriptError, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
+from weft.ir.index_map import MappedLayout, index_map_text
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.prim import cast as _cast
@@ -158,6 +159,12 @@ def max_value(dtype: Any) -> PrimExpr:
 def ceildiv(a: Any, b: Any) -> PrimExpr:
     """a / b rounded up."""
     return binary("floordiv", binary("sub", binary("add", a, b), 1), b)
+
+
+def index_map(mapping: Any, *, inverse_index_map: Any = None, index_dtype: str = "int64") -> MappedLayout:
+    """Where elements go under another layout, as attribute data: a function of the indices, or its text."""
+    inverse = "" if inverse_index_map is None else index_map_text(inverse_index_map)
+    return MappedLayout(index_map_text(mapping), inverse)
 
 
 def meta_var(value: Any) -> Any:

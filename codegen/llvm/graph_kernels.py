@@ -66,8 +66,10 @@ class KernelMatch:
         return arg
 
     def scalar(self, position: int, dtype: str, arg: Value) -> str:
-        """A scalar's argument as a word of the parameter's dtype."""
+        """A scalar's argument as a word of the parameter's dtype; of a tensor behind a handle its address."""
         emitter = self.emitter
+        if dtype == "handle" and isinstance(arg, Tensor):
+            return str(arg.data)
         if isinstance(arg, Shape) and len(arg.sizes) == 1:
             arg = Scalar("int64", str(arg.sizes[0]))
         if isinstance(arg, Tensor) and not arg.sizes:

@@ -137,7 +137,7 @@ class _KernelMatch:
 
     def _compare(self, index: int, param: Type, given: Type, match: Match) -> None:
         unbound = type_symbols(param) - set(match.symbols)
-        if unbound:
+        if unbound or isinstance(param, AnyType):  # a bare handle says nothing of what is behind it
             return
         computed = substitute_type(param, match.symbols)
         if self.first_output <= index < self.last_output:
