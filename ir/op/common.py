@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import prim, te
 from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
@@ -28,6 +30,7 @@ __all__ = [
     "axes_of",
     "axis_of",
     "broadcast",
+    "converted",
     "dtype_error",
     "example",
     "f32",
@@ -267,6 +270,22 @@ Operand = te.Tensor | Immediate
 def scalar_of(operand: Operand) -> PrimExpr:
     """The value of a scalar operand."""
     return operand.value if isinstance(operand, Immediate) else operand()
+
+
+def converted(value: Any, dtype: str | np.dtype[Any]) -> Any:
+    """An array in a dtype of NumPy, as kernels convert: floats become the nearest integer towards zero that the dtype
+    has, nan becomes 0.
+
+    >>> converted(np.array([-1.5, 300.0, np.nan]), "uint8").tolist()
+    [0, 255, 0]
+    """
+    array, target = np.asarray(value), np.dtype(dtype)
+    if array.dtype.kind != "f" or target.kind not in "iu":
+        return array.astype(target)
+    ends, wide = np.iinfo(target), array.astype(np.float64)
+    above, below = wide >= float(ends.max), wide <= float(ends.min)
+    inside = np.where(above | below | np.isnan(wide), 0, wide).astype(target)
+    return np.where(above, target.type(ends.max), np.where(below, target.type(ends.min), inside))
 
 
 def is_immediate(expr: Expr) -> bool:

@@ -15,6 +15,7 @@ from weft.ir.graph import Constant, PrimValue
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
+    converted,
     dtype_error,
     example,
     f32,
@@ -57,7 +58,7 @@ def _lower_full(args: Arguments, context: TypeContext, name: str) -> PrimFunc | 
 
 
 def _as_dtype(value: Any, dtype: str | None) -> Any:
-    return np.asarray(value).astype(dtype) if dtype else np.asarray(value)
+    return converted(value, dtype) if dtype else np.asarray(value)
 
 
 @register_op(

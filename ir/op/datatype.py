@@ -6,7 +6,7 @@ from weft.ir import te
 from weft.ir.dtype import is_bool, is_numpy
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
-from weft.ir.op.common import Kernel, example, f32, tensor, typed
+from weft.ir.op.common import Kernel, converted, example, f32, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -30,7 +30,7 @@ def _lower_astype(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
     "astype",
     [Param("x"), Param("dtype", "dtype")],
     lowering=_lower_astype,
-    numpy=lambda x, dtype: x.astype(dtype if is_numpy(dtype) else "float32"),  # the interpreter encodes the rest
+    numpy=lambda x, dtype: converted(x, dtype if is_numpy(dtype) else "float32"),  # the interpreter encodes the rest
     pure=True,
     examples=(
         example(f32(2, 3), "int32"),
@@ -45,7 +45,7 @@ def _lower_astype(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
 def astype(args: Arguments, context: TypeContext) -> TensorType:
     """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
 
-    A float that is nan or does not fit an integer dtype has no defined result.
+    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0.
     """
     return replace(tensor(args, "x", context), dtype=args.dtype)
 
@@ -54,7 +54,7 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
     "wrap_param",
     [Param("data"), Param("dtype", "dtype", "float32")],
     lowering=lambda args, context, name: _lower_wrap(args, context, name),
-    numpy=lambda data, dtype: data.astype(dtype),
+    numpy=converted,
     pure=True,
     examples=(example(typed("float16", 2, 3)), example(typed("float64", "n"), dtype="float32")),
 )

@@ -30,6 +30,7 @@ from weft.ir.dtype import bits, is_float
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
+    converted,
     example,
     f32,
     require_dtype,
@@ -343,7 +344,7 @@ def _numpy_resize(
         for letter, mask in zip(spatial, kept, strict=True):
             inside = inside & mask.reshape([-1 if d == layout.index(letter) else 1 for d in range(data.ndim)])
         result = np.where(inside, result, np.asarray(extrapolation_value).astype(result.dtype))
-    return result.astype(dtype)
+    return converted(result, dtype)
 
 
 _resize(2, "round", (

@@ -22,6 +22,7 @@ from weft.ir.op.common import (
     Kernel,
     broadcast,
     broadcast_dim,
+    converted,
     example,
     f32,
     require_dtype,
@@ -126,7 +127,7 @@ def _lower_matmul(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
 def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     target = np.dtype(out_dtype or x1.dtype)
     computed = np.float32 if target == np.float16 else target
-    return np.asarray(np.matmul(x1.astype(computed), x2.astype(computed))).astype(target)
+    return np.asarray(np.matmul(converted(x1, computed), converted(x2, computed))).astype(target)
 
 
 @register_op(

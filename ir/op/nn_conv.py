@@ -15,7 +15,18 @@ import numpy as np
 from weft.ir import te
 from weft.ir.dim import Dim
 from weft.ir.infer import TypeContext
-from weft.ir.op.common import Kernel, example, f32, require_dtype, require_rank, same_dtype, shape_error, tensor, typed
+from weft.ir.op.common import (
+    Kernel,
+    converted,
+    example,
+    f32,
+    require_dtype,
+    require_rank,
+    same_dtype,
+    shape_error,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn_window import (
@@ -184,7 +195,7 @@ def _broad(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> Any:
     """An array with its axes in a given order, in a dtype that is exact enough for a reference."""
     exact = np.float64 if np.issubdtype(target, np.floating) else target
-    return array.transpose([layout.index(letter) for letter in order]).astype(exact)
+    return converted(array.transpose([layout.index(letter) for letter in order]), exact)
 
 
 def _convolved(

@@ -22,6 +22,7 @@ from weft.ir.op.common import (
     Dims,
     Kernel,
     axis_of,
+    converted,
     dtype_error,
     example,
     f32,
@@ -107,7 +108,7 @@ def _numpy_quantize(data: np.ndarray, scale: Any, zero_point: Any, axis: int, ou
     wide = _wide(str(data.dtype), out_dtype)
     scale, zero = (_spread(data, operand, axis).astype(wide) for operand in (scale, zero_point))
     moved = np.rint(data.astype(wide) / scale) + zero
-    return np.rint(np.clip(moved, min_value(out_dtype), max_value(out_dtype))).astype(out_dtype)
+    return converted(np.rint(np.clip(moved, min_value(out_dtype), max_value(out_dtype))), out_dtype)
 
 
 def _numpy_dequantize(data: np.ndarray, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> np.ndarray:
@@ -150,7 +151,7 @@ def quantize(args: Arguments, context: TypeContext) -> TensorType:
     """Floats as integers: clip(round(data / scale) + zero_point), limited to the values of out_dtype.
 
     scale and zero_point are scalars, or vectors along the axis of data. The quotient is taken in float32 (in float64 of
-    float64, and for integers of more than 16 bits). A nan has no defined result.
+    float64, and for integers of more than 16 bits). A nan gives 0.
     """
     return _rule(args, context, "float", is_integer, "an integer dtype")
 

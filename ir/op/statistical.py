@@ -17,7 +17,7 @@ import numpy as np
 from weft.ir import te
 from weft.ir.dim import product
 from weft.ir.infer import TypeContext
-from weft.ir.op.common import Kernel, axis_of, example, f32, require_dtype, tensor, typed
+from weft.ir.op.common import Kernel, axis_of, converted, example, f32, require_dtype, tensor, typed
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.reduction import (
     accumulator,
@@ -261,8 +261,8 @@ def _scan(name: str, doc: str, neutral: int, join: Callable[..., PrimExpr], nump
         flat = np.reshape(data, -1) if axis is None else data
         along = 0 if axis is None else axis
         if flat.ndim == 0:
-            return np.asarray(neutral if exclusive else flat, target)
-        result = numpy(flat.astype(wide), axis=along, dtype=wide)
+            return np.asarray(neutral, target) if exclusive else converted(flat, target)
+        result = numpy(converted(flat, wide), axis=along, dtype=wide)
         if exclusive:
             first = np.full_like(np.take(result, [0], along), neutral) if result.shape[along] else result
             body = np.take(result, range(result.shape[along] - 1), along) if result.shape[along] else result
