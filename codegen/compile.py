@@ -2,6 +2,8 @@
 
     module -> plan (what is asked for) -> phases (passes) -> code generators -> Executable | ArtifactSet
 
+A program that was compiled before is loaded from the disk cache where nothing asks for more (`program_cache`).
+
 The phases are the same for every executor and every kind of target. What drives the program decides what comes back:
 machine code of this machine gives an `Executable`; code for another machine, or source text, gives its artifacts.
 """
@@ -17,6 +19,7 @@ import numpy as np
 import weft.transform as transform
 from weft.codegen.build import build
 from weft.codegen.plan import Plan, make_plan
+from weft.codegen.program_cache import find, keep, key_of
 from weft.codegen.python_members import member_functions, refuse_absent_members
 from weft.errors import PassError, TargetError
 from weft.ir import dtype as dtypes
@@ -69,10 +72,18 @@ def compile(
     """
     module = as_module(module_or_function)
     plan = make_plan(module, target, executor, opt)
+    module = _bound(module, params)
+    key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
+    kept = None if key is None else find(key)
+    if kept is not None:
+        return Executable(kept)
     _refuse_scalable(module)
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
-    return build(_lowered(module, plan, params, pipeline, start, trace), plan, member_functions(module))
+    made = build(_lowered(module, plan, pipeline, start, trace), plan, member_functions(module))
+    if key is not None and isinstance(made, Executable):
+        keep(key, made._program)
+    return made
 
 
 def as_module(value: object) -> IRModule:
@@ -122,11 +133,9 @@ def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
 
 
 def _lowered(
-    module: IRModule, plan: Plan, params: Mapping[str, Any] | None, pipeline: Any, start: str | None,
-    trace: list[Step] | None,
+    module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
 ) -> IRModule:  # fmt: skip
     """The module after the phases of a plan, ready for code generators."""
-    module = _bound(module, params)
     level = plan.opt
     if pipeline is not None:
         module, level = pipeline(module), 0

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weft.transform.base import Pass
     from weft.transform.instruments import Instrument
 
-__all__ = ["PassContext", "active_instruments", "changed_options", "check_level", "is_disabled", "setting"]
+__all__ = ["PassContext", "active_instruments", "changed_options", "check_level", "is_disabled", "is_plain", "setting"]
 
 _SETTINGS: dict[str, type] = {"check.level": int, "check.directory": str}
 
@@ -95,6 +95,11 @@ def active_instruments() -> tuple[Instrument, ...]:
 def is_disabled(item: Pass) -> bool:
     """Whether a pass is to be left out here."""
     return any(item.name in context.disabled for context in _stack.get())
+
+
+def is_plain() -> bool:
+    """Whether passes run as they are: none is disabled, watched or set."""
+    return not any(context.disabled or context.instruments or context.config for context in _stack.get())
 
 
 def setting(key: str) -> Any:

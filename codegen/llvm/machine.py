@@ -29,7 +29,7 @@ from weft.codegen.cache import object_cache
 from weft.errors import TargetError
 from weft.version import VERSION
 
-__all__ = ["Compiler", "Machine", "compile_module"]
+__all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
 
 MOST_THREADS = 8
 STACK_BYTES = 16 << 20
@@ -105,8 +105,8 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     """
     level = 0 if quick else min(machine.opt, 1) if explicit else machine.opt
     cache = object_cache()
-    facts = (text, machine.triple, machine.cpu, machine.features, str(level), str(quick), str(machine.opt), _version())
-    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    facts = (text, machine.triple, machine.cpu, machine.features, str(level), str(quick), str(machine.opt))
+    key = hashlib.sha256("\0".join((*facts, llvm_version())).encode()).hexdigest()
     found = cache.get(key)
     if found is not None:
         return found
@@ -208,7 +208,7 @@ def _unlocked() -> _Unlocked | None:
 
 
 @functools.cache
-def _version() -> str:
+def llvm_version() -> str:
     """What else the code follows from: the versions of LLVM and of weft."""
     import llvmlite
 

@@ -1,0 +1,103 @@
+"""A hash of everything that a module says: structure, names, places in the source, bytes of constants.
+
+Unlike `structural_hash`, which equal functions share, it tells any two modules apart that could compile to different
+code or to code with different messages. Equal fingerprints mean equal modules; equal modules mostly have equal
+fingerprints (the order of attributes and which nodes are shared objects count). It is the same in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.errors import Source, Span
+from weft.ir.dim import DimExpr
+from weft.ir.node import FrozenMap, Node, fields_of
+
+__all__ = ["fingerprint"]
+
+
+def fingerprint(root: Node, accept: Callable[[Node], bool] = lambda _: True) -> str | None:
+    """The hash as text; None where `accept` refuses a node, or an attribute holds something that has no hash.
+
+    >>> from weft.ir.types import TensorType
+    >>> fingerprint(TensorType((2, 3), "float32")) == fingerprint(TensorType((2, 3), "float32"))
+    True
+    >>> fingerprint(TensorType((2, 3), "float32")) == fingerprint(TensorType((3, 2), "float32"))
+    False
+    """
+    return _Fingerprint(accept).run(root)
+
+
+class _Fingerprint:
+    """One hash: nodes, sources and dimensions are numbered in the order of their first visit."""
+
+    def __init__(self, accept: Callable[[Node], bool]) -> None:
+        self.accept = accept
+        self.numbers: dict[int, int] = {}
+        self.parts: list[str] = []
+        self.arrays: list[np.ndarray] = []
+
+    def run(self, root: Node) -> str | None:
+        stack: list[Any] = [root]
+        parts = self.parts
+        while stack:
+            x = stack.pop()
+            cls = x.__class__
+            if cls is str:
+                parts.append(f"s{len(x)}:{x}")
+            elif x is None or cls is bool or cls is int:
+                parts.append(repr(x))
+            elif cls is tuple or cls is list:
+                parts.append(f"t{len(x)}")
+                stack.extend(reversed(x))
+            elif isinstance(x, Node):
+                if not self._seen(x):
+                    if not self.accept(x):
+                        return None
+                    parts.append(cls.__qualname__)
+                    stack.extend([getattr(x, info.name) for info in reversed(fields_of(cls))])
+            elif cls is Span:
+                parts.append(f"at {x.start} {x.end}")
+                stack.extend((x.origin, x.source))
+            elif cls is FrozenMap or cls is dict:
+                parts.append(f"m{len(x)}")
+                for key in reversed(list(x)):
+                    stack.extend((x[key], key))
+            elif not self._plain(x):
+                return None
+        digest = hashlib.blake2b("\x1e".join(parts).encode("utf-8", "surrogatepass"), digest_size=20)
+        for array in self.arrays:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).reshape(-1).data if array.size else b"")
+        return digest.hexdigest()
+
+    def _plain(self, x: Any) -> bool:
+        """Add data without parts; False for what has no text of its own."""
+        if isinstance(x, DimExpr):
+            if not self._seen(x):
+                self.parts.append(f"dim {x!r}")
+        elif isinstance(x, Source):
+            if not self._seen(x):
+                self.parts.append(f"source {len(x.name)} {len(x.text)} {x.first_line}:{x.name}{x.text}")
+        elif isinstance(x, float):
+            self.parts.append(x.hex())
+        elif isinstance(x, bytes):
+            self.parts.append(f"b{x.hex()}")
+        elif isinstance(x, np.ndarray) and not x.dtype.hasobject:
+            self.parts.append(f"array {x.dtype.str} {x.dtype.name} {x.shape}")
+            self.arrays.append(x)
+        else:
+            return False
+        return True
+
+    def _seen(self, x: Any) -> bool:
+        """Whether an object was visited before; it is mentioned then."""
+        number = self.numbers.get(id(x))
+        if number is None:
+            self.numbers[id(x)] = len(self.numbers)
+            return False
+        self.parts.append(f"@{number}")
+        return True
