@@ -10,8 +10,8 @@ from typing import Any
 from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = [
-    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "RESULT_DTYPES",
-    "axis_dtype", "is_device_name", "loop_dtype",
+    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "OLD_OPERATORS",
+    "OPERATORS_ONLY", "RENAMED_OPERATORS", "RESULT_DTYPES", "axis_dtype", "is_device_name", "loop_dtype",
 ]  # fmt: skip
 
 # Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
@@ -29,6 +29,7 @@ DTYPE_OF_ARGUMENT = {
     "tvm_warp_shuffle": 1,
     "tvm_warp_shuffle_up": 1,
     "tvm_warp_shuffle_down": 1,
+    "tvm_warp_shuffle_xor": 1,
 }
 
 # Where the dtype of the result stands among the arguments.
@@ -75,6 +76,19 @@ DEVICE_KINDS: dict[Any, str] = {
     1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm_host",
     12: "ext_dev", 13: "cuda_managed", 14: "oneapi", 15: "webgpu", 16: "hexagon",
 }  # fmt: skip
+
+# Device intrinsics that TVM's readers know as operators only (`T.call_intrin`), and those that 0.27 renamed.
+OPERATORS_ONLY = frozenset(
+    "dma_copy dma_wait dma_start_group dma_end_group make_filled_simdgroup_matrix simdgroup_load simdgroup_store "
+    "simdgroup_multiply_accumulate texture2d_load texture2d_store tvm_static_handle mma_fill mma_store".split()
+)
+RENAMED_OPERATORS = {
+    "ptx_mma": "ptx_legacy.mma",
+    "ptx_ldmatrix": "ptx_legacy.ldmatrix",
+    "ptx_commit_group": "ptx.cp_async_commit_group",
+    "ptx_wait_group": "ptx.cp_async_wait_group",
+}
+OLD_OPERATORS = {new: old for old, new in RENAMED_OPERATORS.items()}
 
 _DEVICE_PREFIXES = (
     "tvm_",

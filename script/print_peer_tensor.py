@@ -9,6 +9,7 @@ operator.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import ScriptError
@@ -44,7 +45,15 @@ from weft.ir.tensor import (
 )
 from weft.ir.visit import walk
 from weft.script.constants import float_text
-from weft.script.defaults import DTYPE_LAST, DTYPE_MAYBE_FIRST, DTYPE_OF_ARGUMENT, RESULT_DTYPES, is_device_name
+from weft.script.defaults import (
+    DTYPE_LAST,
+    DTYPE_MAYBE_FIRST,
+    DTYPE_OF_ARGUMENT,
+    OPERATORS_ONLY,
+    RENAMED_OPERATORS,
+    RESULT_DTYPES,
+    is_device_name,
+)
 from weft.script.kinds import string_text
 from weft.script.print_base import Piece, Ready, separated
 from weft.script.print_tensor import TensorPrinter, has_blocks
@@ -71,6 +80,7 @@ class PeerTensorPrinter(TensorPrinter):
     """Prints tensor-level nodes for other readers."""
 
     if TYPE_CHECKING:
+        functions: Mapping[str, Any]  # of the module around the function
 
         def refuse(self, what: str, node: Any = None, hint: str | None = None) -> ScriptError:
             """The error that a construct has no form in the spelling (module level)."""
@@ -155,6 +165,8 @@ class PeerTensorPrinter(TensorPrinter):
         return IntImm(value, dtype) if isinstance(value, int) and dtype != USUAL_WIDTH else value
 
     def _buffer_values(self, buffer: Buffer) -> dict[str, Any]:
+        if buffer.axis_separators and not self.older:
+            raise self.refuse(f"the buffer '{buffer.name}' with axis_separators", buffer)
         values = super()._buffer_values(buffer)
         for field in ("shape", "strides"):
             if values[field] is not None:
@@ -295,14 +307,25 @@ class PeerTensorPrinter(TensorPrinter):
         return [self._int(value)[0][0]] if isinstance(value, IntImm) else [self.immediate(value)]
 
     def _load(self, expr: BufferLoad) -> tuple[list[Piece], int]:
-        if expr.predicate is not None:
-            raise self.refuse(f"a load from '{expr.buffer.name}' with a predicate", expr)
-        return super()._load(expr)
+        if expr.predicate is None or self.older:
+            return super()._load(expr)
+        self._check_vector(expr, f"a load from '{expr.buffer.name}' with a predicate")
+        parts = [[(part, 0)] for part in (*expr.indices, expr.predicate)]
+        head = [string_text(expr.dtype)], [self.name(expr.buffer)]
+        return ["T.masked_load(", *separated([*head, *parts]), ")"], ATOM
+
+    def _check_vector(self, node: BufferLoad | BufferStore, what: str) -> None:
+        """W116 for a predicate of one element: readers know it for vectors only."""
+        if not node.indices or dtypes.lanes(node.indices[-1].dtype) == 1:
+            raise self.refuse(what, node)
 
     def _store(self, stmt: BufferStore) -> None:
-        if stmt.predicate is not None:
-            raise self.refuse(f"a store to '{stmt.buffer.name}' with a predicate", stmt)
-        super()._store(stmt)
+        if stmt.predicate is None or self.older:
+            super()._store(stmt)
+            return
+        self._check_vector(stmt, f"a store to '{stmt.buffer.name}' with a predicate")
+        rest = [[(part, 0)] for part in (stmt.value, *stmt.indices, stmt.predicate)]
+        self.line(self.join(["T.masked_store(", *separated([[self.name(stmt.buffer)], *rest]), ")"]))
 
     def module_alias(self, function: Node) -> None:
         """Say what `cls` is, in graph functions: in others names of the class are plain values."""
@@ -310,8 +333,8 @@ class PeerTensorPrinter(TensorPrinter):
             super().module_alias(function)
 
     def _prim_call(self, expr: PrimCall) -> tuple[list[Piece], int]:
-        args = separated([self._call_argument(argument)] for argument in expr.args)
         if isinstance(expr.op, GlobalVar) and self.module_class:
+            args = separated([piece] for piece in self._arguments_of(expr.op, expr))
             return [f"{self.module_class}.{expr.op.name}(", *args, ")"], ATOM
         if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]):
             name = self.name(expr.args[0].args[0].buffer)  # type: ignore[union-attr]
@@ -322,20 +345,33 @@ class PeerTensorPrinter(TensorPrinter):
             return [f"{self.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
         return super()._prim_call(expr)
 
+    def _arguments_of(self, callee: GlobalVar, expr: PrimCall) -> list[Piece]:
+        """The arguments of a call of a function of the module: the buffer itself where that is what it takes."""
+        function = self.functions.get(callee.name)
+        params = function.params if isinstance(function, PrimFunc) else ()
+        made: list[Piece] = []
+        for place, argument in enumerate(expr.args):
+            whole = place < len(params) and isinstance(params[place], Buffer) and _is_first_data(argument)
+            made.append(self.name(argument.args[0].buffer) if whole else self._call_argument(argument))  # type: ignore[union-attr]
+        return made
+
     def _call_intrin(self, name: str, expr: PrimCall) -> tuple[list[Piece], int]:
-        if name.startswith("ptx_") and not self.older:
+        renamed = None if self.older else RENAMED_OPERATORS.get(name)
+        if name.startswith("ptx_") and not self.older and renamed is None:
             raise self.refuse(f"T.{name}", expr, hint="that version spells it T.ptx... with other arguments")
         if expr.attrs:
             raise self.refuse(f"attributes of a call of '{name}'", expr)
         args = [[self._call_argument(argument)] for argument in expr.args]
         stated: list[Piece] = [string_text(expr.dtype)]
+        values = {"dtype": expr.dtype, "op": f"{self.operators}.{renamed or name}", "args": expr.args, "attrs": {}}
+        if renamed is not None or name in OPERATORS_ONLY:
+            return self.fill(SCALARS["T.call_intrin"], values), ATOM
         if name in DTYPE_MAYBE_FIRST and expr.dtype != "void":
             return [f"T.{name}(", *separated([stated, *args]), ")"], ATOM
         if name in DTYPE_LAST and len(args) == DTYPE_LAST[name]:
             return [f"T.{name}(", *separated([*args, stated]), ")"], ATOM
         if is_device_name(name) and expr.dtype == _device_dtype(name, expr):
             return [f"T.{name}(", *separated(args), ")"], ATOM
-        values = {"dtype": expr.dtype, "op": f"{self.operators}.{name}", "args": expr.args, "attrs": {}}
         return self.fill(SCALARS["T.call_intrin"], values), ATOM
 
     def _alloc(self, stmt: AllocBuffer, in_block: bool = False) -> None:
@@ -345,8 +381,6 @@ class PeerTensorPrinter(TensorPrinter):
                 raise self.refuse(f"the allocation '{name}' with annotations", stmt)
             self.line(f"{self.name(stmt.buffer)} = {self.form_text(BUFFERS['T.decl_buffer'], values)}")
             return
-        if stmt.buffer.axis_separators:
-            raise self.refuse(f"the allocation '{name}' with axis_separators", stmt)
         super()._alloc(stmt)
 
     def _attr(self, stmt: AttrStmt) -> None:

@@ -54,6 +54,7 @@ from weft.script.syntax import ALL_FORMS, CLAUSES, LOOPS, SCOPES
 
 __all__ = ["BindingReader", "BlockHeader"]
 
+_POINTERS = ("T.handle", "T.Ptr", "T.ptr")
 _AXIS_LETTERS = {"S": "spatial", "R": "reduce", "C": "scan", "O": "opaque"}
 
 
@@ -108,12 +109,12 @@ class BindingReader(BufferReader):
 
     def _handle_annotation(self, annotation: ast.expr, place: ast.AST) -> PrimVar | None:
         name = getattr(place, "arg", "") or getattr(place, "id", "")
-        if self.dotted(annotation) in ("T.handle", "T.Ptr"):
+        if self.dotted(annotation) in _POINTERS:
             return PrimVar(name, "handle", span=self.span(place))
-        if isinstance(annotation, ast.Subscript) and self.dotted(annotation.value) in ("T.handle", "T.Ptr"):
+        if isinstance(annotation, ast.Subscript) and self.dotted(annotation.value) in _POINTERS:
             parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
             annotation = ast.copy_location(ast.Call(annotation.value, list(parts), []), annotation)
-        if isinstance(annotation, ast.Call) and self.dotted(annotation.func) in ("T.handle", "T.Ptr"):
+        if isinstance(annotation, ast.Call) and self.dotted(annotation.func) in _POINTERS:
             values = [self.constant(item) for item in annotation.args]
             if len(values) > 2 or annotation.keywords:
                 raise self.fail("W113", "T.handle takes a dtype and a scope", annotation)
@@ -159,6 +160,16 @@ class BindingReader(BufferReader):
         if lanes > 1 and dtypes.lanes(indices[-1].dtype) == 1:
             indices[-1] = Ramp(indices[-1], const(1, indices[-1].dtype), lanes)
         return BufferStore(buffer, value, tuple(indices), self._predicate(tree), span=self.span(tree))
+
+    def _masked_store(self, tree: ast.Call) -> Stmt:
+        """`T.masked_store(A, value, *indices, mask)`: a store with a predicate; a call where A is a pointer."""
+        target = self.value(tree.args[0]) if len(tree.args) > 3 and not tree.keywords else None
+        if isinstance(target, Buffer):
+            indices, mask = self.masked_indices(target, tree.args[2:], tree)
+            if indices:
+                value = self.prim(tree.args[1])
+                return BufferStore(target, value, indices, mask, span=self.span(tree))
+        return Evaluate(self.prim(tree), span=self.span(tree))
 
     def _header(self, tree: ast.AST, what: str) -> BlockHeader:
         if self.block is None:
@@ -354,7 +365,7 @@ class BindingReader(BufferReader):
         if dtype is not None:
             self.scope.names[target.id] = self.symbol_value(target.id, target)
             return None
-        pointer = self._handle_annotation(tree, target) if name in ("T.handle", "T.Ptr") else None
+        pointer = self._handle_annotation(tree, target) if name in _POINTERS else None
         if pointer is not None:
             self.scope.names[target.id] = pointer
             return None
@@ -882,6 +893,7 @@ BindingReader._CLAUSE_METHODS = {
     "T.attr": BindingReader._attr_statement,
     **BindingReader._JUMPS,
     "T.launch_thread": BindingReader._launch_statement,
+    "T.masked_store": BindingReader._masked_store,
     "T.static_assert": BindingReader._static_assert,
     "T.preflattened_buffer": BindingReader._preflattened_statement,
     **{name: BindingReader._bare_axis for name in _AXES},

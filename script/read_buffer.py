@@ -27,6 +27,10 @@ from weft.script.syntax import BUFFERS
 __all__ = ["BufferReader"]
 
 
+# What may follow the shape and dtype of a buffer by position.
+_PLACES = (
+    "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators",
+)  # fmt: skip
 _BUFFER_TYPES = ("", "auto", "auto_broadcast", "default")
 
 
@@ -132,6 +136,11 @@ class BufferReader(IntrinsicReader):
     def bind_buffer(self, name: str, tree: ast.Call) -> dict[str, Any]:
         """The holes of a buffer form; what only other compilers act on is checked for its kind and left out."""
         kept: list[ast.keyword] = []
+        plain = len(BUFFERS[name].positional)
+        more = tree.args[plain:]
+        if 0 < len(more) <= len(_PLACES):  # by position, in the order of the field
+            named = [ast.copy_location(ast.keyword(*pair), pair[1]) for pair in zip(_PLACES, more, strict=False)]
+            tree = ast.copy_location(ast.Call(tree.func, tree.args[:plain], [*named, *tree.keywords]), tree)
         for keyword in tree.keywords:
             if keyword.arg == "buffer_type" and self.constant(keyword.value) not in _BUFFER_TYPES:
                 raise self.fail("W114", "the type of a buffer is default or auto_broadcast", keyword.value)

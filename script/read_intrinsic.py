@@ -34,6 +34,7 @@ from weft.script.defaults import (
     DTYPE_LAST,
     DTYPE_MAYBE_FIRST,
     DTYPE_OF_ARGUMENT,
+    OLD_OPERATORS,
     RESULT_DTYPES,
     is_device_name,
 )
@@ -247,6 +248,9 @@ class IntrinsicReader(ScalarReader):
 
     def _given(self, name: str, tree: ast.Call) -> PrimExpr:
         """A call that states its dtype: first, by keyword, or the usual one of that intrinsic."""
+        masked = self._masked_load(tree) if name == "masked_load" else None
+        if masked is not None:
+            return masked
         stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
         attrs = [self.read_literal(keyword.value) for keyword in tree.keywords if keyword.arg == "attrs"]
         values = self._values(tree, ("dtype", "attrs"))
@@ -271,6 +275,23 @@ class IntrinsicReader(ScalarReader):
             dtype = RESULT_DTYPES.get(name, "void")
         args = tuple(self._call_argument(value, tree) for value in values)
         return PrimCall(name, args, dtype, attrs[0] if attrs else EMPTY, span=self.span(tree))
+
+    def _masked_load(self, tree: ast.Call) -> PrimExpr | None:
+        """`T.masked_load(dtype, A, *indices, mask)` as a load with a predicate, or None where A is a pointer."""
+        source = self.value(tree.args[1]) if len(tree.args) > 3 and not tree.keywords else None
+        if not isinstance(source, Buffer):
+            return None
+        indices, mask = self.masked_indices(source, tree.args[2:], tree)
+        return BufferLoad(source, indices, mask, span=self.span(tree)) if indices else None
+
+    def masked_indices(
+        self, buffer: Buffer, trees: Sequence[ast.expr], tree: ast.AST
+    ) -> tuple[tuple[PrimExpr, ...], PrimExpr]:
+        """The indices before a mask, and the mask; no indices where they are no vector."""
+        *parts, mask = [self.prim(item) for item in trees]
+        if len(parts) != buffer.ndim:
+            raise self.fail("W121", f"'{buffer.name}' has {buffer.ndim} dimensions, got {len(parts)} indices", tree)
+        return (tuple(parts) if dtypes.lanes(parts[-1].dtype) != 1 else ()), self._as_bool(mask, tree)
 
     def _dtype_of(self, value: Any, tree: ast.AST) -> str:
         """A stated dtype; the empty one says that there is no result."""
@@ -299,6 +320,7 @@ class IntrinsicReader(ScalarReader):
         if not isinstance(op, str):
             raise self.fail("W114", "the intrinsic is named by a string", tree)
         op = op.removeprefix("tirx.").removeprefix("tir.")  # the namespaces of operators in other spellings
+        op = OLD_OPERATORS.get(op, op)
         return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=self.span(tree))
 
     def _comm_reducer(self, tree: ast.Call) -> PrimExpr:

@@ -198,6 +198,8 @@ def _tensor_function(
 ) -> PrimFunc:
     """Read a tensor-level function."""
     reader = TensorReader(unit, module)
+    if options["persistent"]:
+        reader.attrs = FrozenMap({"tirx.persistent_kernel": True})
     return reader.function(tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import StringImm
+from weft.ir.node import replace
 from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.tensor import (
     Binary,
@@ -211,6 +212,10 @@ class ScalarReader(Reader):
     def _common(self, left: Any, right: Any, tree: ast.AST) -> tuple[PrimExpr, PrimExpr]:
         """Two values in their common dtype."""
         a, b = self._side(left, tree), self._side(right, tree)
+        if _says_nothing(a) and isinstance(b, PrimExpr):
+            a = replace(a, dtype=b.dtype)
+        elif _says_nothing(b) and isinstance(a, PrimExpr):
+            b = replace(b, dtype=a.dtype)
         made = self.fold(lambda: binary("max", a, b), tree)
         assert isinstance(made, Binary)
         return made.a, made.b
@@ -262,6 +267,11 @@ class ScalarReader(Reader):
                 raise self.fail("W123", "only the last dimension can be a slice", tree)
             made.append(start if extent == 1 else Ramp(start, const(1, start.dtype), extent))
         return tuple(made)
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a value is a call that does not say what it gives."""
+    return isinstance(value, PrimCall) and value.dtype == "void"
 
 
 def literal(value: bool | int | float, dtype: str) -> PrimExpr:

@@ -303,7 +303,12 @@ CALLED_KINDS = {name: kind for kind, name in (*BINARY_CALLS.items(), *UNARY_CALL
 ALIASES.update({
     "T.div": "T.Div", "T.FloorDiv": "T.floordiv", "T.FloorMod": "T.floormod", "T.Min": "T.min", "T.Max": "T.max",
     "T.Mod": "T.truncmod", "T.truncDiv": "T.truncdiv", "T.power": "T.pow", "T.indexdiv": "T.floordiv",
-    "T.indexmod": "T.floormod", "T.buffer_decl": "T.Buffer", "T.boolean": "T.bool", "T.logical_and": "T.And",
+    "T.indexmod": "T.floormod", "T.buffer_decl": "T.Buffer", "T.ptx_legacy.mma": "T.ptx_mma",
+    "T.ptx_legacy.ldmatrix": "T.ptx_ldmatrix", 
+    **{f"T.metal.{name}": f"T.{name}" for name in (
+        "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate"
+    )},
+    "T.boolean": "T.bool", "T.logical_and": "T.And",
     "T.logical_or": "T.Or", "T.logical_not": "T.Not", "T.BitwiseAnd": "T.bitwise_and",
     "T.BitwiseOr": "T.bitwise_or", "T.BitwiseXor": "T.bitwise_xor", "T.BitwiseNot": "T.bitwise_not",
     "T.LShift": "T.shift_left", "T.RShift": "T.shift_right", "T.left_shift": "T.shift_left",

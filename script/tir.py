@@ -220,7 +220,7 @@ class _Axis:
 
 
 axis = _Axis()
-_MORE = {"cast": Cast, "ramp": Ramp, "Broadcast": broadcast}
+_MORE = {"cast": Cast, "ramp": Ramp, "Broadcast": broadcast, "ptr": handle, "Ptr": handle}
 
 
 def __getattr__(name: str) -> Any:

@@ -48,6 +48,23 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ["B[T.Ramp(0, 1, T.vscale() * 4)] = A[T.Ramp(0, 1, T.vscale() * 4)] + T.Broadcast(T.float32(1.0), T.vscale() * 4)", "x: T.let = A[T.Ramp(0, 2, T.vscale() * 4)]"],
         ["B[T.Ramp(0, 1, T.vscale() * 4)] = A[T.Ramp(0, 1, T.vscale() * 4)] + T.Broadcast(T.float32(1.0), T.vscale() * 4)"],
     ),
+    "predicates of vectors": (
+        prim("B.vstore([T.Ramp(0, 1, 4)], A.vload([T.Ramp(0, 2, 4)], predicate=T.Broadcast(True, 4)), predicate=T.Broadcast(True, 4))"),
+        ["T.masked_store(B, T.masked_load(\"float32x4\", A, T.Ramp(0, 2, 4), T.Broadcast(True, 4)), T.Ramp(0, 1, 4), T.Broadcast(True, 4))"],
+        ["B.vstore([T.Ramp(0, 1, 4)], A.vload([T.Ramp(0, 2, 4)], predicate=T.Broadcast(True, 4)), predicate=T.Broadcast(True, 4))"],
+    ),
+    "device operators": (
+        prim("T.ptx_commit_group()\nT.simdgroup_load(A.data, 0, B.data, 8)\nT.evaluate(T.ptx_ldmatrix('float16', False, 4, '.b16', A.data, 8, B.data, 3))"),
+        ['T.evaluate(T.call_intrin("void", "tirx.ptx.cp_async_commit_group"))', 'T.evaluate(T.call_intrin("void", "tirx.simdgroup_load", A.data, 0, B.data, 8))',
+         'T.evaluate(T.call_intrin("float16", "tirx.ptx_legacy.ldmatrix", False, 4, ".b16", A.data, 8, B.data, 3))'],
+        ["T.evaluate(T.ptx_commit_group())", 'T.evaluate(T.call_intrin("void", "tir.simdgroup_load", A.data, 0, B.data, 8))',
+         'T.evaluate(T.ptx_ldmatrix("float16", False, 4, ".b16", A.data, 8, B.data, 3))'],
+    ),
+    "buffers for kernels of the module": (
+        "@I.ir_module\nclass M:\n    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        M.g(A.data, A)\n\n"
+        "    @T.prim_func(private=True)\n    def g(p: T.handle, B: T.Buffer((4,), 'float32')):\n        B[0] = 0.0\n",
+        ["T.evaluate(M.g(A.data, A))"], None,
+    ),
     "symbols of 32 bits": (
         "@T.prim_func\ndef f(A: T.Buffer(('n',), 'float32')):\n    n = T.int32()\n    A[0] = 0.0\n",
         ["n = T.int32()", 'A = T.match_buffer(var_A, (n,), "float32")'], None,
