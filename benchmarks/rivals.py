@@ -30,6 +30,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -208,6 +209,7 @@ WARM = 0.02
 def timed(calls: dict[str, Call], seconds: float, pause: float = 0.0) -> dict[str, float]:
     """Medians in milliseconds; a round runs each call often enough to be measurable, in turn.
 
+    The order changes from round to round: whoever comes next finds the inputs in the cache, if they were shared.
     With a `pause`, a library waits that long before its turn and runs for a while before its calls count.
     """
     repeats, slow = {}, {}
@@ -220,10 +222,11 @@ def timed(calls: dict[str, Call], seconds: float, pause: float = 0.0) -> dict[st
         if elapsed > seconds and name != "weft":
             slow[name] = elapsed * 1e3
     calls = {name: call for name, call in calls.items() if name not in slow}
+    random = Random(0)
     samples: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds * len(calls)
     while len(samples["weft"]) < 5 or (time.perf_counter() < end and len(samples["weft"]) < 200):
-        for name, call in calls.items():
+        for name, call in random.sample(list(calls.items()), len(calls)):
             if pause:
                 time.sleep(pause)
                 warm = time.perf_counter() + WARM

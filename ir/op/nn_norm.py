@@ -87,7 +87,8 @@ def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
             return kernel.compute(lambda *i: shifted(*i) - te.log(total(*kept(i, axes))), "log_softmax")
         powers = te.compute(data.shape, lambda *i: te.exp(shifted(*i)), "powers")
         total = joined(powers)
-        return kernel.compute(lambda *i: powers(*i) / total(*kept(i, axes)), "softmax")
+        # One division for all elements of a sum, which lies between 1 and their number.
+        return kernel.compute(lambda *i: powers(*i) * (1.0 / total(*kept(i, axes))), "softmax")
 
     def reference(data: Any, *, axis: int) -> Any:
         if data.size == 0:
