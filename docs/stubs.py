@@ -17,6 +17,7 @@ from weft.command.catalogue import describe_operator
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.op import OPS, REQUIRED, OpDef
 from weft.script import relax, syntax, tir
+from weft.script.outside import FORM_DOCS
 from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, UNARY_CALLS, Form
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,54 +28,6 @@ _DTYPES = (
 )  # fmt: skip
 _LANES = (2, 4, 8, 16, 32, 64)
 
-# What forms mean that no node, operator or intrinsic documents.
-_FORM_DOCS = {
-    "R.Any": "The type of anything.",
-    "R.Object": "The type of anything.",
-    "R.Callable": "A function type; without params, that of an opaque function.",
-    "R.ExternFunc": "A function outside the module, by name.",
-    "R.match_cast": "The value, its type checked when the function runs; symbols of the type that are new are bound.",
-    "R.dataflow": "A block of pure bindings; only what R.output names leaves it.",
-    "R.output": "The variables that leave a dataflow block, at its end.",
-    "R.func_attr": "Attributes of the function.",
-    "R.is_impure": "The function may have effects, as @R.function(pure=False) says.",
-    "T.func_attr": "Attributes of the function.",
-    "T.match_buffer": "A buffer over the memory of a handle parameter, or over a region of another buffer.",
-    "T.alloc_buffer": "A temporary buffer.",
-    "T.decl_buffer": "A buffer over memory that exists.",
-    "T.allocate": "A temporary buffer.",
-    "T.allocate_const": "Memory with known content.",
-    "T.alloc_local": "A temporary buffer in local memory.",
-    "T.alloc_shared": "A temporary buffer in shared memory.",
-    "T.local_scalar": "A local variable.",
-    "T.shared_scalar": "A variable in shared memory.",
-    "T.decl_scalar": "A variable in memory that exists.",
-    "T.serial": "A loop.",
-    "T.parallel": "A loop whose rounds may run at the same time.",
-    "T.vectorized": "A loop of one vector operation.",
-    "T.unroll": "A loop that is written out.",
-    "T.thread_binding": "A loop whose rounds are threads of a device.",
-    "T.grid": "Nested loops, one variable each (a single name stands for the tuple of all).",
-    "T.launch_thread": "A thread axis around the rest of the block.",
-    "T.block": "A unit of computation over iteration variables.",
-    "T.init": "What runs before the first step of a reduction.",
-    "T.seq": "Statements kept together.",
-    "T.attr": "An attribute of a node, for the statements inside or after.",
-    "T.LetStmt": "A name for a value.",
-    "T.axis.spatial": "An iteration variable each of whose values is a result of its own.",
-    "T.axis.reduce": "An iteration variable that is summed over.",
-    "T.axis.scan": "An iteration variable that runs in order.",
-    "T.axis.opaque": "An iteration variable of unknown kind.",
-    "T.axis.remap": "Iteration variables of given kinds (S spatial, R reduce) for enclosing loops.",
-    "T.reads": "What the block reads; derived where it is not stated.",
-    "T.writes": "What the block writes; derived where it is not stated.",
-    "T.where": "When the block runs.",
-    "T.block_attr": "Attributes of the block.",
-    "T.evaluate": "An expression for its effect.",
-    "T.bind": "A name for a value.",
-    "T.call_intrin": "A call of an intrinsic by name.",
-    "T.Broadcast": "A scalar in every lane.",
-}
 _RULES = {
     "float": "Operands are floating; the result has their dtype.",
     "integer": "Operands are integers; the result has their dtype.",
@@ -258,7 +211,7 @@ def _form(form: Form, name: str, function: Any, *, member: bool = False) -> str:
         result = "_Context[_t.Any]"
     elif form.name in LOOPS and form.name != "T.launch_thread":
         result = "_t.Iterator[_t.Any]"
-    doc = _FORM_DOCS.get(form.name) or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
+    doc = FORM_DOCS.get(form.name) or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
     if not doc:
         raise ValueError(f"{form.name} has no documentation")
     return _function(name, _holes(form), result, doc.split("\n\n")[0], member=member)

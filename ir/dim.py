@@ -1008,10 +1008,10 @@ def _check_depth(text: str, max_depth: int) -> None:
 
 def _syntax_error(text: str, position: int | None) -> ShapeError:
     where = len(text) if position is None or position < 0 else min(position, len(text))
-    found = repr(text[where]) if where < len(text) else "the end"
+    at_end = "a dimension ends too early" if text else "a dimension is missing"
     return _error(
         "W287",
-        f"unexpected {found} at character {where} of a dimension",
+        f"unexpected {text[where]!r} at character {where} of a dimension" if where < len(text) else at_end,
         "dimensions are made of names, integers, + - * // % **, parentheses, min, max and ceildiv",
         Span(Source("<dimension>", text), where, where + 1),
     )

@@ -415,9 +415,11 @@ def match_call(name: str, signature: FuncType, call: Call, context: TypeContext)
         return call.ty_args[0] if call.ty_args else signature.ret
     if len(call.args) != len(signature.params):
         wanted = len(signature.params)
+        is_kernel = signature.ret is VOID and len(call.args) < wanted
         raise ScriptError(
-            f"{name} takes {wanted} argument{'s' * (wanted != 1)}, got {len(call.args)}", code="W130", span=call.span
-        )
+            f"{name} takes {wanted} argument{'s' * (wanted != 1)}, got {len(call.args)}", code="W130", span=call.span,
+            hint="R.call_tir makes the outputs of a kernel: R.call_tir(f, (x,), out_ty=...)" if is_kernel else None,
+        )  # fmt: skip
     match = match_types(signature.params, [context.type_of(arg) for arg in call.args])
     require_match(name, match, context, call.span)
     own = type_symbols(signature.ret)

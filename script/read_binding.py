@@ -391,6 +391,9 @@ class BindingReader(BufferReader):
         if view is not None:
             return view
         value = self.value(tree)
+        if isinstance(known, Buffer) and any(known is param for param in self.params):
+            hint = f"`{target.id}[...] = ...` writes elements: give {known.ndim} indices"
+            raise self.fail("W115", f"`{target.id}` is a parameter: another value of that name is lost", target, hint)
         dtype, is_let = self._declared(annotation)
         repeated = self.assigned.get(target.id, 0) > 1 and not is_let
         if annotation is None and self._is_static(value, repeated, target):

@@ -93,6 +93,17 @@ _HINTS: dict[type, str] = {
     ast.AsyncWith: "scripts are not asynchronous",
 }
 
+_BUILTIN_HINTS = {
+    "float": 'dtypes are strings, as "float32"',
+    "int": 'dtypes are strings, as "int64"',
+    "bool": 'the dtype is written "bool"',
+    "str": "a string is written I.StringType()",
+    "print": "a script is read, not run: R.print in a function with pure=False prints when it runs",
+    "super": "a script has no classes; functions of the module are called as `cls.f`",
+    "self": "functions of the module are called as `cls.f`, and have no `self`",
+    "torch": "a script sees tensors of weft only: R has the operators",
+}
+
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
 
 _SHORT_DTYPES = {
@@ -201,7 +212,7 @@ class ExpressionReader:
         if name == "metadata":
             hint = "print the text with its metadata section: script(show_meta=True)"
             return self.fail("W110", "the text names constants of a metadata section that it does not have", tree, hint)
-        hint = did_you_mean(name, {*self.scope.visible(), *self.symbols})
+        hint = _BUILTIN_HINTS.get(name) or did_you_mean(name, {*self.scope.visible(), *self.symbols})
         if hint is None and name in self.module.function_names:
             hint = f"functions of the module are called as `cls.{name}`"
         return self.fail("W110", f"undefined name '{name}'", tree, hint)
@@ -317,7 +328,8 @@ class ExpressionReader:
         if bound is not self.module and (bound is not MISSING or root not in ("cls", self.module.name)):
             return None
         if self.module.name is not None and name not in self.module.function_names:
-            hint = did_you_mean(name, self.module.function_names, f"{root}.")
+            known = ", ".join(sorted(self.module.function_names)) or "none"
+            hint = did_you_mean(name, self.module.function_names, f"{root}.") or f"it has: {known}"
             raise self.fail("W110", f"the module has no function '{name}'", tree, hint)
         return name
 

@@ -22,7 +22,6 @@ from weft.ir.graph import (
     MatchCast,
     SeqExpr,
     Tuple,
-    TupleGetItem,
     Var,
     VarBinding,
 )
@@ -53,6 +52,9 @@ from weft.script.source import MISSING, Unit
 from weft.script.syntax import ALL_FORMS, VALUES
 
 __all__ = ["GraphReader"]
+
+_TYPED = 'write `x: R.Tensor((2, 3), "float32")`'
+_ELEMENTS = "R.where and R.scatter_elements make a tensor with other elements; a T.prim_func writes them"
 
 
 class GraphReader(ValueReader):
@@ -85,7 +87,7 @@ class GraphReader(ValueReader):
                     "W113",
                     f"parameter '{argument.arg}' has no type",
                     argument,
-                    'write `x: R.Tensor((2, 3), "float32")`',
+                    "functions of a module have no `self`" if argument.arg == "self" else _TYPED,
                 )
             var = Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
             self.scope.names[argument.arg] = var
@@ -256,7 +258,7 @@ class GraphReader(ValueReader):
 
     def _augmented(self, tree: ast.AugAssign) -> None:
         if not isinstance(tree.target, ast.Name):
-            raise self.fail("W115", "tensors are values: elements cannot be assigned", tree.target)
+            raise self.fail("W115", "tensors are values: elements cannot be assigned", tree.target, _ELEMENTS)
         load = ast.copy_location(ast.Name(tree.target.id, ast.Load()), tree.target)
         value = ast.copy_location(ast.BinOp(load, tree.op, tree.value), tree)
         self._assign_to(tree.target, value, None, tree)
@@ -266,7 +268,8 @@ class GraphReader(ValueReader):
             self._unpack(target, tree, statement)
             return
         if not isinstance(target, ast.Name):
-            raise self.fail("W115", "only names can be bound: tensors are values", target)
+            hint = _ELEMENTS if isinstance(target, ast.Subscript) else None
+            raise self.fail("W115", "only names can be bound: tensors are values", target, hint)
         if isinstance(tree, ast.Call) and self._special(target, tree, annotation, statement):
             return
         if annotation is None and self.names_module(tree):
@@ -358,13 +361,10 @@ class GraphReader(ValueReader):
             if not isinstance(value, (tuple, list, range)):
                 raise self.fail("W114", f"cannot unpack {describe(value)}", tree)
             return value
-        if isinstance(value, Tuple):
-            return value.fields
-        var = self.leaf(value, tree)
-        ty = self.infer(var, tree)
-        if not isinstance(ty, TupleType):
-            raise self.fail("W114", f"cannot unpack a {type_text(ty)}", tree)
-        return [TupleGetItem(var, index, span=self.span(tree)) for index in range(len(ty.fields))]
+        fields = self.fields_of(value, tree)
+        if fields is None:
+            raise self.fail("W114", f"cannot unpack a {type_text(self.infer(self.leaf(value, tree), tree))}", tree)
+        return fields
 
     def _match_cast(self, target: ast.Name, tree: ast.Call, annotation: ast.expr | None, statement: ast.stmt) -> None:
         values = self.bind(VALUES["R.match_cast"], tree)
@@ -489,19 +489,18 @@ class GraphReader(ValueReader):
             raise self.fail(
                 "W119", "a dataflow block has no control flow", tree, "move the if outside of it, or use R.where"
             )
-        if not tree.orelse:
-            raise self.fail("W115", "an `if` needs an `else`: both branches give the value", tree)
+        otherwise = tree.orelse or self._kept(tree)
         condition = self.leaf(test, tree.test)
         self._check_condition(condition, tree.test)
         shadowed: dict[str, Hidden] = {}
         then_name, then_type, then_branch = self._branch(tree.body, tree, shadowed)
-        else_name, else_type, else_branch = self._branch(tree.orelse, tree, shadowed)
+        else_name, else_type, else_branch = self._branch(otherwise, tree, shadowed)
         self.scope.names.update(shadowed)
         if then_name != else_name:
             raise self.fail(
                 "W119",
                 f"the branches must end by binding one name, not '{then_name}' and '{else_name}'",
-                tree.orelse[-1],
+                otherwise[-1],
             )
         value = If(condition, then_branch, else_branch, span=self.span(tree))
         both = then_type is not None and else_type is not None and structural_equal(then_type, else_type)
@@ -514,6 +513,18 @@ class GraphReader(ValueReader):
         self.scope.names[then_name] = var
         self.hidden.pop(then_name, None)
 
+    def _kept(self, tree: ast.If) -> list[ast.stmt]:
+        """The branch of an `if` without `else`: the name that the other branch binds keeps its value."""
+        last = tree.body[-1]
+        targets = last.targets if isinstance(last, ast.Assign) else [getattr(last, "target", None)]
+        name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
+        if name is None or self.scope.get(name) is MISSING:
+            hint = f"write `else:` with another value of `{name}`, or bind `{name}` before" if name else None
+            raise self.fail("W115", "an `if` needs an `else`: both branches give the value", tree, hint)
+        load, store = ast.Name(name, ast.Load()), ast.Name(name, ast.Store())
+        kept = ast.Assign([ast.copy_location(store, last)], ast.copy_location(load, last))
+        return [ast.copy_location(kept, last)]
+
     def _check_condition(self, condition: Expr, tree: ast.AST) -> None:
         ty = self.infer(condition, tree)
         right = (
@@ -522,7 +533,12 @@ class GraphReader(ValueReader):
             or (isinstance(ty, TensorType) and ty.dtype in ("bool", None) and ty.ndim in (0, -1))
         )
         if not right:
-            raise self.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree)
+            hint = None
+            if isinstance(ty, TensorType) and ty.dtype in ("bool", None):
+                hint = "R.where(condition, a, b) chooses for each element"
+            elif not isinstance(ty, TupleType):
+                hint = "compare it, as in `x > 0`"
+            raise self.fail("W123", f"a condition is a bool scalar, got {type_text(ty)}", tree, hint)
 
     def _branch(
         self, trees: Sequence[ast.stmt], tree: ast.If, shadowed: dict[str, Hidden]

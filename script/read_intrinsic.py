@@ -13,6 +13,7 @@ from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.op import OPS
 from weft.ir.prim import as_expr, cast, const, intrinsic, lane_count
 from weft.ir.tensor import (
     Binary,
@@ -40,7 +41,7 @@ from weft.script.defaults import (
 )
 from weft.script.read_scalar import ScalarReader
 from weft.script.reader import Scope, describe
-from weft.script.syntax import BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, SCALARS, SCOPES, UNARY
+from weft.script.syntax import BUFFERS, CALLED_KINDS, CLAUSES, LOOPS, NAMES, SCALARS, SCOPES, UNARY
 
 __all__ = ["IntrinsicReader"]
 
@@ -72,6 +73,18 @@ class IntrinsicReader(ScalarReader):
             if is_device_name(short):
                 return self._opaque(short, tree)
         return super().call_named(name, tree)
+
+    def unknown(self, name: str, tree: ast.AST) -> WeftError:
+        """The error for a name that I, R or T does not have, or has for graph functions only."""
+        if name.startswith("R.") and (name[2:] in OPS or name in NAMES):
+            hint = self.instead_of(name)
+            return self.fail("W115", f"`{name}` is graph-level: it belongs in an @R.function", tree, hint)
+        return super().unknown(name, tree)
+
+    def instead_of(self, name: str) -> str | None:
+        """The scalar function of that name."""
+        short = name.rpartition(".")[2]
+        return f"did you mean `T.{short}`?" if short in INTRINSICS or f"T.{short}" in NAMES else None
 
     def extra_names(self, root: str) -> list[str]:
         """Intrinsics, for suggestions."""

@@ -110,7 +110,16 @@ class StaticReader(CallReader):
         """The result of a Python function of the program that the script stands in."""
         args, keywords = self.static_arguments(tree)
         name = ast.unparse(tree.func)[:60]
-        return self.adapted(self.run_python(lambda: function(*args, **keywords), name, tree), name, tree)
+        try:
+            return self.adapted(self.run_python(lambda: function(*args, **keywords), name, tree), name, tree)
+        except WeftError as error:
+            if error.code == "W153" and error.hint is None and any(isinstance(a, (Node, DimExpr)) for a in args):
+                error.hint = self.instead_of(name.rpartition(".")[2])
+            raise
+
+    def instead_of(self, name: str) -> str | None:
+        """A hint for a Python function that was called on values of the script: what has its name here."""
+        return None
 
     def run_python(self, compute: Callable[[], Any], name: str, tree: ast.AST) -> Any:
         """What a computation of the user's program gives; its failures are errors at the tree (W153)."""

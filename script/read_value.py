@@ -6,7 +6,7 @@ Nested calls become bindings of their own, in the order in which Python would ev
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -38,13 +38,14 @@ from weft.ir.graph import (
 from weft.ir.index_map import MappedLayout
 from weft.ir.infer import TypeContext, check_claim, infer_type, type_text
 from weft.ir.node import EMPTY, replace
-from weft.ir.op import OPS, OpDef, get_op
+from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
+from weft.script.read_call import KnownValue
 from weft.script.read_formula import read_emit_te
 from weft.script.read_index import index_tensor
 from weft.script.reader import OLD_KEYWORDS, ModuleScope, Reader, Scope, describe, is_dim
@@ -231,8 +232,32 @@ class ValueReader(Reader):
             return value
         raise self.fail("W114", f"expected the name of a function, got {describe(value)}", tree)
 
+    def fields_of(self, value: Expr, tree: ast.AST) -> Sequence[Expr] | None:
+        """The fields of a tuple of the graph, or None for another value."""
+        if isinstance(value, Tuple):
+            return value.fields
+        var = self.leaf(value, tree)
+        ty = self.infer(var, tree)
+        if not isinstance(ty, TupleType):
+            return None
+        return [TupleGetItem(var, index, span=self.span(tree)) for index in range(len(ty.fields))]
+
+    def _joined(self, left: Any, right: Any, tree: ast.AST) -> tuple[Any, ...] | None:
+        """`t + (a, b)`: the parts of two tuples, of which one is a value of the graph; None for other operands."""
+        for side in (left, right):
+            if isinstance(side, Expr):
+                if not isinstance(self.infer(side, tree), TupleType):
+                    return None
+            elif not isinstance(side, tuple):
+                return None
+        first, second = (side if isinstance(side, tuple) else self.fields_of(side, tree) for side in (left, right))
+        return (*(first or ()), *(second or ()))
+
     def combine(self, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
         """An operator on tensors: the declared operator that it means."""
+        joined = self._joined(left, right, tree) if kind == "add" and not is_dim(left) and not is_dim(right) else None
+        if joined is not None:
+            return joined
         for side in (left, right):
             if not isinstance(side, (Expr, bool, int, float, DimExpr)):
                 raise self.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
@@ -249,6 +274,19 @@ class ValueReader(Reader):
                 "R.match_cast checks sizes when the function runs",
             )  # fmt: skip
         return known
+
+    def instead_of(self, name: str) -> str | None:
+        """The operator of the graph."""
+        close = likely_operators(name)
+        return f"it was given values of the graph: did you mean `R.{close[0]}`?" if close else None
+
+    def _as_operator(self, tree: ast.Attribute) -> str | None:
+        """A hint: the operator that a method or attribute of a tensor of another library is here."""
+        close = likely_operators(tree.attr)
+        if not close:
+            return None
+        more = ", ..." if len(OPS[close[0]].params) > 1 else ""
+        return f"write `R.{close[0]}({ast.unparse(tree.value)[:30]}{more})`"
 
     def combine_unary(self, kind: str, operand: Any, tree: ast.AST) -> Any:
         """A unary operator on a tensor."""
@@ -332,6 +370,9 @@ class ValueReader(Reader):
                 raise self.fail(
                     "W114", f"the {tree.attr} of {type_text(ty)} is not known here", tree, "use R.match_cast to name it"
                 )
+        if isinstance(base, Expr):
+            message = f"`.{tree.attr}` of {describe(base)} is not part of the script"
+            raise self.fail("W115", message, tree, self._as_operator(tree))
         return super().attribute_of(base, tree)
 
     def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
@@ -387,7 +428,9 @@ class ValueReader(Reader):
                     return self.call_builtin(short, ast.copy_location(ast.Call(inner, tree.args, []), tree))
                 if len(values) == 2:
                     return self.binary(short, values[0], values[1], tree)
-            raise self.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func)
+            close = likely_operators(name.removeprefix("T."))
+            hint = f"did you mean `R.{close[0]}`?" if close else None
+            raise self.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func, hint)
         return super().call_named(name, tree)
 
     def settled(self, value: Any, tree: ast.expr) -> Any:
@@ -456,9 +499,7 @@ class ValueReader(Reader):
             return self._call_of(GlobalVar(name, self.span(tree.func)), tree)
         if isinstance(tree.func, ast.Attribute):
             base = self.value(tree.func.value)
-            hint = did_you_mean(tree.func.attr, OPS, "R.") if isinstance(base, Expr) else None
-            if isinstance(base, Expr) and tree.func.attr in OPS:
-                hint = f"write `R.{tree.func.attr}({ast.unparse(tree.func.value)[:30]}, ...)`"
+            hint = self._as_operator(tree.func) if isinstance(base, Expr) else None
             raise self.fail(
                 "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint
             )
@@ -517,7 +558,11 @@ class ValueReader(Reader):
 
     def _const(self, tree: ast.Call) -> Constant:
         values = self.bind(VALUES["R.const"], tree)
-        data = self.constant(values["data"])
+        data = self.value(values["data"])
+        if isinstance(data, DimExpr):
+            hint = f'a size is a scalar of the graph already: write `{data}`, or `R.astype({data}, "float32")`'
+            raise self.fail("W114", f"expected a constant, got {describe(data)}", values["data"], hint)
+        data = self.constant(KnownValue(data, values["data"]))
         dtype = values["dtype"]
         if dtype is None and isinstance(data, np.dtype):
             raise self.fail("W114", "expected a number or array", tree)

@@ -234,7 +234,8 @@ class Reader(StaticReader):
         if is_dim(value):
             raise self.fail("W114", f"expected a shape, got {describe(value)}", tree, f"write `({ast.unparse(tree)},)`")
         if not isinstance(value, (tuple, list)):
-            raise self.fail("W114", f"expected a shape, got {describe(value)}", tree)
+            hint = "the shape comes first, then the dtype" if isinstance(value, str) else None
+            raise self.fail("W114", f"expected a shape, got {describe(value)}", tree, hint)
         return tuple(self.as_dim(item, tree) for item in value)
 
     def read_dim(self, tree: ast.expr) -> Dim:
@@ -253,7 +254,8 @@ class Reader(StaticReader):
             if isinstance(value, int) and value < 0 and self.negative_dims is False:
                 raise self.fail("W114", f"a dimension cannot be negative, got {value}", tree)
             return value
-        raise self.fail("W114", f"expected a dimension, got {describe(value)}", tree)
+        hint = 'a size that only the run can tell is a symbol, as "n"' if value is None else None
+        raise self.fail("W114", f"expected a dimension, got {describe(value)}", tree, hint)
 
     negative_dims: bool = True
 
@@ -485,5 +487,8 @@ def _check_other_decorators(reader: Reader, tree: ast.FunctionDef | ast.ClassDef
 
 
 def _type_hint(tree: ast.expr) -> str | None:
-    text = ast.unparse(tree)[:60]
-    return f"did you mean `R.Prim({text})`?" if isinstance(tree, ast.Constant) else None
+    if not isinstance(tree, ast.Constant) or not isinstance(tree.value, str):
+        return None
+    if tree.value.partition(".")[0] in ("R", "T", "I"):
+        return "write the type without quotes"
+    return f"did you mean `R.Prim({ast.unparse(tree)[:60]})`?"

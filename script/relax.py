@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any as _Any  # R.Any is a type of the script
 
-from weft.errors import ScriptError
+from weft.errors import ScriptError, ShapeError
 from weft.ir.device_mesh import DeviceMesh, DTensorType, parse_placement
-from weft.ir.dim import Dim, parse_dim
+from weft.ir.dim import Dim, DimExpr, parse_dim
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import Call, Constant, DataTypeImm, Expr, ExternFunc, Op, PrimValue, ShapeExpr, StringImm
 from weft.ir.graph import Tuple as _TupleExpr
@@ -20,10 +20,28 @@ from weft.ir.op import OPS, get_op
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.decorators import function, graph_macro
+from weft.script.diagnostics import did_you_mean
+from weft.script.outside import no_such_name, only_in_scripts, placed
+from weft.script.scope import describe
 
 
-def _dims(dims: Iterable[_Any] | None) -> tuple[Dim, ...] | None:
-    return None if dims is None else tuple(parse_dim(dim) if isinstance(dim, str) else dim for dim in dims)
+def _dims(dims: _Any) -> tuple[Dim, ...] | None:
+    if dims is None:
+        return None
+    if isinstance(dims, (str, Type, Expr)) or not isinstance(dims, Iterable):
+        hint = f"write `({dims},)`" if isinstance(dims, (int, DimExpr)) else "the shape comes first, then the dtype"
+        raise ScriptError(f"expected a shape, got {describe(dims)}", code="W114", hint=hint)
+    return tuple(map(_dim, dims))
+
+
+def _dim(dim: _Any) -> Dim:
+    """A size given as a number, an expression, or text; the text of a faulty one is shown in the message."""
+    if not isinstance(dim, str):
+        return dim
+    try:
+        return parse_dim(dim)
+    except ShapeError as error:
+        raise ShapeError(f"{dim!r} is not a size: {error.message}", code=error.code, hint=error.hint) from None
 
 
 def _is_dtype(value: _Any) -> bool:
@@ -49,7 +67,8 @@ def _type(value: _Any) -> Type:
     return PrimType(check_dtype(dtype))
 
 
-def Tensor(shape: _Any = None, dtype: _Any = None, *, ndim: int = -1, vdevice: _Any = None) -> TensorType:
+@placed("R.Tensor")
+def Tensor(shape: _Any = None, dtype: _Any = None, vdevice: _Any = None, *, ndim: int = -1) -> TensorType:
     """A tensor type; dimensions are ints, symbols, or strings such as "n" and "2 * n".
 
     >>> Tensor(("n", 4), "float32").ndim
@@ -61,6 +80,7 @@ def Tensor(shape: _Any = None, dtype: _Any = None, *, ndim: int = -1, vdevice: _
     return TensorType(made, check_dtype(dtype) if dtype is not None else None, ndim, vdevice)  # type: ignore[arg-type]
 
 
+@placed("R.DTensor")
 def DTensor(
     shape: _Any = None, dtype: _Any = None, device_mesh: _Any = None, placement: str | None = None, *, ndim: int = -1
 ) -> DTensorType:
@@ -80,11 +100,13 @@ def device_mesh(shape: Sequence[int], device_ids: Iterable[int]) -> DeviceMesh:
     return DeviceMesh(tuple(shape), tuple(device_ids))
 
 
+@placed("R.Shape")
 def Shape(dims: Iterable[_Any] | None = None, *, ndim: int = -1) -> ShapeType:
     """A shape type."""
     return ShapeType(_dims(dims), ndim)
 
 
+@placed("R.Tuple")
 def Tuple(*fields: _Any) -> TupleType:
     """A tuple type."""
     if len(fields) == 1 and isinstance(fields[0], (tuple, list)):
@@ -92,11 +114,13 @@ def Tuple(*fields: _Any) -> TupleType:
     return TupleType(tuple(map(_type, fields)))
 
 
+@placed("R.Prim")
 def Prim(dtype: _Any) -> PrimType:
     """The type of one scalar."""
     return PrimType(check_dtype(dtype))
 
 
+@placed("R.Callable")
 def _callable(
     params: Sequence[_Any] | None = None, ret: _Any = None, pure: bool | None = None, *, purity: bool | None = None,
     derive: str | None = None, derive_func: str | None = None,
@@ -111,16 +135,19 @@ def _callable(
 Str = String = StringType
 
 
+@placed("R.const")
 def const(data: _Any, dtype: str | None = None, *, shape: _Any = None, bits: bool = False) -> Constant:
     """A constant from a number, nested lists or an array."""
     return constant_value(data, dtype, shape, bits, None, None)  # type: ignore[arg-type]
 
 
+@placed("R.shape")
 def shape(dims: Iterable[_Any]) -> ShapeExpr:
     """A shape as a value."""
     return ShapeExpr(_dims(dims) or ())
 
 
+@placed("R.prim_value")
 def prim_value(value: _Any, dtype: str = "") -> PrimValue:
     """A scalar as a value."""
     return PrimValue(parse_dim(value) if isinstance(value, str) else value, dtype)
@@ -131,6 +158,7 @@ def _string(value: _Any) -> StringImm:
     return StringImm(value)
 
 
+@placed("R.dtype")
 def dtype(value: _Any) -> DataTypeImm:
     """A dtype as a value."""
     return DataTypeImm(check_dtype(value))
@@ -156,17 +184,11 @@ def call_op(name: str, *args: Expr, attrs: Mapping[str, _Any] | None = None, ty_
     return Call(Op(name), args, FrozenMap(dict(attrs or {})), tuple(ty_args))
 
 
-def _only_in_scripts(name: str) -> _Any:
-    def refuse(*args: _Any, **kwargs: _Any) -> _Any:
-        raise ScriptError(f"R.{name} has a meaning only inside a decorated function", code="W115")
-
-    return refuse
-
-
-match_cast = _only_in_scripts("match_cast")
-dataflow = _only_in_scripts("dataflow")
-output = _only_in_scripts("output")
-func_attr = _only_in_scripts("func_attr")
+match_cast = only_in_scripts("R.match_cast")
+dataflow = only_in_scripts("R.dataflow")
+output = only_in_scripts("R.output")
+func_attr = only_in_scripts("R.func_attr")
+is_impure = only_in_scripts("R.is_impure")
 
 
 def emit_te(
@@ -174,7 +196,7 @@ def emit_te(
     **options: _Any,
 ) -> _Any:  # fmt: skip
     """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
-    _only_in_scripts("emit_te")()
+    only_in_scripts("R.emit_te")()
 
 
 class _Namespace:
@@ -204,7 +226,8 @@ def _operator(name: str) -> _Any:
     try:
         get_op(name)
     except ScriptError as error:
-        raise AttributeError(f"R has no {name}" + (f" ({error.hint})" if error.hint else "")) from None
+        hint = error.hint or did_you_mean(name, __dir__(), "R.")
+        raise no_such_name("R", name, (), hint) from None
 
 
 _SPREAD = {"dist.DTensor": DTensor, "dist.device_mesh": device_mesh, "DeviceMesh": device_mesh}

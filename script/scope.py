@@ -11,10 +11,10 @@ import numpy as np
 
 from weft.errors import Span
 from weft.ir.dim import DimExpr
-from weft.ir.graph import Expr
+from weft.ir.graph import Expr, Var
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.tensor import PrimExpr
-from weft.ir.types import Type
+from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
+from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.diagnostics import fail
 from weft.script.source import MISSING
 
@@ -142,6 +142,20 @@ def describe(value: Any) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Type):
         return f"the type {type(value).__name__}"
-    if isinstance(value, (PrimExpr, Expr)):
-        return f"a {type(value).__name__}"
-    return f"a {type(value).__name__}"
+    if isinstance(value, (Buffer, PrimExpr, Expr)):
+        ty = getattr(value, "ty", None) if isinstance(value, Var) else value
+        return next((words for kind, words in _WORDS if isinstance(ty, kind)), "a value of the graph")
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+_WORDS: tuple[tuple[type, str], ...] = (
+    (Buffer, "a buffer"),
+    (BufferLoad, "an element of a buffer"),
+    (PrimExpr, "a scalar of the kernel"),
+    (TensorType, "a tensor"),
+    (TupleType, "a tuple"),
+    (ShapeType, "a shape"),
+    (PrimType, "a scalar"),
+    (FuncType, "a function"),
+)

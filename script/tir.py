@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import DTypeError, ScriptError, WeftError
+from weft.errors import DTypeError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
 from weft.ir.index_map import MappedLayout, index_map_text
@@ -24,7 +24,9 @@ from weft.ir.tensor import Select as _Select
 from weft.ir.tensor import Shuffle as _Shuffle
 from weft.script.decorators import inline, macro, prim_func
 from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
-from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, UNARY, UNARY_CALLS
+from weft.script.outside import no_such_name, only_in_scripts, placed
+from weft.script.read_expression import ExpressionReader
+from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, NAMES, UNARY, UNARY_CALLS
 
 __all__ = ["Buffer", "Cast", "Select", "handle", "inline", "macro", "prim_func"]
 
@@ -59,6 +61,7 @@ class _DType:
 class _BufferForm:
     """`T.Buffer((4,), "float32")` and `T.Buffer[(4,), "float32"]`."""
 
+    @placed("T.Buffer")
     def __call__(self, shape: Any, dtype: Any = "float32", **fields: Any) -> _Buffer:
         """A buffer; sizes are ints, expressions, or names of symbols."""
         known: dict[str, PrimVar] = {}
@@ -205,22 +208,25 @@ def _operator(kind: str) -> Any:
     return made
 
 
-def _only_in_scripts(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise ScriptError(f"T.{name} has a meaning only inside a decorated function", code="W115")
-
-    return refuse
-
-
 class _Axis:
     """T.axis: block variables, read inside blocks."""
 
     def __getattr__(self, name: str) -> Any:
-        return _only_in_scripts(f"axis.{name}")
+        full = ALIASES.get(f"T.axis.{name}", f"T.axis.{name}")
+        if full in ALL_FORMS:
+            return only_in_scripts(full)
+        raise no_such_name("T.axis", name, dir(self))
+
+    def __dir__(self) -> list[str]:
+        return [full.removeprefix("T.axis.") for full in ALL_FORMS if full.startswith("T.axis.")]
 
 
 axis = _Axis()
 _MORE = {"cast": Cast, "ramp": Ramp, "Broadcast": broadcast, "ptr": handle, "Ptr": handle}
+_DTYPES = (
+    "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
+    "bfloat16",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -231,12 +237,17 @@ def __getattr__(name: str) -> Any:
     full = ALIASES.get(f"T.{name}", f"T.{name}")
     if full in CALLED_KINDS:
         return _operator(CALLED_KINDS[full])
-    if name in INTRINSICS or is_device_name(name):
-        return _call(name)
-    try:
-        return _DType(dtypes.check_dtype(name))
-    except WeftError:
-        pass
+    for known in (name, full[2:]):
+        if known in INTRINSICS or is_device_name(known):
+            return _call(known)
+    dtype = ExpressionReader.dtype_name(full)
+    if dtype is not None:
+        return _DType(dtype)
     if full in ALL_FORMS:
-        return _only_in_scripts(name)
-    raise AttributeError(f"T has no {name}")
+        return only_in_scripts(full)
+    raise no_such_name("T", name, __dir__())
+
+
+def __dir__() -> list[str]:
+    read = {full[2:].partition(".")[0] for full in NAMES if full.startswith("T.")}
+    return sorted({*read, *__all__, *_MORE, *INTRINSICS, *_DTYPES})

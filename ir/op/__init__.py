@@ -29,6 +29,7 @@ __all__ = [
     "Param",
     "add_op",
     "get_op",
+    "likely_operators",
     "register_op",
 ]
 
@@ -67,6 +68,35 @@ FAMILIES = (
 )
 
 
+_ELSEWHERE = {
+    "T": "permute_dims", "mT": "permute_dims", "transpose": "permute_dims", "permute": "permute_dims",
+    "swapaxes": "permute_dims", "view": "reshape", "ravel": "flatten", "unsqueeze": "expand_dims", "cat": "concat",
+    "concatenate": "concat", "dot": "matmul", "mm": "matmul", "bmm": "matmul", "to": "astype", "cast": "astype",
+    "type": "astype", "float": "astype", "int": "astype", "half": "astype", "clamp": "clip", "amax": "max",
+    "amin": "min", "masked_fill": "where", "select": "where", "index_select": "take", "narrow": "strided_slice",
+    "slice": "strided_slice", "chunk": "split", "expand": "broadcast_to", "pow": "power", "sub": "subtract",
+    "mul": "multiply", "div": "divide", "neg": "negative", "gather": "gather_elements", "scatter": "scatter_elements",
+    "scatter_": "scatter_elements", "var": "variance", "pad": "nn.pad", "swish": "nn.silu", "reciprocal": "divide",
+    "fill": "full",
+}  # fmt: skip
+"""Operators by names that they have in NumPy, PyTorch and other libraries."""
+
+
+def likely_operators(name: str) -> list[str]:
+    """The operators that a wrong name (without `R.`) may mean, the likeliest first; at most three.
+
+    >>> likely_operators("view"), likely_operators("softmx")[0]
+    (['reshape'], 'nn.softmax')
+    """
+    last = name.rpartition(".")[2]
+    exact = [known for known in (name, _ELSEWHERE.get(last, "")) if known in OPS]
+    if exact:
+        return exact[:1]
+    same = [known for known in OPS if known.rpartition(".")[2] == last]
+    near = difflib.get_close_matches(name, OPS, 3, 0.65)
+    return list(dict.fromkeys([*same, *near]))[:3]
+
+
 def get_op(name: str, span: Span | None = None) -> OpDef:
     """The declaration of an operator by its name without `R.`.
 
@@ -75,9 +105,7 @@ def get_op(name: str, span: Span | None = None) -> OpDef:
     """
     found = OPS.get(name)
     if found is None:
-        close = difflib.get_close_matches(name, OPS, 3) or [
-            known for known in OPS if known.rpartition(".")[2] == name.rpartition(".")[2]
-        ]
+        close = likely_operators(name)
         hint = f"did you mean {' or '.join(f'R.{known}' for known in close)}?" if close else None
         raise ScriptError(f"unknown operator R.{name}", code="W140", span=span, hint=hint)
     return found

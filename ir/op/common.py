@@ -188,7 +188,8 @@ def require_rank(args: Arguments, name: str, ty: TensorType, *ranks: int) -> Non
 def axis_of(args: Arguments, axis: int, ndim: int) -> int:
     """The axis counted from the front; ShapeError W203 when out of range."""
     if not -ndim <= axis < ndim:
-        raise shape_error(args, f"axis {axis} of {ndim} dimensions", "W203")
+        hint = f"axes are {-ndim} to {ndim - 1}; negative ones count from the last" if ndim else None
+        raise shape_error(args, f"axis {axis} of {ndim} dimensions", "W203", hint)
     return axis % ndim if ndim else axis
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,7 +167,7 @@ class OpDef:
         object.__setattr__(self, "doc", (self.doc or "").strip())
         object.__setattr__(self, "__doc__", self.doc)  # what help() and notebooks show of R.<name>
         missing = []
-        if not self.doc:
+        if not self.doc and sys.flags.optimize < 2:  # python -OO takes docstrings away
             missing.append("doc")
         if not self.builtin:
             if self.lowering is None and self.decompose is None:

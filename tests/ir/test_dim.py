@@ -577,7 +577,7 @@ def test_a_syntax_error_points_at_its_character() -> None:
         parse_dim("n + $")
     assert caught.value.span is not None
     assert (caught.value.span.start, caught.value.span.end) == (4, 5)
-    with pytest.raises(ShapeError, match="unexpected the end"):
+    with pytest.raises(ShapeError, match="a dimension ends too early"):
         parse_dim("n +")
 
 

@@ -1,0 +1,124 @@
+"""What a user who knows NumPy, PyTorch or TVM writes at first, and the other way that the error names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.script import relax as R
+from weft.script import tir as T
+
+GRAPH = '@R.function\ndef f(x: R.Tensor(("n", 4), "float32"), c: R.Tensor((), "bool")):\n    '
+KERNEL = '@T.prim_func\ndef f(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n    '
+MODULE = (
+    '@I.ir_module\nclass M:\n    @T.prim_func\n    def k(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
+    "        for i in range(4):\n            y[i] = x[i]\n\n"
+    '    @R.function\n    def main(x: R.Tensor((4,), "float32")):\n        '
+)
+# head, the rest of the text, code, what the caret underlines, hint
+MISTAKES = {
+    "method of PyTorch": (GRAPH, "return x.view(2, 2)", "W115", "x.view", "write `R.reshape(x, ...)`"),
+    "method that is an operator": (GRAPH, "return x.relu()", "W115", "x.relu", "write `R.nn.relu(x)`"),
+    "transposed": (GRAPH, "return x.T", "W115", "x.T", "write `R.permute_dims(x, ...)`"),
+    "name of PyTorch": (GRAPH, "return R.cat([x, x])", "W140", "R.cat", "did you mean R.concat?"),
+    "elements assigned": (GRAPH, "x[0] = x\n    return x", "W115", "x[0]", "R.where and R.scatter_elements"),
+    "condition of many values": (
+        GRAPH, "if x > 0:\n        y = x\n    else:\n        y = -x\n    return y", "W123", "x > 0", "R.where(",
+    ),
+    "condition that is a number": (
+        GRAPH, "if R.sum(x):\n        y = x\n    else:\n        y = -x\n    return y", "W123", "R.sum(x)", "`x > 0`",
+    ),
+    "size as a constant": (GRAPH, 'return x * R.const(n, "float32")', "W114", "n", 'R.astype(n, "float32")'),
+    "axis out of range": (GRAPH, "return R.sum(x, axis=2)", "W203", "R.sum(x, axis=2)", "axes are -2 to 1"),
+    "print": (GRAPH, "print(x)\n    return x", "W110", "print", "R.print"),
+    "scalar function in a graph": (GRAPH, "return T.exp(x)", "W115", "T.exp", "did you mean `R.exp`?"),
+    "operator in a kernel": (KERNEL, "y[0] = R.exp(x[0])", "W115", "R.exp", "did you mean `T.exp`?"),
+    "parameter bound anew": (KERNEL, "y = x", "W115", "y", "`y[...] = ...` writes elements"),
+    "kernel called like a function": (MODULE, "return M.k(x)", "W130", "M.k(x)", "R.call_tir(f, (x,), out_ty=...)"),
+    "function that is not there": (MODULE, "return M.q(x)", "W110", "M.q", "it has: k, main"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_message_names_another_way(name: str) -> None:
+    head, rest, code, marked, hint = MISTAKES[name]
+    with pytest.raises(weft.WeftError) as caught:
+        weft.parse(head + rest + "\n")
+    error = caught.value
+    assert error.code == code, error
+    assert error.span is not None
+    assert error.span.source.text[error.span.start : error.span.end] == marked, error
+    assert error.span.line == head.count("\n") + 1, error
+    assert hint in (error.hint or ""), error
+
+
+def test_types_in_quotes_and_sizes_of_none_are_explained() -> None:
+    for annotation, column, hint in (
+        ("'R.Tensor((2,), \"float32\")'", 10, "write the type without quotes"),
+        ('R.Tensor((None, 3), "float32")', 20, 'a size that only the run can tell is a symbol, as "n"'),
+    ):
+        with pytest.raises(weft.ScriptError) as caught:
+            weft.parse(f"@R.function\ndef f(x: {annotation}):\n    return x\n")
+        assert caught.value.span is not None
+        assert (caught.value.span.line, caught.value.span.column, caught.value.hint) == (2, column, hint)
+
+
+def test_self_is_no_parameter_of_a_function_in_a_module() -> None:
+    with pytest.raises(weft.ScriptError, match="parameter 'self' has no type") as caught:
+        weft.parse("@I.ir_module\nclass M:\n    @R.function\n    def f(self, x: R.Tensor):\n        return x\n")
+    assert caught.value.hint == "functions of a module have no `self`"
+
+
+def test_a_function_of_numpy_on_values_of_a_script_names_the_operator() -> None:
+    with pytest.raises(weft.ScriptError, match=r"np\.exp") as caught:
+
+        @R.function
+        def graph(x: R.Tensor((4,), "float32")):
+            return np.exp(x)
+
+    assert caught.value.code == "W153"
+    assert "did you mean `R.exp`?" in str(caught.value.hint)
+    with pytest.raises(weft.ScriptError, match=r"np\.exp") as caught:
+
+        @T.prim_func
+        def kernel(x: T.Buffer((4,), "float32")):
+            x[0] = np.exp(x[0])
+
+    assert caught.value.code == "W153"
+    assert caught.value.hint == "did you mean `T.exp`?"
+
+
+def test_an_if_without_else_keeps_what_the_name_was_bound_to() -> None:
+    @R.function
+    def maybe(x: R.Tensor(("n",), "float32"), c: R.Tensor((), "bool")):
+        y = x + 1.0
+        if c:
+            y = y * 2.0
+        return y
+
+    x = np.arange(3, dtype="float32")
+    assert weft.interpret(maybe)(x, np.array(True)).tolist() == [2, 4, 6]
+    assert weft.compile(maybe)["maybe"](x, np.array(False)).tolist() == [1, 2, 3]
+    assert weft.structural_equal(weft.parse(maybe.script()), maybe)
+
+
+def test_an_if_without_else_that_binds_a_new_name_is_an_error() -> None:
+    with pytest.raises(weft.ScriptError, match="an `if` needs an `else`") as caught:
+        weft.parse(GRAPH + "if c:\n        y = x\n    return y\n")
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (3, 5)
+    assert caught.value.hint == "write `else:` with another value of `y`, or bind `y` before"
+
+
+def test_tuples_of_the_graph_are_joined_by_plus() -> None:
+    @R.function
+    def states(x: R.Tensor((2,), "float32")):
+        found = (x,)
+        for i in range(2):
+            x = x + float(i)
+            found = found + (x,)  # noqa: RUF005
+        return found + R.split(x, 2)
+
+    result = weft.interpret(states)(np.zeros(2, "float32"))
+    assert [part.tolist() for part in result] == [[0, 0], [0, 0], [1, 1], [1], [1]]
