@@ -1,10 +1,11 @@
-"""Object code by content, on disk: what was compiled once is not compiled again, in any process.
+"""Compiled code by content, on disk: what was compiled once is not compiled again, in any process.
 
     entry ::= sha256 of the rest, length of the object, object, compressed LLVM text          one file, named by its key
 
 A key is the hash of everything that the code follows from: the LLVM text, the processor, the level, the version of
 LLVM. The folder is WEFT_CACHE_DIR, else `weft` in XDG_CACHE_HOME or ~/.cache; WEFT_CACHE_DIR=off keeps nothing. A
-cache is never needed: one that cannot be read or written, or holds a damaged entry, is as good as an empty one.
+cache is never needed: one that cannot be read or written, or holds a damaged entry (which is logged), is as good as an
+empty one.
 Entries that were not used for longest go when all together pass `LIMIT` bytes.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import tempfile
 import zlib
@@ -22,6 +24,7 @@ from pathlib import Path
 __all__ = ["LIMIT", "CacheInfo", "DiskCache", "object_cache"]
 
 LIMIT = 512 << 20
+_log = logging.getLogger("weft.cache")
 _SUFFIX = ".code"
 _LOOK_EVERY = 64  # writes between two looks at the size of all
 
@@ -59,14 +62,12 @@ class DiskCache:
         except OSError:
             return None
         size = int.from_bytes(data[32:40], "little")
-        if len(data) < 40 + size or hashlib.sha256(data[32:]).digest() != data[:32]:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return None
-        try:
-            return data[40 : 40 + size], zlib.decompress(data[40 + size :]).decode()
-        except (zlib.error, UnicodeDecodeError):
-            return None
+        if len(data) >= 40 + size and hashlib.sha256(data[32:]).digest() == data[:32]:
+            with contextlib.suppress(zlib.error, UnicodeDecodeError):
+                return data[40 : 40 + size], zlib.decompress(data[40 + size :]).decode()
+        _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
+        _removed(path)
+        return None
 
     def put(self, key: str, code: bytes, text: str) -> None:
         """Keep an entry, whole or not at all."""
