@@ -6,29 +6,27 @@ rfactor               sums over one loop each, then their sum
 
 from __future__ import annotations
 
-from weft.ir import replace, structural_equal, substitute
-from weft.ir.dtype import is_bool, is_float, is_integer, max_value, min_value
+from collections.abc import Mapping, Sequence
+
+from weft.ir import replace, substitute
 from weft.ir.node import EMPTY
-from weft.ir.prim import binary, cast
+from weft.ir.prim import cast
 from weft.ir.tensor import (
     Block,
     Buffer,
     BufferLoad,
-    BufferStore,
-    FloatImm,
     For,
-    IntImm,
     IterVar,
     PrimCall,
     PrimExpr,
     PrimVar,
     Stmt,
 )
-from weft.transform.schedule.buffers import require_covering, require_reduction, with_allocation
+from weft.transform.schedule.buffers import require_covering, with_allocation
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import Update, update_of
 from weft.transform.schedule.failure import failure
+from weft.transform.schedule.folds import Fold, fold_of, stores
 from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.loops import chain_between
 from weft.transform.schedule.points import conjuncts, variables_in
@@ -110,19 +108,19 @@ class Reductions(ScheduleCore):
         """Compute the part of a sum in each iteration of a loop apart, into a new axis of a new buffer, then add them.
 
         `factor_axis` is the place of the new axis; negative ones count from the end. Gives the block of the partial
-        sums; the old handle is the block that adds them. ScheduleError W610 no reduction, W611 a loop that is not one
-        of its steps alone, W604 no such axis. Sums of floats change by the order of additions.
+        sums; the old handle is the block that adds them. A reduction may have several results, each with a new buffer:
+        sums, or an index and a value that are chosen together. ScheduleError W610 no reduction that can be done in
+        pieces, W611 a loop that is not one of its steps alone, W604 no such axis, W607 a choice that depends on the
+        order, which would change. Sums of floats change by the order of additions; comparisons that do not mind
+        elements that are no numbers may choose another one of those.
         """
         tree, target = self._loop(loop)
         blocks = list(blocks_in(target))
         if len(blocks) != 1:
             raise failure("W605", f"there is more than one block under the loop {target.loop_var.name!r}", tree, target)
         block = blocks[0]
-        buffer = require_reduction(tree, block)
+        fold = fold_of(tree, block)
         require_covering(tree, block)
-        update = update_of(block)
-        assert update is not None
-        _require_neutral(tree, block, update)
         _about_the_result(
             tree, block, {v for i in block.iter_vars if i.kind != "spatial" for v in variables_in(i.value)}
         )
@@ -130,10 +128,16 @@ class Reductions(ScheduleCore):
         if not touched or any(item.kind != "reduce" for item in touched):
             raise failure("W611", f"the loop {target.loop_var.name!r} is not one of the sum {block.name!r} alone", tree,
                           target)  # fmt: skip
-        axis = factor_axis + buffer.ndim + 1 if factor_axis < 0 else factor_axis
-        if not 0 <= axis <= buffer.ndim:
-            raise failure("W604", f"the new axis {factor_axis} is none of {buffer.ndim + 1}", tree, target)
+        ndim = min(part.buffer.ndim for part in fold.parts)
+        axis = factor_axis + ndim + 1 if factor_axis < 0 else factor_axis
+        if not 0 <= axis <= ndim:
+            raise failure("W604", f"the new axis {factor_axis} is none of {ndim + 1}", tree, target)
         around = tree.loops_around(block)
+        steps = {v for item in block.iter_vars if item.kind == "reduce" for v in variables_in(item.value)}
+        first = next(loop for loop in around if loop.loop_var in steps)
+        if not fold.any_order and first is not target:
+            raise failure("W607", f"what block {block.name!r} chooses depends on the order of its elements: only its"
+                          f" outermost loop {first.loop_var.name!r} can be factored", tree, target)  # fmt: skip
         chain = chain_between(tree, around)
         if chain != around or chain[0] is not tree.place_of(block) or target.start != 0:
             raise failure("W605", f"the loops around block {block.name!r} are not a nest of their own", tree, chain[0])
@@ -141,48 +145,15 @@ class Reductions(ScheduleCore):
             item.loop_var for item in around
         }:
             raise failure("W606", "the ranges of the loops depend on one another", tree, chain[0])
-        shape = (*buffer.shape[:axis], target.extent, *buffer.shape[axis:])
-        partial = fresh_buffer(buffer, {}, name=f"{buffer.name}_rf", shape=shape, scope="global", data=None,
-                               strides=None, elem_offset=None)  # fmt: skip
+        partials = [_partial(part.buffer, target, axis) for part in fold.parts]
         name = tree.fresh_block_name(f"{block.name}_rf")
-        first = _partial_sums(block, name, target, around, partial, axis)
-        second = _sum_of_parts(block, target, around, partial, axis)
-        function = tree.replaced((chain[0], sequence((nest_of_loops(around, first), second))))
-        tree = self._set(tree, with_allocation(function, tree.scope(block), partial))
+        pieces = _partial_sums(block, fold, name, target, around, partials, axis)
+        whole = _sum_of_parts(block, fold, target, around, partials, axis)
+        function = tree.replaced((chain[0], sequence((nest_of_loops(around, pieces), whole))))
+        for partial in reversed(partials):
+            function = with_allocation(function, tree.scope(block), partial)
+        tree = self._set(tree, function)
         return self._block_handle(tree.name, name)
-
-
-def _require_neutral(tree: Tree, block: Block, update: Update) -> None:
-    """W610 unless a reduction starts with what changes nothing."""
-    init = block.init
-    if not isinstance(init, BufferStore) or not structural_equal(init.indices, update.store.indices):
-        raise failure("W610", f"the init of block {block.name!r} is not one store of its element", tree, block)
-    if not _is_identity(update.kind, init.value):
-        raise failure("W610", f"the init of block {block.name!r} is not neutral, so parts of the sum cannot start"
-                      " with it", tree, block)  # fmt: skip
-
-
-def _is_identity(kind: str, value: PrimExpr) -> bool:
-    if not isinstance(value, (FloatImm, IntImm)):
-        return False
-    number, dtype = value.value, value.dtype
-    if kind in ("min", "max"):
-        if is_float(dtype):
-            worst = float("inf") if kind == "min" else float("-inf")
-            return number in (worst, (max_value if kind == "min" else min_value)(dtype))
-        return is_integer(dtype) and number == (max_value if kind == "min" else min_value)(dtype)
-    neutral: dict[str, float] = {
-        "add": 0,
-        "mul": 1,
-        "and": 1,
-        "or": 0,
-        "bitwise_or": 0,
-        "bitwise_xor": 0,
-        "bitwise_and": -1,
-    }
-    if kind == "bitwise_and" and (is_bool(dtype) or dtype.startswith("uint")):
-        return number == max_value(dtype)
-    return number == neutral[kind]
 
 
 def _about_the_result(tree: Tree, block: Block, steps: set[PrimVar]) -> list[PrimExpr]:
@@ -205,10 +176,28 @@ def _substituted(extent: object, mapping: dict[PrimVar, PrimVar]) -> object:
     return substitute(extent, mapping) if isinstance(extent, PrimExpr) else extent
 
 
-def _partial_sums(block: Block, name: str, target: For, around: list[For], partial: Buffer, axis: int) -> Block:
+def _partial(buffer: Buffer, target: For, axis: int) -> Buffer:
+    """The buffer of the results of each iteration of a loop."""
+    shape = (*buffer.shape[:axis], target.extent, *buffer.shape[axis:])
+    return fresh_buffer(buffer, {}, name=f"{buffer.name}_rf", shape=shape, scope="global", data=None, strides=None,
+                        elem_offset=None)  # fmt: skip
+
+
+def _places(
+    fold: Fold, partials: Sequence[Buffer], part: PrimVar, axis: int, values: Mapping[PrimVar, PrimExpr]
+) -> list[BufferLoad]:  # fmt: skip
+    """The elements of the partial results for an iteration."""
+    found: list[BufferLoad] = []
+    for item, partial in zip(fold.parts, partials, strict=True):
+        indices = tuple(substitute(index, values) for index in item.indices)
+        found.append(BufferLoad(partial, (*indices[:axis], part, *indices[axis:])))
+    return found
+
+
+def _partial_sums(
+    block: Block, fold: Fold, name: str, target: For, around: list[For], partials: list[Buffer], axis: int
+) -> Block:
     """The reduction over all steps but those of the factored loop, which becomes an index of the result."""
-    update = update_of(block)
-    assert update is not None
     part = PrimVar(f"v{target.loop_var.name}", target.loop_var.dtype)
     items: list[IterVar] = []
     values: dict[PrimVar, PrimExpr] = {}
@@ -232,28 +221,28 @@ def _partial_sums(block: Block, name: str, target: For, around: list[For], parti
         values[item.var] = cast(item.var.dtype, substitute(item.value, made))
     items.append(IterVar(part, 0, target.extent, "spatial", target.loop_var))
     items.extend(extra)
-    indices = tuple(substitute(index, values) for index in update.store.indices)
-    where = (*indices[:axis], part, *indices[axis:])
-    assert isinstance(block.init, BufferStore)
-    value = substitute(update.value, values)
+    places = _places(fold, partials, part, axis, values)
+    terms = [substitute(item.term, values) for item in fold.parts]
+    starts = [item.start for item in fold.parts]
     guards = [item for item in conjuncts(block.predicate) if target.loop_var in variables_in(item)]
     if guards:  # a part without any steps has the neutral value
         inside = all_of(substitute(item, made) for item in guards)
         assert inside is not None
-        value = PrimCall("if_then_else", (inside, value, block.init.value), value.dtype)
-    own = BufferLoad(partial, where)
-    total = binary(update.kind, own, value) if update.left else binary(update.kind, value, own)
-    has_steps = any(item.kind == "reduce" for item in items)
+        terms = [
+            PrimCall("if_then_else", (inside, term, start), term.dtype)
+            for term, start in zip(terms, starts, strict=True)
+        ]
     predicate = all_of(item for item in conjuncts(block.predicate) if item not in guards)
-    init = BufferStore(partial, block.init.value, where) if has_steps else None
-    store = BufferStore(partial, total if has_steps else value, where)
-    return Block(name, store, tuple(items), predicate, init=init, annotations=block.annotations, span=block.span)
+    has_steps = any(item.kind == "reduce" for item in items)
+    init = stores(places, starts) if has_steps else None
+    body = fold.step(places, terms) if has_steps else stores(places, terms)
+    return Block(name, body, tuple(items), predicate, init=init, annotations=block.annotations, span=block.span)
 
 
-def _sum_of_parts(block: Block, target: For, around: list[For], partial: Buffer, axis: int) -> Stmt:
+def _sum_of_parts(
+    block: Block, fold: Fold, target: For, around: list[For], partials: list[Buffer], axis: int
+) -> Stmt:  # fmt: skip
     """The block that adds the parts, over the spatial variables of the old one."""
-    update = update_of(block)
-    assert update is not None
     spatial = [item for item in block.iter_vars if item.kind == "spatial"]
     wanted = {v for item in spatial for v in variables_in(item.value)}
     steps = {v for item in block.iter_vars if item.kind == "reduce" for v in variables_in(item.value)}
@@ -266,10 +255,8 @@ def _sum_of_parts(block: Block, target: For, around: list[For], partial: Buffer,
     part = PrimVar(f"v{target.loop_var.name}", target.loop_var.dtype)
     items = [replace(item, value=None if item.value is None else substitute(item.value, names)) for item in spatial]
     items.append(IterVar(part, 0, target.extent, "reduce", step.loop_var))
-    indices = update.store.indices
-    load = BufferLoad(partial, (*indices[:axis], part, *indices[axis:]))
-    own = BufferLoad(update.store.buffer, indices)
-    store = replace(update.store, value=binary(update.kind, own, load))
+    own = [BufferLoad(item.buffer, item.indices) for item in fold.parts]
+    body = fold.step(own, _places(fold, partials, part, axis, {}))
     predicate = all_of(substitute(item, names) for item in conditions)
-    new = Block(block.name, store, tuple(items), predicate, init=block.init, span=block.span)
+    new = Block(block.name, body, tuple(items), predicate, init=block.init, span=block.span)
     return nest_of_loops([*loops, step], new)
