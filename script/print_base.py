@@ -23,8 +23,8 @@ from weft.ir.graph import (
     StringImm,
     Var,
 )
-from weft.ir.module import DummyGlobalInfo
 from weft.ir.index_map import MappedLayout
+from weft.ir.module import DummyGlobalInfo
 from weft.ir.node import FrozenMap, Node
 from weft.ir.target import Target
 from weft.ir.tensor import (
