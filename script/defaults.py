@@ -10,8 +10,8 @@ from typing import Any
 from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = [
-    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "OLD_OPERATORS",
-    "OPERATORS_ONLY", "RENAMED_OPERATORS", "RESULT_DTYPES", "axis_dtype", "is_device_name", "loop_dtype",
+    "DEVICE_KINDS", "DTYPE_FIRST", "DTYPE_LAST", "DTYPE_MAYBE_FIRST", "DTYPE_OF_ARGUMENT", "HINT", "OLD_OPERATORS",
+    "OPERATORS_ONLY", "RENAMED_OPERATORS", "RESULT_DTYPES", "SCOPE_IDS", "axis_dtype", "is_device_name", "loop_dtype",
 ]  # fmt: skip
 
 # Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
@@ -90,8 +90,28 @@ RENAMED_OPERATORS = {
 }
 OLD_OPERATORS = {new: old for old, new in RENAMED_OPERATORS.items()}
 
+HINT = "tirx.hint"  # the key of the attribute that `T.hint` makes
+
+# Places of a thread in the hierarchy of a device, with the arguments of the calls that give them.
+SCOPE_IDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        "cluster_id warpgroup_id warp_id warp_id_in_wg lane_id thread_id thread_id_in_wg".split(), ("extents", "dtype")
+    ),
+    **dict.fromkeys(("cta_id", "cta_id_in_cluster"), ("extents", "preferred", "dtype")),
+    "cta_id_in_pair": ("dtype",),
+}
+
+_RUNTIME_NAMES = frozenset(
+    f"tvm_{name}"
+    for name in (
+        "access_ptr bmma_sync call_cpacked call_cpacked_lowered call_packed call_packed_lowered call_trace_packed "
+        "call_trace_packed_lowered check_return context_id fill_fragment global_barrier_kinit handle_is_null "
+        "kernel_replace_point load_matrix_sync mma_sync stack_alloca stack_make_array stack_make_shape static_handle "
+        "storage_sync store_matrix_sync struct_get struct_set thread_allreduce thread_context thread_invariant "
+        "throw_last_error tuple warp_activemask warp_shuffle warp_shuffle_down warp_shuffle_up warp_shuffle_xor"
+    ).split()
+)
 _DEVICE_PREFIXES = (
-    "tvm_",
     "ptx",
     "cuda",
     "mma_",
@@ -117,7 +137,7 @@ _DEVICE_PREFIXES = (
 
 def is_device_name(name: str) -> bool:
     """Whether an unknown intrinsic is one of a device (read as an opaque call)."""
-    return name.startswith(_DEVICE_PREFIXES)
+    return name.startswith(_DEVICE_PREFIXES) or name in _RUNTIME_NAMES or name in SCOPE_IDS
 
 
 def loop_dtype(start: Extent, extent: Extent) -> str:

@@ -46,6 +46,7 @@ FORM_DOCS = {
     "T.allocate_const": "Memory with known content.",
     "T.alloc_local": "A temporary buffer in local memory.",
     "T.alloc_shared": "A temporary buffer in shared memory.",
+    "T.alloc_scalar": "A variable in the memory of a scope.",
     "T.local_scalar": "A local variable.",
     "T.shared_scalar": "A variable in shared memory.",
     "T.decl_scalar": "A variable in memory that exists.",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weft.errors import ScriptError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import GlobalVar
-from weft.ir.node import Node
+from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -49,9 +49,11 @@ from weft.script.defaults import (
     DTYPE_LAST,
     DTYPE_MAYBE_FIRST,
     DTYPE_OF_ARGUMENT,
+    HINT,
     OPERATORS_ONLY,
     RENAMED_OPERATORS,
     RESULT_DTYPES,
+    SCOPE_IDS,
     is_device_name,
 )
 from weft.script.kinds import string_text
@@ -386,6 +388,12 @@ class PeerTensorPrinter(TensorPrinter):
     def _attr(self, stmt: AttrStmt) -> None:
         if stmt.value is None:
             raise self.refuse(f"the attribute '{stmt.key}' without a value", stmt)
+        if stmt.key == HINT and isinstance(stmt.node, str) and isinstance(stmt.value, FrozenMap):
+            if self.older or not all(key.isidentifier() for key in stmt.value):
+                raise self.refuse("a hint", stmt)
+            told = [f"{key}={self.show_literal(item)}" for key, item in stmt.value.items()]
+            self._inner(f"with T.hint({', '.join([string_text(stmt.node), *told])}):", stmt.body)
+            return
         if stmt.node is not None:
             super()._attr(stmt)
             return
@@ -395,12 +403,21 @@ class PeerTensorPrinter(TensorPrinter):
         self._inner(f"with T.attr(0, {key}, {text}):" if self.older else f"with T.attr({{{key}: {text}}}):", stmt.body)
 
     def _bind(self, stmt: Bind) -> None:
+        if isinstance(stmt.value, PrimCall) and stmt.value.op in SCOPE_IDS:
+            self._scope_id(stmt, stmt.value)
+            return
         if not self.older:
             super()._bind(stmt)
             return
         value = self.immediate(stmt.value) if isinstance(stmt.value, (IntImm, FloatImm)) else None
         text = value or self.join(self.operand(stmt.value))
         self.line(f"{self.name(stmt.var)}: {self._variable_type(stmt.var)} = {text}")
+
+    def _scope_id(self, stmt: Bind, call: PrimCall) -> None:
+        if self.older or call.attrs or call.dtype != "int32":
+            raise self.refuse(f"T.{call.op} of several extents, or of another dtype than int32", stmt)
+        extents = ", ".join(self.join(self.operand(extent)) for extent in call.args if isinstance(extent, PrimExpr))
+        self.line(f"{self.name(stmt.var)} = T.{call.op}({f'[{extents}]' if call.args else ''})")
 
     def _return(self, stmt: Return) -> None:
         if not self.older:

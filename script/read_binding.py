@@ -710,8 +710,11 @@ class BindingReader(BufferReader):
         raise self.fail("W114", "T.match_buffer takes a handle parameter or a region of a buffer", tree)
 
     def _axis_domain(self, tree: ast.expr, start: Extent) -> tuple[Extent, Extent]:
-        if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == 2:
-            low, high = (self.read_extent(item) for item in tree.elts)
+        pair = tree.elts if isinstance(tree, (ast.Tuple, ast.List)) else []
+        if isinstance(tree, ast.Call) and self.dotted(tree.func) == "T.Range" and not tree.keywords:
+            pair = tree.args
+        if len(pair) == 2:
+            low, high = (self.read_extent(item) for item in pair)
             return low, self._difference(low, high, tree)
         return start, self.read_extent(tree)
 

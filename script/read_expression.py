@@ -111,8 +111,8 @@ _SHORT_DTYPES = {
     "f32": "float32",
     "f64": "float64",
     "bf16": "bfloat16",
-    "i32": "int32",
-    "i64": "int64",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 
 

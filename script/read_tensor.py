@@ -42,7 +42,7 @@ from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
 from weft.script.read_binding import BlockHeader
 from weft.script.read_call import KnownValue
-from weft.script.read_early import EarlyReader
+from weft.script.read_recent import RecentReader
 from weft.script.reader import Scope, describe, is_plain, macro_of
 from weft.script.source import MISSING
 from weft.script.syntax import LOOPS, SCOPES
@@ -60,7 +60,7 @@ _LOOP_KINDS = {
 }
 
 
-class TensorReader(EarlyReader):
+class TensorReader(RecentReader):
     """Reads one tensor-level function."""
 
     level = "T"
@@ -508,9 +508,10 @@ class TensorReader(EarlyReader):
             self.scope, self.block = saved, block
 
     def _with_attr(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
-        return self._attr_statement(call)(self._nested_one(tree.body))
+        return self._attr_statement(call)(self.nested_one(tree.body))
 
-    def _nested_one(self, trees: Sequence[ast.stmt]) -> Stmt:
+    def nested_one(self, trees: Sequence[ast.stmt]) -> Stmt:
+        """The statements of an inner block as one."""
         return _as_one(self._nested(trees))
 
     def _with_let(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> list[Stmt]:
@@ -558,7 +559,7 @@ class TensorReader(EarlyReader):
         try:
             name = target.id if isinstance(target, ast.Name) else None
             wrap = self._launch(name, values, call, target or call)
-            return wrap(self._nested_one(tree.body))
+            return wrap(self.nested_one(tree.body))
         finally:
             self.scope = saved
 
@@ -629,6 +630,9 @@ TensorReader._SCOPE_METHODS = {
     "T.decl_buffer": _R._with_allocation,
     "T.alloc_buffer": _R._with_allocation,
     "T.realize": _R._with_realize,
+    "T.hint": _R._with_hint,
+    "T.If": _R._with_if,
+    "T.While": _R._with_while,
 }
 
 

@@ -186,7 +186,7 @@ def assert_op(condition: _t.Any, format_args: _t.Any = None, format: _t.Any = ''
 def astype(x: _t.Any, dtype: _t.Any) -> _t.Any:
     """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
 
-    A float that is nan or does not fit an integer dtype has no defined result.
+    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0.
 
     R.astype(R.Tensor((2, 3), "float32"), 'int32') -> R.Tensor((2, 3), "int32")
     R.astype(R.Tensor((n,), "int64"), 'float32') -> R.Tensor((n,), "float32")
@@ -996,7 +996,7 @@ def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1,
     """Floats as integers: clip(round(data / scale) + zero_point), limited to the values of out_dtype.
 
     scale and zero_point are scalars, or vectors along the axis of data. The quotient is taken in float32 (in float64 of
-    float64, and for integers of more than 16 bits). A nan has no defined result.
+    float64, and for integers of more than 16 bits). A nan gives 0.
 
     R.quantize(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "int8")) -> R.Tensor((2, 3), "int8")
     R.quantize(R.Tensor((n, 4, m), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "int32"), axis=1) -> R.Tensor((n, 4, m), "int8")

@@ -204,6 +204,7 @@ _form(
 _form(BUFFERS, "T.allocate_const(data: anything, dtype: dtype, shape: extents, *, annotations: literal = {})")
 _form(BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})")
 _form(BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})")
+_form(BUFFERS, 'T.alloc_scalar(dtype: dtype = "float32", scope: text = "global")')
 _form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
 _form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")')
 _form(

@@ -106,6 +106,9 @@ def alloc_buffer(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = Non
 def alloc_local(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), annotations: _t.Any = ...) -> _t.Any:
     """A temporary buffer in local memory."""
 
+def alloc_scalar(dtype: _t.Any = 'float32', scope: _t.Any = 'global') -> _t.Any:
+    """A variable in the memory of a scope."""
+
 def alloc_shared(shape: _t.Any, dtype: _t.Any = 'float32', *, data: _t.Any = None, strides: _t.Any = None, elem_offset: _t.Any = None, align: _t.Any = 0, offset_factor: _t.Any = 0, axis_separators: _t.Any = (), annotations: _t.Any = ...) -> _t.Any:
     """A temporary buffer in shared memory."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 __all__ = ["why_unread"]
 
 _TILES = (
-    "device_entry cta_id cta_id_in_cluster cta_id_in_pair cluster_id warp_id warp_id_in_wg warpgroup_id lane_id "
-    "thread_id thread_id_in_wg scope_id cluster cta warpgroup warp thread wg tile tmem smem TileLayout "
+    "scope_id selector filter elected cluster cta warpgroup warp thread wg tile tmem smem TileLayout "
     "ComposeLayout TensorMap SMEMPool TMEMPool ExecScope ScopeIdDef alloc_cast_frag alloc_tcgen05_ldst_frag "
     "wg_reg_tile tensormap_encode_tiled Layout Iter S R"
 )
@@ -15,11 +14,14 @@ _UNREAD: dict[str, str] = {
     "T.jit": "a template has no meaning before it is specialised",
     "T.constexpr": "a template has no meaning before it is specialised",
     "T.Optional": "a template has no meaning before it is specialised",
+    "T.Reduce": "a reduction is a block with T.init",
+    "T.reduce": "a reduction is a block with T.init",
     "R.emit_te": "the function that it calls is Python, which reading a text never runs",
     "R.rewriter": "rules of rewriting are not part of a module",
 }
 _FAMILIES = {
     "T.nvshmem.": "it belongs to the tile-level GPU dialect",
+    "T.tile.": "it belongs to the tile-level GPU dialect",
 }
 
 
