@@ -6,6 +6,7 @@ Each nest of a kernel goes to the first rule that knows its form (`transform/rul
     maps          every element once: vectors along the last axis
     transposes    elements along another axis: squares of vectors, turned in registers
     reductions    sums, products, least and greatest values: vectors along the rows or down the columns
+    partial       reductions of much to few results in parts that threads can share
     extremes      positions of least and greatest values, the same two ways
 
 Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
-from weft.ir.tensor import Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.ir.tensor import AllocBuffer, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.base import FunctionPass
 from weft.transform.inline_blocks import reuse_outputs
 from weft.transform.nests import nest_of
@@ -27,6 +28,7 @@ from weft.transform.rules.extremes import vector_extreme
 from weft.transform.rules.facts import Facts
 from weft.transform.rules.loops import sequence
 from weft.transform.rules.maps import vector_map
+from weft.transform.rules.partial import partial_reduction
 from weft.transform.rules.reductions import vector_reduction
 from weft.transform.rules.rows import Rows, shared_rows
 from weft.transform.rules.transposes import vector_transpose
@@ -42,7 +44,8 @@ class VectorizeNests(FunctionPass):
     """Compute on vectors what the rules know.
 
     `vector_bits` is the width of a vector register, `registers` their number, `accumulators` how many vectors a sum
-    along a row runs in, `columns` how many one down the columns does.
+    along a row runs in, `columns` how many one down the columns does, `shared` how many elements a
+    reduction to few results has at least that is cut in parts.
     """
 
     level: ClassVar[int] = 1
@@ -51,12 +54,13 @@ class VectorizeNests(FunctionPass):
     registers: int = 16
     accumulators: int = 4
     columns: int = 8
+    shared: int = 1 << 18
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its nests on vectors."""
         if function.attrs.get("tir.is_scheduled"):
             return function
-        facts = Facts(self.vector_bits, self.registers, self.accumulators, self.columns)
+        facts = Facts(self.vector_bits, self.registers, self.accumulators, self.columns, shared=self.shared)
         outputs = [param for param in function.params if isinstance(param, Buffer)]
         wide = with_wide_indices(function.body)
         body = _sequence(reuse_outputs(_flat(wide), outputs), facts)
@@ -88,4 +92,14 @@ def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
     nest = nest_of(stmt) if isinstance(stmt, For) else None
     if nest is None:
         return vector_extreme(stmt, facts) or stmt
+    parts = partial_reduction(nest, facts)
+    if parts is not None:
+        return sequence(part if isinstance(part, AllocBuffer) else _by_rules(part, facts) for part in parts)
+    return _by_rules(stmt, facts)
+
+
+def _by_rules(stmt: Stmt, facts: Facts) -> Stmt:
+    nest = nest_of(stmt)
+    if nest is None:
+        return stmt
     return next((new for new in (rule(nest, facts) for rule in _RULES) if new is not None), stmt)

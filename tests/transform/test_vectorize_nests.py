@@ -83,6 +83,28 @@ def test_long_rows_are_summed_a_few_at_a_time(shape: tuple[int, int], symbolic: 
         check(legalized(name, (N, M) if symbolic else shape, axis=[0]), random(*shape), bits=512)
 
 
+@settings(max_examples=8, deadline=None)
+@given(
+    st.sampled_from([(128,), (300,), (2, 130), (129, 20), (5, 3, 140)]), st.booleans(), st.booleans(),
+    st.sampled_from(["sum", "max"]),
+)  # fmt: skip
+def test_large_reductions_to_few_results_in_parts(
+    shape: tuple[int, ...], symbolic: bool, whole: bool, name: str
+) -> None:
+    """What the parts leave over is joined too; the number of parts is the same for every size."""
+    sizes = tuple(symbol(f"n{i}") for i in range(len(shape))) if symbolic else shape
+    module = legalized(name, sizes, axis=None if whole else [0])
+    new = VectorizeNests(vector_bits=512, shared=100)(module)
+    x = random(*shape)
+    x.flat[7] = 50
+    want = x.astype("float64").sum(None if whole else 0) if name == "sum" else x.max(None if whole else 0)
+    for y in (weft.compile(new)["main"](x), weft.interpret(new)["main"](x)):
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-4)
+    parts = [part.buffer.shape[0] for _, f in new.items() for part in walk(f) if isinstance(part, AllocBuffer)]
+    few = whole or len(shape) == 1 or not symbolic  # results whose number is not known are not cut
+    assert (17 in parts) == (few and (whole or shape[0] >= 128)), new.script()
+
+
 def with_extremes(values: np.ndarray) -> list[np.ndarray]:
     """Arrays like the given one: with ties, with nan, with nothing but the worst value, with nan among infinities."""
     few = np.round(values)

@@ -16,6 +16,7 @@ class Facts:
 
     Columns are summed in tiles of `columns` vectors, or of `wide_columns` where there are `rows` rows, which then are
     read that many at a time. `extremes` is the number of vectors in which an extreme along a row is looked for.
+    Reductions of `shared` elements or more to few results are cut in parts.
 
     `largest_step` is the widest constant distance of elements that one vector still gathers from whole loads.
     """
@@ -27,6 +28,7 @@ class Facts:
     wide_columns: int = 64
     rows: int = 8
     extremes: int = 2
+    shared: int = 1 << 18
     largest_step: int = 4
 
     @property

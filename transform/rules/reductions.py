@@ -43,7 +43,7 @@ from weft.transform.rules.loops import (
     vector_loop,
 )
 
-__all__ = ["vector_reduction"]
+__all__ = ["Reduction", "reduction_of", "vector_reduction"]
 
 _IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
@@ -56,7 +56,7 @@ _ZERO = const(0, INDEX)
 
 def vector_reduction(nest: Nest, facts: Facts) -> Stmt | None:
     """The nest on vectors, where its terms are read evenly along one of its variables."""
-    found = _reduction(nest, facts)
+    found = reduction_of(nest, facts)
     if found is None:
         return None
     for var in reversed(nest.spatial):
@@ -69,7 +69,7 @@ def vector_reduction(nest: Nest, facts: Facts) -> Stmt | None:
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class Reduction:
     """y = join(y, term), where y = start before."""
 
     nest: Nest
@@ -110,7 +110,8 @@ def _is_long(extent: Extent, least: int = 2) -> bool:
     return not isinstance(extent, int) or extent >= least
 
 
-def _reduction(nest: Nest, facts: Facts) -> _Reduction | None:
+def reduction_of(nest: Nest, facts: Facts) -> Reduction | None:
+    """The nest as a reduction of terms that vectors can compute; None when it is none."""
     store, init, value = nest.store, nest.init, nest.store.value
     if not nest.reduction or init is None or not isinstance(value, Binary) or value.kind not in _IDENTITIES:
         return None
@@ -127,14 +128,14 @@ def _reduction(nest: Nest, facts: Facts) -> _Reduction | None:
     if any(uses(part, var) for part in (init.value, *store.indices) for var in nest.reduction):
         return None
     lanes = facts.lanes(kinds)
-    return _Reduction(nest, value.kind, term, init.value, facts, lanes) if lanes > 1 else None
+    return Reduction(nest, value.kind, term, init.value, facts, lanes) if lanes > 1 else None
 
 
 @dataclass(frozen=True)
 class _Running:
     """The running values: a small buffer, which registers hold."""
 
-    found: _Reduction
+    found: Reduction
     buffer: Buffer
 
     def at(self, place: PrimExpr) -> BufferLoad:
@@ -150,7 +151,7 @@ class _Running:
         return self.put(place, self.found.join(self.at(place), value))
 
 
-def _running(found: _Reduction, width: int) -> _Running:
+def _running(found: Reduction, width: int) -> _Running:
     return _Running(found, Buffer("running", (width,), found.dtype, "local"))
 
 
@@ -164,7 +165,7 @@ def _guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr)
 # Along rows ---------------------------------------------------------------------------------------------------------
 
 
-def _along_rows(found: _Reduction, var: PrimVar) -> Stmt:
+def _along_rows(found: Reduction, var: PrimVar) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
     count = found.facts.accumulators
     if isinstance(extent, int):
@@ -231,7 +232,7 @@ def _joined(running: _Running, width: int) -> Iterator[Stmt]:
 # Down columns -------------------------------------------------------------------------------------------------------
 
 
-def _down_columns(found: _Reduction, var: PrimVar) -> Stmt:
+def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
     outer, name = found.fresh(x for x in nest.spatial if x is not var), var.name.removeprefix("v")
     widths = [found.facts.columns, 1]
@@ -257,7 +258,7 @@ def _down_columns(found: _Reduction, var: PrimVar) -> Stmt:
 
 
 def _last_columns(
-    found: _Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent
 ) -> Stmt:
     if found.facts.masks:
         width = 1 << (left - 1).bit_length() if isinstance(left, int) else found.lanes
@@ -270,7 +271,7 @@ def _last_columns(
 class _Columns:
     """Columns from `start` on, and running values for them."""
 
-    found: _Reduction
+    found: Reduction
     var: PrimVar
     start: PrimExpr
     width: int
@@ -299,7 +300,7 @@ class _Columns:
 
 
 def _tile(
-    found: _Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
 ) -> Stmt:
     """`width` columns from `start` on, in registers; with `left`, only so many of them."""
     running, inner, zero = _running(found, width), found.fresh(found.nest.reduction), const(0, found.dtype)
@@ -311,7 +312,7 @@ def _tile(
 
 
 def _wide_tile(
-    found: _Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
 ) -> Stmt:
     """`width` columns from `start` on, in the nearest cache: each is read and written once for a few rows."""
     running, (row,), most = _running(found, width), found.nest.reduction, found.facts.rows
