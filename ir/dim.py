@@ -78,6 +78,7 @@ __all__ = [
     "solve_for",
     "substitute",
     "symbol",
+    "symbol_name",
 ]
 
 MAX_COEFFICIENT = 2**63 - 1
@@ -352,12 +353,20 @@ def symbol(name: str) -> DimExpr:
     >>> symbol("n") == symbol("n")
     True
     """
-    if isinstance(name, str):
-        if not name.isascii():
-            name = unicodedata.normalize("NFKC", name)  # as Python does with its identifiers
-        if name.isidentifier() and not keyword.iskeyword(name):
-            return _symbol(name)
+    plain = symbol_name(name, "") if isinstance(name, str) else ""
+    if plain:
+        return _symbol(plain)
     raise _error("W283", f"{name!r} is not a name for a symbol", "use a Python identifier")
+
+
+def symbol_name(hint: str, otherwise: str = "s") -> str:
+    """The name of a symbol after a hint: as Python reads it as a name; the other one where it is none.
+
+    >>> symbol_name("n"), symbol_name("None"), symbol_name("two words", "x")
+    ('n', 's', 'x')
+    """
+    name = hint if hint.isascii() else unicodedata.normalize("NFKC", hint)
+    return name if name.isidentifier() and not keyword.iskeyword(name) else otherwise
 
 
 def _symbol(name: str) -> DimExpr:

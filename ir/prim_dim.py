@@ -13,7 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 
 from weft.errors import ShapeError
-from weft.ir.dim import Dim, as_dim, floordiv, floormod, fresh_name, maximum, minimum, operation, symbol
+from weft.ir.dim import (
+    Dim,
+    as_dim,
+    floordiv,
+    floormod,
+    fresh_name,
+    maximum,
+    minimum,
+    operation,
+    symbol,
+    symbol_name,
+)
 from weft.ir.dtype import is_bool, is_integer
 from weft.ir.prim import binary
 from weft.ir.tensor import Binary, Buffer, Cast, Extent, IntImm, PrimExpr, PrimFunc, PrimVar, Unary
@@ -83,7 +94,7 @@ def prim_to_dim(extent: Extent, names: Mapping[PrimVar, str] | None = None) -> D
     if isinstance(extent, PrimVar):
         if is_bool(extent.dtype) or not is_integer(extent.dtype):
             return None
-        name = extent.name if names is None else names.get(extent)
+        name = symbol_name(extent.name, "") if names is None else names.get(extent)
         return symbol(name) if name else None
     if isinstance(extent, Cast) and is_integer(extent.dtype) and is_integer(extent.value.dtype):
         return prim_to_dim(extent.value, names)
@@ -140,7 +151,7 @@ def symbol_names(function: PrimFunc) -> dict[PrimVar, str]:
     compound = [variable for extent in _extents(function) for variable in _variables(extent)]
     for variable in (*buffer_symbols(function), *scalars, *compound):
         if variable not in names:
-            names[variable] = fresh_name(variable.name or "s", set(names.values()))
+            names[variable] = fresh_name(symbol_name(variable.name), set(names.values()))
     return names
 
 

@@ -10,12 +10,11 @@ dimension of the buffer. A region is never too small.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from weft.errors import ShapeError
-from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol
+from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol, symbol_name
 from weft.ir.dtype import Scalable
 from weft.ir.node import Node
 from weft.ir.prim_dim import dim_to_prim
@@ -103,8 +102,7 @@ class Bounds:
     def name(self, variable: PrimVar) -> str:
         """The symbol that stands for a variable in dimensions: its name, made unique."""
         if variable not in self.names:
-            plain = variable.name.isidentifier() and not keyword.iskeyword(variable.name)
-            base = variable.name if plain else "v"
+            base = symbol_name(variable.name, "v")
             used, count, name = set(self.names.values()), 1, base
             while name in used:
                 name, count = f"{base}_{count}", count + 1

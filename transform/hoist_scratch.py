@@ -142,7 +142,11 @@ class _Scratch:
         """The kernel with the buffers as parameters."""
         gone = set(self.buffers)
 
-        def drop(node: object) -> SeqStmt | None:
+        def drop(node: object) -> Stmt | None:
+            if isinstance(node, Block) and (node.reads is not None or node.writes is not None):
+                listed = {region.buffer for region in (*(node.reads or ()), *(node.writes or ()))}
+                own = {part for part in walk(node.body) if isinstance(part, Buffer)} & gone - listed
+                return replace(node, reads=None, writes=None) if own else None
             return SeqStmt(()) if isinstance(node, AllocBuffer) and node.buffer in gone else None
 
         params = self.function.params

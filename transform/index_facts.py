@@ -468,8 +468,10 @@ class Knowledge:
         return facts if isinstance(opposite, Unary) and opposite.kind == "not" else self.assume(opposite, facts)
 
     def _assume_order(self, condition: Binary, facts: Facts) -> Facts:
-        a, b = self.dim(condition.a, facts), self.dim(condition.b, facts)
-        more = b - a
+        try:
+            more = self.dim(condition.b, facts) - self.dim(condition.a, facts)
+        except ShapeError:  # over the limits of dimensions
+            return facts
         volatile = self.is_volatile(more)
         if condition.kind == "eq":
             return facts.with_facts(Fact(more, equal=True, volatile=volatile))

@@ -40,7 +40,7 @@ from weft.ir import (
     VarBinding,
     replace,
 )
-from weft.ir.dim import Dim, fresh_name, symbol
+from weft.ir.dim import Dim, fresh_name, symbol, symbol_name
 from weft.ir.infer import TypeContext, infer_type
 from weft.ir.op import OPS, get_op
 from weft.ir.relations import dims_of, is_base_of
@@ -167,8 +167,8 @@ class _Namer(FunctionRewriter):
 
     def _name(self, operand: Var, what: str) -> str:
         """A name of its own for a symbol, after an operand where the name of that is one."""
-        base = f"{operand.name}_{what}"
-        self.symbols.add(name := fresh_name(base if base.isidentifier() else f"x_{what}", self.symbols))
+        base = symbol_name(f"{operand.name}_{what}", f"x_{what}")
+        self.symbols.add(name := fresh_name(base, self.symbols))
         return name
 
     def _cast(self, operand: Var, rank: int, binding: VarBinding) -> MatchCast:

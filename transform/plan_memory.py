@@ -38,7 +38,7 @@ from weft.ir.upper_bounds import upper_bounds
 from weft.transform.base import FunctionPass
 from weft.transform.lifetimes import Lifetimes
 from weft.transform.pack_memory import Packing, Request, pack
-from weft.transform.rewriting import FunctionRewriter, derived
+from weft.transform.rewriting import FunctionRewriter, derived, merge_blocks
 from weft.transform.share_memory import is_allocation
 from weft.transform.symbols import symbols_of_type
 
@@ -177,5 +177,4 @@ class _Planned(FunctionRewriter):
 
 
 def _first(binding: Binding, seq: SeqExpr) -> SeqExpr:
-    first, *rest = seq.blocks
-    return replace(seq, blocks=(BindingBlock((binding, *first.bindings), span=first.span), *rest))
+    return replace(seq, blocks=merge_blocks((BindingBlock((binding,)), *seq.blocks)))

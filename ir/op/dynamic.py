@@ -143,6 +143,7 @@ def _lower_nonzero_at(args: Arguments, context: TypeContext, name: str) -> PrimF
     out = frame.output()
     found = frame.local("found")
     room = index(out.shape[1])
+    frame.require_equal((dims_of(frame.result) or ())[0], max(tensor(args, "x", context).ndim, 1))
 
     def keep(i: Sequence[PrimExpr]) -> Stmt:
         at = load(found, [0])
@@ -170,8 +171,12 @@ def _lower_nonzero_at(args: Arguments, context: TypeContext, name: str) -> PrimF
 )
 def nonzero_at(args: Arguments, context: TypeContext) -> Type:
     """What nonzero gives, in a result of a shape that is known; BoundsError for another number of elements."""
-    _require_rank_known(args, tensor(args, "x", context))
-    return _result(args, context, "int64", 2)
+    x = tensor(args, "x", context)
+    _require_rank_known(args, x)
+    result = _result(args, context, "int64", 2)
+    for size in (dims_of(result) or ())[:1]:
+        context.require_equal(size, max(x.ndim, 1), f"{args.name}: the first size and the rank of x", args.span)
+    return result
 
 
 # ---------------------------------------------------------------------------------------------------------------------

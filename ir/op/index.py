@@ -74,13 +74,17 @@ def _slice(args: Arguments, position: int, size: Dim) -> tuple[Dim, Dim, int]:
     return start, length if prove_nonnegative(length) is True else maximum(length, 0), step
 
 
-def _slices(args: Arguments, dims: Dims) -> dict[int, tuple[Dim, Dim, int]]:
-    """By axis: (start, length, step)."""
-    axes = axes_of(args, args.axes, len(dims))
+def _sliced_axes(args: Arguments, ndim: int) -> tuple[int, ...]:
+    axes = axes_of(args, args.axes, ndim)
     counts = {len(args.begin), len(args.end), len(axes), len(axes if args.strides is None else args.strides)}
     if len(counts) != 1:
         raise shape_error(args, "axes, begin, end and strides have different lengths", "W205")
-    return {axis: _slice(args, position, dims[axis]) for position, axis in enumerate(axes)}
+    return axes
+
+
+def _slices(args: Arguments, dims: Dims) -> dict[int, tuple[Dim, Dim, int]]:
+    """By axis: (start, length, step)."""
+    return {axis: _slice(args, position, dims[axis]) for position, axis in enumerate(_sliced_axes(args, len(dims)))}
 
 
 def _lower_slice(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -161,6 +165,8 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
     x = tensor(args, "x", context)
     dims = dims_of(x)
     if dims is None:
+        if x.ndim >= 0:
+            _sliced_axes(args, x.ndim)
         return TensorType(None, x.dtype, x.ndim, x.vdevice)
     slices = _slices(args, dims)
     for axis, (start, length, step) in slices.items() if args.assume_inbound else ():

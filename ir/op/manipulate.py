@@ -245,12 +245,12 @@ def expand_dims(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, tuple(1 if axis in new else next(rest) for axis in range(count)))
 
 
-def _squeezed(args: Arguments, x: TensorType, context: TypeContext) -> tuple[int, ...]:
-    """The axes that a squeeze removes."""
+def _squeezed(args: Arguments, x: TensorType) -> tuple[int, ...]:
+    """The axes that a squeeze removes: the same wherever the call stands, whatever is known of symbols there."""
     if args.axis is not None:
         return axes_of(args, args.axis, x.ndim)
     dims = dims_of(x) or ()
-    return tuple(axis for axis, dim in enumerate(dims) if prove_equal(dim, 1, context.facts) is True)
+    return tuple(axis for axis, dim in enumerate(dims) if prove_equal(dim, 1) is True)
 
 
 def _lower_squeeze(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -258,7 +258,7 @@ def _lower_squeeze(args: Arguments, context: TypeContext, name: str) -> PrimFunc
     if not kernel.known:
         return None
     ty = tensor(args, "x", context)
-    gone = _squeezed(args, ty, context)
+    gone = _squeezed(args, ty)
     x = kernel.input("x", tuple(1 if axis in gone else dim for axis, dim in enumerate(dims_of(ty) or ())))
 
     def element(*i: PrimExpr) -> PrimExpr:
@@ -290,8 +290,8 @@ def squeeze(args: Arguments, context: TypeContext) -> TensorType:
     x = tensor(args, "x", context)
     dims = dims_of(x)
     if dims is None:
-        return _moved(x, None, -1 if args.axis is None or x.ndim < 0 else x.ndim - len(_squeezed(args, x, context)))
-    gone = _squeezed(args, x, context)
+        return _moved(x, None, -1 if args.axis is None or x.ndim < 0 else x.ndim - len(_squeezed(args, x)))
+    gone = _squeezed(args, x)
     for axis in gone:
         context.require_equal(dims[axis], 1, f"{args.name}: size of axis {axis}", args.span)
     return _moved(x, tuple(dim for axis, dim in enumerate(dims) if axis not in gone))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.errors import DTypeError, ScriptError, ShapeError, WeftError
 from weft.ir import te
 from weft.ir.dim import Dim, Facts, evaluate, format_dim, free_symbols, symbol
@@ -226,8 +227,10 @@ REFUTED = [
     ("split", (var(n), "a"), {}, ScriptError, "W142", "indices_or_sections"),
     ("strided_slice", (var(n), [0], [0], [4], [0]), {}, ShapeError, "W205", "stride"),
     ("strided_slice", (var(n), [0, 0], [0, 0], [4, 4]), {}, ShapeError, "W204", "twice"),
+    ("strided_slice", (Var("r", TensorType(ndim=1)), [0, 0], [0, 0], [4, 4]), {}, ShapeError, "W204", "twice"),
     ("strided_slice", (var(n), [0], [0, 1], [4]), {}, ShapeError, "W205", "lengths"),
     ("strided_slice", (var(2), [0], [1], [3]), {"assume_inbound": True}, WeftError, "W901", "index 2"),
+    ("dynamic.nonzero_at", (var(3), (3, 2)), {}, ShapeError, "W201", "rank of x"),
     ("take", (var(3, 4), var(2)), {"axis": 0}, DTypeError, "W321", "float32"),
     ("take", (var(3, 4), 3), {"axis": 0}, WeftError, "W901", "3"),
     ("take", (var(3, 4), 0), {"axis": 2}, ShapeError, "W203", "axis 2"),
@@ -710,3 +713,20 @@ def test_the_type_of_a_function_is_its_signature() -> None:
     x = var(n)
     function = Function((x,), SeqExpr((), x), tensor(n), pure=True)
     assert type_text(func_type(function)) == 'R.Callable((R.Tensor((n,), "float32")), R.Tensor((n,), "float32"), True)'
+
+
+def test_a_type_does_not_depend_on_what_is_known_of_symbols_where_a_call_stands() -> None:
+    """A size that a match_cast above shows to be 1 stays: text, verifier and compiler see one rank."""
+    function = weft.parse("""
+@R.function
+def main(a: R.Tensor((1, 1), "float32")):
+    rows = T.int64()
+    c = R.match_cast(a, R.Tensor((1, rows), "float32"))
+    n = R.zeros((rows,), "float32")
+    d = R.squeeze(n)
+    return d
+""")
+    assert isinstance(function, Function)
+    assert weft.verify(function) == []
+    assert 'd: R.Tensor((rows,), "float32") = R.squeeze(n)' in function.script()
+    weft.assert_structural_equal(weft.parse(function.script()), function)

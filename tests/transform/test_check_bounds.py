@@ -23,6 +23,7 @@ from weft.ir.tensor import (
     FloatImm,
     For,
     IfThenElse,
+    IntImm,
     Let,
     PrimCall,
     PrimExpr,
@@ -408,6 +409,13 @@ def test_a_condition_that_binds_a_variable_guards_without_it() -> None:
     function = PrimFunc((x, y), For(i, 0, 8, BufferStore(y, loaded, (i,))), name="main")
     assert asserts(checked(function))
     agree(function, [floats(4), floats(8)], [floats(3), floats(8)])
+
+
+def test_a_claim_beyond_all_dimensions_says_nothing() -> None:
+    """The difference of its sides does not fit in 64 bits."""
+    x, m = Buffer("x", (4,)), PrimVar("m", "int64")
+    claim = AssertStmt(binary("eq", m, IntImm(-(2**63), "int64")), "least", "ValueError")
+    checked(PrimFunc((x, m), SeqStmt((claim, BufferStore(x, FloatImm(0.0), (m,)))), name="main"))
 
 
 @st.composite

@@ -211,6 +211,29 @@ def test_a_view_of_a_parameter_does_not_leave_the_function() -> None:
     )
 
 
+def test_a_block_of_memory_comes_before_a_dataflow_block() -> None:
+    """The dataflow block stays one: its variables are seen by nothing else."""
+    planned = StaticPlanBlockMemory()(
+        module(
+            """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
+            n = T.int64()
+            with R.dataflow():
+                y = R.exp(x)
+                a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+                R.output(a)
+            Module.flip(x, a)
+            return x
+        """
+            + KERNELS
+        )
+    )
+    assert storages_of(main_of(planned), planned)
+    assert weft.verify(planned) == []
+    weft.assert_structural_equal(weft.parse(planned.script()), planned)
+
+
 SCRATCH = """
         @R.function
         def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
@@ -244,6 +267,20 @@ def test_large_scratch_memory_of_a_kernel_becomes_a_parameter() -> None:
     assert [place.var.name for place in storage.places] == ["t"]
     assert storage.bytes_at({"n": 5}) == 128
     CheckMemoryPlan()(planned)
+
+
+def test_scratch_memory_of_a_block_that_states_its_regions() -> None:
+    """The block then does more than it said: it is left to be derived again."""
+    before, loops = SCRATCH.split("            t = T.alloc")
+    regions = "T.reads(x[0:m, 0:4])\n                T.writes(y[0:m, 0:4])\n                "
+    inner = "".join(f"        {line}\n" for line in f"            t = T.alloc{loops}".splitlines() if line.strip())
+    stated = f'{before}            with T.block("root"):\n                {regions}for r in range(1):\n{inner}'
+    new = HoistScratch()(module(stated))
+    kernel = new["k"]
+    assert isinstance(kernel, PrimFunc)
+    assert [param.name for param in kernel.params] == ["x", "y", "t"]
+    assert weft.verify(new) == []
+    assert_same_meaning(module(stated), new)
 
 
 def test_scratch_memory_of_parallel_iterations_and_of_public_kernels_stays() -> None:
