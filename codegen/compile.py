@@ -21,7 +21,7 @@ from weft.codegen.build import build
 from weft.codegen.plan import Plan, make_plan
 from weft.codegen.program_cache import find, keep, key_of
 from weft.codegen.python_members import member_functions, refuse_absent_members
-from weft.errors import PassError, TargetError
+from weft.errors import PassError, TargetError, described
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
@@ -92,7 +92,8 @@ def as_module(value: object) -> IRModule:
         return value
     if isinstance(value, (Function, PrimFunc)):
         return IRModule({value.name or "main": value})
-    raise PassError(f"cannot compile a {type(value).__name__}", code="W511", hint="pass an IRModule or a function")
+    hint = "give an IRModule, or a function under @R.function or @T.prim_func"
+    raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
 
 
 def _refuse_scalable(module: IRModule) -> None:
@@ -126,6 +127,9 @@ def lower(
 
 
 def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
+    if params is not None and not isinstance(params, Mapping):
+        hint = 'params={"w": array} gives the parameter `w` of the function its value'
+        raise PassError(f"params maps names to arrays, got {described(params)}", code="W543", hint=hint)
     if not params:
         return module
     name = "main" if "main" in module else next(iter(module.functions))

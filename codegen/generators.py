@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace as with_fields
 from typing import Any
 
-from weft.errors import ArtifactError
+from weft.errors import ArtifactError, described
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node, replace
@@ -97,7 +97,7 @@ def _listed(result: Any, part: Target, label: str) -> list[Artifact]:
     for item in listed:
         if not isinstance(item, Artifact):
             raise ArtifactError(
-                f"the code generator of {part} ({_where(label)}) must return artifacts, got a {type(item).__name__}",
+                f"the code generator of {part} ({_where(label)}) must return artifacts, got {described(item)}",
                 code="W816",
             )
     return listed

@@ -97,9 +97,16 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         function = action(site) if action is not None else state.linked.get(site["name"]) or lookup(site["name"])
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
-    result = function(*values)
-    if site["result"]:
-        packed = _result(state, site["result"], result, site["name"])
+    try:
+        result = function(*values)
+        packed = _result(state, site["result"], result, site["name"]) if site["result"] else []
+    except WeftError as error:
+        raise error.at(span_of(site.get("span"))) from None
+    except Exception as error:  # of the user's function: it stays what it is
+        place = span_of(site.get("span"))
+        error.add_note(f"in {site['name']!r}" + ("" if place is None else f", called at\n{place.render()}"))
+        raise
+    if packed:
         (ctypes.c_int64 * len(packed)).from_address(results)[:] = packed
 
 

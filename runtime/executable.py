@@ -293,6 +293,10 @@ class Executable(Mapping[str, CompiledFunction]):
     def __contains__(self, name: object) -> bool:
         return name in self.functions
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by what `save` writes; ArtifactError where that cannot be saved."""
+        return load_bytes, (self.to_bytes(),)
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Call `main`, or the only function."""
         return self["main"](*args, **options)

@@ -72,6 +72,9 @@ def _default() -> int:
         text = os.environ.get(name, "").split(",")[0].strip()
         if text.isdigit() and int(text) > 0:
             return min(int(text), MOST)
+        if text and name == "WEFT_NUM_THREADS":
+            message = f"WEFT_NUM_THREADS is {text!r}: the number of threads is at least 1"
+            raise ArgumentError(message, code="W857", hint="leave it out for one thread on each core")
     return min(_cores(), MOST)
 
 

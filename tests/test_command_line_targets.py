@@ -214,6 +214,19 @@ def test_a_library_in_c_is_compiled_shown_verified_and_exported(run: Run) -> Non
     assert run("export", *common, "--target", "c", "-o", "layer.so")[1].strip() == "layer.so"
 
 
+def test_the_artifacts_of_a_saved_executable_are_shown_verified_and_compared(run: Run) -> None:
+    assert run("compile", "model.py", "--symbol", "n=1", "-o", "m.weft")[0] == 0
+    status, out, _ = run("artifact", "show", "m.weft")
+    assert status == 0
+    assert "weft.entry.main" in out
+    assert max(map(len, out.splitlines())) <= 200
+    assert "every hash is right" in run("artifact", "verify", "m.weft")[1]
+    assert run("artifact", "diff", "m.weft", "m.weft")[1] == "the same artifacts\n"
+    status, _, err = run("export", "m.weft", "-o", "tree")
+    assert (status, err.splitlines()[0]) == (1, "W014: m.weft holds an executable of this machine, which has no files")
+    assert err.splitlines()[1] == "hint: export the model itself, with a target that gives files, such as --target c"
+
+
 def test_an_archive_that_was_changed_is_refused(run: Run) -> None:
     """C4: by every command that reads it."""
     run("compile", "model.py", "--symbol", "n=1", "--target", "c", "-o", "m.weft")

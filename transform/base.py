@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
 from typing import Any, ClassVar, TypeVar, overload
 
-from weft.errors import PassError, Span, WeftError
+from weft.errors import PassError, Span, WeftError, described
 from weft.ir import BaseFunc, Function, IRModule
 from weft.ir.recursion import deep_recursion
 from weft.transform import checks, options
@@ -69,7 +69,8 @@ class Pass:
     def __call__(self, module: IRModule) -> IRModule:
         """Run the pass on a module, with the checks and instruments of the context around it."""
         if not isinstance(module, IRModule):
-            raise TypeError(f"pass {self.name} takes an IRModule, got {type(module).__name__}")
+            hint = 'weft.IRModule({"main": function}) is a module of one function'
+            raise PassError(f"pass {self.name} takes an IRModule, got {described(module)}", code="W511", hint=hint)
         instruments = active_instruments()
         if is_disabled(self) or not all(instrument.should_run(module, self) for instrument in instruments):
             return module
@@ -96,7 +97,7 @@ class Pass:
                 raise
             raise self._failure(error, module) from error
         if not isinstance(new, IRModule):
-            raise _WrongResult(f"pass {self.name} must return an IRModule, it returned {_kind(new)}")
+            raise _WrongResult(f"pass {self.name} must return an IRModule, it returned {described(new)}")
         checks.check_pass(module, new, self)
         return new
 
@@ -140,10 +141,6 @@ class Pass:
         if not given:
             return self.name
         return f"{self.name}{{{', '.join(f'{key}={options.to_text(value)}' for key, value in given.items())}}}"
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
 
 
 class _WrongResult(TypeError):
@@ -204,7 +201,7 @@ class FunctionPass(Pass, abstract=True):
     def _checked(self, name: str, function: BaseFunc, module: IRModule) -> BaseFunc:
         new = self.run_function(name, function, module)
         if not isinstance(new, BaseFunc):
-            raise _WrongResult(f"pass {self.name} must return a function for {name!r}, it returned {_kind(new)}")
+            raise _WrongResult(f"pass {self.name} must return a function for {name!r}, it returned {described(new)}")
         return new
 
     def run_function(self, name: str, function: Any, module: IRModule) -> BaseFunc:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.errors import DTypeError, PassError, ShapeError
+from weft.errors import DTypeError, PassError, ShapeError, described
 from weft.ir import (
     BindingBlock,
     Constant,
@@ -138,7 +138,7 @@ def _as_constant(param: Var, value: Any) -> Expr:
         new = value if isinstance(value, Constant) else Constant(np.asarray(value))
     else:
         raise PassError(
-            f"parameter {param.name!r} of type {type_text(ty)} cannot be bound to a {type(value).__name__}", code="W545"
+            f"parameter {param.name!r} of type {type_text(ty)} cannot be bound to {described(value)}", code="W545"
         )
     _check(param, infer_type(new))
     return replace(new, span=param.span)

@@ -17,7 +17,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from weft.errors import PassError, Source, Span
+from weft.errors import PassError, Source, Span, described
 from weft.ir import IRModule
 from weft.transform.base import Pass
 from weft.transform.context import PassContext
@@ -58,7 +58,7 @@ class Pipeline(Pass, abstract=True):
         items = tuple(passes)
         for item in items:
             if not isinstance(item, Pass):
-                kind = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"
+                kind = described(item)
                 raise TypeError(f"a pipeline holds passes, got {kind}")
         object.__setattr__(self, "passes", items)
         object.__setattr__(self, "title", name)

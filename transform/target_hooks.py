@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weft.errors import PassError
+from weft.errors import PassError, described
 from weft.ir import (
     BaseFunc,
     BindingBlock,
@@ -100,16 +100,10 @@ def _made(found: _Found, phase: str) -> Pass:
         return made
     raise PassError(
         f"hook {found.hook.name!r} of target {found.target} for phase {phase!r} must return a Pass, "
-        f"it returned {_kind(made)}",
+        f"it returned {described(made)}",
         code="W560",
         hint="return an instance, not the class" if isinstance(made, type) else None,
     )
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 
 def _ordered(found: list[_Found], phase: str) -> list[_Found]:
@@ -244,7 +238,7 @@ class _Contract:
     def checked_result(self, result: Any) -> tuple[IRModule, str]:
         form = isinstance(result, tuple) and len(result) == 2
         if not form or not isinstance(result[0], IRModule) or not isinstance(result[1], GlobalVar):
-            kinds = ", ".join(map(_kind, result)) if isinstance(result, tuple) else _kind(result)
+            kinds = ", ".join(map(described, result)) if isinstance(result, tuple) else described(result)
             raise self.broken(f"must return (IRModule, GlobalVar), it returned {kinds}")
         made, top = result[0], result[1].name
         if top not in made:

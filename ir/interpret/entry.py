@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from weft.errors import ArgumentError, PassError, ShapeError, Span, WeftError
+from weft.errors import ArgumentError, PassError, ShapeError, Span, WeftError, described
 from weft.ir.graph import Call, ExternFunc, Function
 from weft.ir.infer import ShapeCheck
 from weft.ir.interpret.compiled import Lookup
 from weft.ir.interpret.graph import Evaluator, Scope, Session
 from weft.ir.interpret.intrinsics import missing_function
-from weft.ir.interpret.kernel import Caller, Kernel, deep
+from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import PrimFunc
@@ -88,8 +88,10 @@ class GraphFunction:
         self.interpreter = interpreter
         self.function = function
 
-    def __call__(self, *args: Any, trace: bool | None = None) -> Any:
-        """Run on arrays; with `trace` the result comes with a list of (binding name, value)."""
+    def __call__(self, *args: Any, trace: bool | None = None, **named: Any) -> Any:
+        """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""
+        if named:
+            args = tuple(in_order(self.function, args, named))
         wanted = self.interpreter.trace if trace is None else trace
         steps: list[tuple[str, Any]] | None = [] if wanted else None
         session = Session(self.interpreter, steps)
@@ -129,6 +131,8 @@ def interpret(value: IRModule | BaseFunc, *, functions: Lookup | None = None, tr
     if isinstance(value, (PrimFunc, Function)):
         value = IRModule({value.name or "main": value})
     if not isinstance(value, IRModule):
-        raise PassError(f"cannot interpret a {type(value).__name__}", code="W511")
+        raise PassError(
+            f"cannot interpret {described(value)}", code="W511", hint="give an IRModule, or a function of a script"
+        )
     refuse_spread(value.functions.values())
     return Interpreter(value, lookup, trace)

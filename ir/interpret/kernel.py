@@ -9,7 +9,7 @@ output that is not wholly written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from weft.errors import ArgumentError, BoundsError, Span, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim
+from weft.ir.graph import Function
 from weft.ir.interpret.compiled import Frame, Lookup
 from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
 from weft.ir.interpret.scalars import coerce
@@ -30,7 +31,7 @@ from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRe
 from weft.ir.types import TensorType
 from weft.ir.visit import walk
 
-__all__ = ["Caller", "Kernel", "check_scalar", "deep", "written_buffers"]
+__all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "written_buffers"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,23 @@ def check_scalar(value: Any, dtype: str) -> Any:
     return None
 
 
+def in_order(function: PrimFunc | Function, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """Arguments by position and name in the order of the parameters; ArgumentError W850 when they do not fit."""
+    names = [param.name for param in function.params]
+    takes = f"{function.name} takes {len(names)} arguments ({', '.join(names)})"
+    given = dict(zip(names, args, strict=False))
+    for name in named:
+        if name not in names or name in given:
+            wrong = "got two values for" if name in given else "has no parameter"
+            message = f"{function.name} {wrong} {name!r}"
+            raise ArgumentError(message, code="W850", span=function.span, notes=[takes])
+    given.update(named)
+    missing = [name for name in names if name not in given]
+    if missing or len(args) > len(names):
+        raise ArgumentError(f"{takes}, got {len(args) + len(named)}", code="W850", span=function.span)
+    return [given[name] for name in names]
+
+
 class Kernel:
     """A compiled PrimFunc."""
 
@@ -136,9 +154,9 @@ class Kernel:
         """The positions of the parameters that stores write."""
         return [i for i, p in enumerate(self.function.params) if isinstance(p, Buffer) and self.written.get(p)]
 
-    def __call__(self, *args: Any) -> Any:
-        """Run on arrays given by a user; outputs are written in place."""
-        return self.run(args, Caller())
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run on arrays given by a user, by position or name; outputs are written in place."""
+        return self.run(in_order(self.function, args, named) if named else args, Caller())
 
     def run(self, args: Sequence[Any], caller: Caller) -> Any:
         """Bind, run, check what was written, copy out; the value of the return statement if any."""

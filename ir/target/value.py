@@ -87,6 +87,15 @@ class Target:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Target is immutable: cannot delete {name!r}")
 
+    def __copy__(self) -> Target:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Target:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.kind.name, self.options, self.parts, self.tag, self.origins)
+
     def __eq__(self, other: object) -> bool:
         # As text: the order of parts and of memory pools is part of the value.
         return isinstance(other, Target) and self.to_json() == other.to_json()
@@ -508,3 +517,12 @@ class Tags:
 
 
 tag = Tags()
+
+
+def _restored(kind: str, options: FrozenMap, parts: FrozenMap, tag: str | None, origins: FrozenMap) -> Target:
+    """A target that was pickled, its kind by name."""
+    made = Target.__new__(Target)
+    fields = {"kind": find_kind(kind), "options": options, "parts": parts, "tag": tag, "origins": origins}
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
+from weft.errors import described
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
@@ -97,7 +98,7 @@ def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]
     if isinstance(function, PrimFunc):
         return [*report.findings, *_check_tensor(name, function, deduction)]
     if not isinstance(function, ExternFunc):
-        report.add("W413", f"{name} is a {type(function).__name__}, not a function")
+        report.add("W413", f"{name} is {described(function)}, not a function")
     return report.findings
 
 

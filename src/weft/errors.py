@@ -140,6 +140,20 @@ def _window(text: str, start: int, width: int) -> tuple[str, int]:
     return f"{left}{text[first:last]}{right}", start - first + len(left)
 
 
+def described(value: object) -> str:
+    """What a value is, for messages.
+
+    >>> described(3), described([]), described(int), described(len)
+    ('an int', 'a list', 'the class int', 'the function len')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    if kind in ("function", "builtin_function_or_method", "method"):
+        return f"the function {getattr(value, '__name__', '?')}"
+    return "None" if value is None else f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
+
+
 class WeftError(Exception):
     """The base of every error that a user can cause.
 

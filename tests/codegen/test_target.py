@@ -82,5 +82,5 @@ def test_a_wrong_optimisation_level_is_refused(opt: object) -> None:
 
 
 def test_what_is_no_module_is_refused() -> None:
-    with pytest.raises(weft.PassError, match="cannot compile a int"):
+    with pytest.raises(weft.PassError, match="cannot compile an int"):
         weft.compile(3)  # type: ignore[arg-type]

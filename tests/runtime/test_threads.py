@@ -217,6 +217,19 @@ def test_the_number_of_threads_follows_the_environment(monkeypatch: pytest.Monke
     assert 1 <= weft.get_num_threads() <= (os.cpu_count() or 1)
 
 
+@pytest.mark.parametrize("text", ["0", "-2", "many", "1.5"])
+def test_a_number_of_threads_in_the_environment_that_is_none_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_wanted", None)
+    monkeypatch.setenv("WEFT_NUM_THREADS", text)
+    with pytest.raises(ArgumentError, match="the number of threads is at least 1") as caught:
+        weft.get_num_threads()
+    assert caught.value.code == "W857"
+    monkeypatch.setenv("WEFT_NUM_THREADS", "")
+    assert weft.get_num_threads() >= 1
+
+
 def test_a_saved_executable_runs_its_loops_in_parallel(tmp_path: Path) -> None:
     weft.compile(ROWS).save(tmp_path / "rows.weft")
     loaded = weft.load(tmp_path / "rows.weft")

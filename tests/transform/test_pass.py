@@ -60,7 +60,7 @@ def test_a_pass_runs_on_a_module() -> None:
 
 
 def test_a_pass_refuses_a_function() -> None:
-    with pytest.raises(TypeError, match="count-calls takes an IRModule, got Function"):
+    with pytest.raises(PassError, match="count-calls takes an IRModule, got a Function"):
         CountCalls()(module(IDENTITY)["main"])  # type: ignore[arg-type]
 
 

@@ -8,11 +8,15 @@ from typing import Any
 import weft
 from weft.command.report import print_json
 from weft.command.targets import UsageError, chosen_target
+from weft.errors import ArtifactError
 from weft.ir.target.kinds import KINDS
+from weft.runtime import load
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.loading import HOST_SYMBOLS
 
 __all__ = ["artifact_command", "target_command"]
+
+_WIDE = 160  # characters of a line; --json has all of them
 
 
 def target_command(options: argparse.Namespace) -> int:
@@ -75,8 +79,16 @@ def artifact_command(options: argparse.Namespace) -> int:
 
 
 def _artifacts(file: str) -> ArtifactSet:
-    """The artifacts of an archive."""
-    return ArtifactSet.load(file)
+    """The artifacts of an archive, or of an executable that was saved."""
+    try:
+        return ArtifactSet.load(file)
+    except ArtifactError as error:
+        if error.code != "W810":
+            raise
+        try:
+            return load(file).artifacts
+        except ArtifactError:
+            raise error from None
 
 
 def _described(artifact: Artifact) -> dict[str, Any]:
@@ -91,7 +103,7 @@ def _show(artifacts: ArtifactSet) -> None:
         rows.update({key: str(value) for key, value in artifact.provenance.items()})
         for key, value in rows.items():
             if value and value != "{}":
-                print(f"    {key}: {value}")
+                print(f"    {key}: {value if len(value) <= _WIDE else value[: _WIDE - 3] + '...'}")
     print(f"{len(artifacts)} artifacts, {artifacts.content_hash}")
 
 

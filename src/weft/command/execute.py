@@ -146,11 +146,22 @@ def read_params(path: str) -> dict[str, Any]:
     return inputs.named
 
 
+def _archived(file: str) -> weft.ArtifactSet:
+    try:
+        return weft.ArtifactSet.load(file)
+    except weft.ArtifactError as error:
+        if error.code != "W810":
+            raise
+        hint = "export the model itself, with a target that gives files, such as --target c"
+        message = f"{file} holds an executable of this machine, which has no files"
+        raise InputError(message, file=file, code="W014", hint=hint) from None
+
+
 def export_command(options: argparse.Namespace) -> int:
     """Write the files of an archive, or those that a module becomes for a target: a folder, or a shared object."""
     target, level = chosen_target(options)
     if is_archive(options.file):
-        artifacts = weft.ArtifactSet.load(options.file)
+        artifacts = _archived(options.file)
     else:
         artifacts = _compiled(options, as_module(load_one(options.file, options.unit)), target, level)
         if isinstance(artifacts, weft.Executable):
