@@ -29,7 +29,7 @@ from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions
 
-__all__ = ["Inlining", "certain_load", "only_store", "require_readers_after"]
+__all__ = ["Inlining", "certain_load", "one_load", "only_store", "require_free_between", "require_readers_after"]
 
 
 class Inlining(ScheduleCore):
@@ -81,7 +81,7 @@ class Inlining(ScheduleCore):
         require_covering(tree, producer)
         target = only_store(tree, producer)
         load = certain_load(tree, found, source)
-        _require_free_between(tree, producer, found, output)
+        require_free_between(tree, producer, found, output)
         sizes = {item.var: (item.start, item.extent) for item in found.iter_vars}
         answer = solved(load.indices, sizes, target.indices, Point.inside(tree, producer))
         if answer is None:
@@ -202,7 +202,7 @@ def _require_only_reader(tree: Tree, block: Block, buffer: Buffer) -> None:
         raise failure("W613", f"{buffer.name!r} is also used outside of block {block.name!r}", tree, block)
 
 
-def _require_free_between(tree: Tree, producer: Block, block: Block, output: Buffer) -> None:
+def require_free_between(tree: Tree, producer: Block, block: Block, output: Buffer) -> None:
     """W613 when something beside two blocks, from the nest of the first on, touches what the second one needs."""
     others = scope_blocks(tree, block)
     ends = [next(i for i, item in enumerate(others) if item is each) for each in (producer, block)]

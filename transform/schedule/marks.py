@@ -1,21 +1,24 @@
 """Primitives that mark: how loops run, and annotations.
 
 A loop that is marked parallel, vectorized or bound to a thread must have nothing in common between its iterations. That
-is proved when it is marked, and again after every later step that touches its function.
+is proved when it is marked, and again after every later step that touches its function. The threads of one block
+(threadIdx) may also work on one reduction together: each of them on some elements, which come in any order.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from weft.errors import ScheduleError
 from weft.ir import replace
 from weft.ir.tensor import Block, For
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.dependence import Nest, shared
 from weft.transform.schedule.failure import failure
+from weft.transform.schedule.folds import fold_of
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
-from weft.transform.schedule.points import Point
-from weft.transform.schedule.tree import Tree
+from weft.transform.schedule.points import Point, variables_in
+from weft.transform.schedule.tree import Tree, blocks_in
 
 __all__ = ["Marks", "require_separate"]
 
@@ -26,8 +29,10 @@ THREADS = (
 _WORDS = {"parallel": "run in parallel", "vectorized": "be vectorized", "thread_binding": "be bound to threads"}
 
 
-def require_separate(tree: Tree, loop: For, kind: str) -> None:
+def require_separate(tree: Tree, loop: For, kind: str, thread: str | None = None) -> None:
     """Refuse a loop whose iterations touch the same elements: W608."""
+    if kind == "thread_binding" and str(thread).startswith("threadIdx.") and _is_shared_reduction(tree, loop):
+        return
     chain = [loop]
     while isinstance(chain[-1].body, For):
         chain.append(chain[-1].body)
@@ -39,6 +44,25 @@ def require_separate(tree: Tree, loop: For, kind: str) -> None:
         raise failure(
             "W608", f"the loop {loop.loop_var.name!r} cannot {_WORDS[kind]}: {why.reason}", tree, loop, hint=hint
         )
+
+
+def _is_shared_reduction(tree: Tree, loop: For) -> bool:
+    """Whether the iterations of a loop are elements of one reduction, in any order, and share nothing else."""
+    blocks = list(blocks_in(loop))
+    touching = [item for block in blocks for item in block.iter_vars if loop.loop_var in variables_in(item.value)]
+    if len(blocks) != 1 or not touching or any(item.kind != "reduce" for item in touching):
+        return False
+    try:
+        fold = fold_of(tree, blocks[0])
+    except ScheduleError:
+        return False
+    chain = [loop]
+    while isinstance(chain[-1].body, For):
+        chain.append(chain[-1].body)
+    nest = Nest(tuple(chain), chain[-1].body, Point.around(tree, loop))
+    results = {part.buffer for part in fold.parts}
+    alone = all(buffer in results or loop in nest.independent(buffer) for buffer in nest.written())
+    return fold.any_order and alone and not tree.conditions_around(blocks[0])
 
 
 class Marks(ScheduleCore):
@@ -58,7 +82,8 @@ class Marks(ScheduleCore):
     def bind(self, loop: LoopRV, thread_axis: str) -> None:
         """Give each iteration of a loop to a thread of an axis ("blockIdx.x", "threadIdx.y", "vthread", ...).
 
-        ScheduleError W604 for no such axis, W608 when iterations touch the same elements.
+        Threads of one block ("threadIdx.x") may share a reduction. ScheduleError W604 for no such axis, W608 when
+        iterations touch the same elements in another way.
         """
         if thread_axis not in THREADS:
             raise failure("W604", f"there is no thread axis {thread_axis!r}", hint=f"one of {', '.join(THREADS)}")
@@ -72,7 +97,7 @@ class Marks(ScheduleCore):
 
     def _mark(self, loop: LoopRV, kind: str, thread: str | None = None) -> None:
         tree, found = self._loop(loop)
-        require_separate(tree, found, kind)
+        require_separate(tree, found, kind, thread)
         self._separate = self._separate | {found.loop_var}
         self._set(tree, tree.replaced((found, replace(found, kind=kind, thread=thread))))
 
@@ -81,7 +106,7 @@ class Marks(ScheduleCore):
         for variable in self._separate:
             loop = tree.loop(variable)
             if loop is not None and loop.kind in _WORDS:
-                require_separate(tree, loop, loop.kind)
+                require_separate(tree, loop, loop.kind, loop.thread)
 
     @primitive
     def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.transform.schedule.blocks import Blocks
 from weft.transform.schedule.core import ScheduleCore
 from weft.transform.schedule.declared import Declared
+from weft.transform.schedule.epilogues import Epilogues
 from weft.transform.schedule.layouts import Layouts
 from weft.transform.schedule.loops import LoopPrimitives
 from weft.transform.schedule.marks import Marks
@@ -19,7 +20,8 @@ __all__ = ["Schedule"]
 
 
 class Schedule(
-    Queries, LoopPrimitives, Marks, Placing, Staging, Declared, Reductions, Layouts, Padding, Blocks, Sampling
+    Queries, LoopPrimitives, Marks, Placing, Staging, Declared, Reductions, Epilogues, Layouts, Padding, Blocks,
+    Sampling,
 ):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 

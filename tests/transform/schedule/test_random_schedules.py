@@ -17,6 +17,7 @@ BLOCK_STEPS = (
     "compute_inline", "reverse_compute_inline", "compute_at", "reverse_compute_at", "cache_read", "cache_write",
     "reindex", "decompose_reduction", "rfactor", "transform_layout", "transform_block_layout", "blockize",
     "storage_align", "read_at", "write_at", "cache_inplace", "compact_buffer", "rolling_buffer",
+    "cache_index", "fuse_reduction_epilogue", "bind",
     "sample_perfect_tile", "sample_compute_location",
 )  # fmt: skip
 FACTORS = ([None, 2], [None, 4], [3, None], [None, 5], [2, None, 2])
@@ -50,6 +51,12 @@ def step(sch: Schedule, draw: Any, kinds: tuple[str, ...]) -> None:
         sch.cache_inplace(block, 0, "local")
     elif kind in ("compact_buffer", "rolling_buffer"):
         getattr(sch, kind)(block, 0)
+    elif kind == "cache_index":
+        sch.cache_index(block, "global", pick((0, 1)))
+    elif kind == "fuse_reduction_epilogue":
+        sch.fuse_reduction_epilogue(block, other)
+    elif kind == "bind" and loops:
+        sch.bind(pick(loops), "threadIdx.x")
     elif kind == "storage_align":
         sch.storage_align(block, 0, pick((0, -1)), 16, 1)
     elif kind == "transform_layout":

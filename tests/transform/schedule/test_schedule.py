@@ -74,6 +74,42 @@ def test_loops_whose_iterations_share_elements_are_not_marked(mark: str) -> None
     assert sch.mod is before
 
 
+def test_the_threads_of_a_block_share_a_reduction() -> None:
+    function = row_sums(N, 14)
+    sch = Schedule(function)
+    block = sch.get_block("Y")
+    i, k = sch.get_loops(block)
+    _, ki = sch.split(k, [None, 4])
+    sch.bind(i, "blockIdx.x")
+    for axis in ("blockIdx.y", "vthread"):
+        error = refused("W608", lambda axis=axis: sch.bind(ki, axis))
+        assert error.message.endswith("different iterations of 'k_1' touch the same elements of 'Y'")
+    sch.bind(ki, "threadIdx.x")
+    text = check(function, sch, {"n": 5}).script()
+    assert 'T.thread_binding(T.int64(4), thread="threadIdx.x")' in text
+
+
+def test_threads_do_not_share_what_depends_on_the_order() -> None:
+    scan = weft.parse(
+        """
+@T.prim_func
+def kernel(x: T.Buffer((8,), "int32"), y: T.Buffer((1,), "int32")):
+    for k in range(8):
+        with T.block("last"):
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                y[0] = 0
+            y[0] = y[0] - x[vk]
+"""
+    )
+    assert isinstance(scan, PrimFunc)
+    sch = Schedule(scan)
+    loop = sch.get_loops(sch.get_block("last"))[0]
+    error = refused("W608", lambda: sch.bind(loop, "threadIdx.x"))
+    assert error.span is not None
+    assert (error.span.line, error.span.column) == (9, 9)
+
+
 def test_a_thread_axis_has_a_known_name() -> None:
     sch = Schedule(matmul(12, 10, 9))
     i, j, _ = sch.get_loops(sch.get_block("C"))

@@ -150,6 +150,24 @@ def test_cache_inplace_copies_before_and_back() -> None:
     assert (underlined(error), error.hint) == ('with T.block("C"):', "cache_write: the block starts anew")
 
 
+def test_indices_are_computed_before() -> None:
+    x = te.placeholder((N, 12), dtype="int32", name="X")
+    y = te.compute((N, 12), lambda i, j: x[(i * 3) % N, (j * 5 + i) % 12] + x[i, (j * 5 + i) % 12] + x[i, j], name="Y")
+    function = te.create_prim_func([x, y], "kernel")
+    sch = Schedule(function)
+    first, second = sch.cache_index(sch.get_block("Y"), "global")
+    text = check(function, sch, {"n": 13}, {"n": 1}).script()
+    assert [sch.get(item).name for item in (first, second)] == ["Y_index", "Y_index_1"]  # type: ignore[union-attr]
+    assert "X[Y_index[vi], Y_index_1[vi, vj]] + X[vi, Y_index_1[vi, vj]] + X[vi, vj]" in text
+    assert sch.cache_index(sch.get_block("Y"), "global") == []
+    often = Schedule(function)
+    assert len(often.cache_index(often.get_block("Y"), "global", 1)) == 1
+    check(function, often, {"n": 13})
+    plain = Schedule(matmul())
+    assert plain.cache_index(plain.get_block("C"), "global") == []
+    assert "is_scheduled" not in plain.mod.script()
+
+
 # Buffers of their own -----------------------------------------------------------------------------------------------
 
 

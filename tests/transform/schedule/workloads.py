@@ -76,6 +76,14 @@ def row_sums(n: Dim = 9, m: Dim = 14) -> PrimFunc:
     return te.create_prim_func([x, y], "kernel")
 
 
+def biased(n: Dim = 12, m: Dim = 10, k: Dim = 9) -> PrimFunc:
+    a, bias = te.placeholder((n, k), dtype="int32", name="A"), te.placeholder((m,), dtype="int32", name="bias")
+    axis = te.reduce_axis((0, k), name="k")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, axis] * (axis + j), axis=axis), name="C")
+    d = te.compute((n, m), lambda i, j: c[i, j] + bias[(j * 3) % m], name="D")
+    return te.create_prim_func([a, bias, d], "kernel")
+
+
 def blur(n: Dim = 16) -> PrimFunc:
     x = te.placeholder((n + 2,), dtype="int32", name="X")
     b = te.compute((n + 2,), lambda i: x[i] * 2, name="B")
@@ -96,6 +104,8 @@ KERNELS: dict[str, Callable[[], PrimFunc]] = {
     "softmax_n": lambda: softmax(N),
     "row_sums": row_sums,
     "row_sums_nm": lambda: row_sums(N, symbol("m")),
+    "biased": biased,
+    "biased_n": lambda: biased(N),
     "blur": blur,
     "blur_n": lambda: blur(N),
 }
