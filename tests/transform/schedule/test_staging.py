@@ -158,7 +158,7 @@ def test_indices_are_computed_before() -> None:
     first, second = sch.cache_index(sch.get_block("Y"), "global")
     text = check(function, sch, {"n": 13}, {"n": 1}).script()
     assert [sch.get(item).name for item in (first, second)] == ["Y_index", "Y_index_1"]  # type: ignore[union-attr]
-    assert "X[Y_index[vi], Y_index_1[vi, vj]] + X[vi, Y_index_1[vi, vj]] + X[vi, vj]" in text
+    assert "X[Y_index[vi_2], Y_index_1[vi_2, vj_1]] + X[vi_2, Y_index_1[vi_2, vj_1]] + X[vi_2, vj_1]" in text
     assert sch.cache_index(sch.get_block("Y"), "global") == []
     often = Schedule(function)
     assert len(often.cache_index(often.get_block("Y"), "global", 1)) == 1
