@@ -1,0 +1,138 @@
+"""Looking into dimensions, substitution and evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import index
+from typing import Any
+
+from weft.ir.dim.expression import Dim, DimExpr, as_dim, atom_dim, floordiv, floormod, make_expression, maximum, minimum
+from weft.ir.dim.representation import Atom, dim_error, make_monomial
+
+
+def is_symbolic(d: Dim) -> bool:
+    """Whether the dimension depends on a symbol."""
+    return isinstance(d, DimExpr)
+
+
+def free_symbols(d: Dim) -> tuple[str, ...]:
+    """The names of the symbols that occur in the dimension, sorted."""
+    return tuple(sorted(d.names)) if isinstance(d, DimExpr) else ()
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """Whether the two are one canonical expression (True proves equality; False proves nothing)."""
+    return a is b or a == b
+
+
+def operation(d: Dim) -> tuple[str, tuple[Any, ...]]:
+    """One step of the dimension's structure, for code that translates it: (kind, operands).
+
+    Kinds: ``constant`` (int,), ``symbol`` (name,), ``add`` and ``mul`` (dims of two or more), ``pow`` (dim, int),
+    ``floordiv``, ``mod`` (dim, dim), ``min`` and ``max`` (dims of two or more).
+
+    >>> from weft.ir.dim import symbol
+    >>> operation(2 * symbol("n") + 1)
+    ('add', (2 * n, 1))
+    """
+    if not isinstance(d, DimExpr):
+        return "constant", (d,)
+    (monomial, coefficient), *others = d.terms
+    if others:
+        return "add", tuple(make_expression({monomial: coefficient}) for monomial, coefficient in d.terms)
+    factors = [make_expression({make_monomial(((atom, power),)): 1}) for atom, power in monomial.powers]
+    if coefficient != 1 or len(factors) > 1:
+        return "mul", (*([coefficient] if coefficient != 1 else []), *factors)
+    atom, power = monomial.powers[0]
+    if power > 1:
+        return "pow", (atom_dim(atom), power)
+    return atom.kind, atom.arguments
+
+
+BUILD: dict[str, Callable[..., Dim]] = {"floordiv": floordiv, "mod": floormod, "min": minimum, "max": maximum}
+
+
+def substitute(d: Dim, values: Mapping[str, Dim]) -> Dim:
+    """The dimension with symbols replaced, all at once; names that do not occur are ignored.
+
+    >>> from weft.ir.dim import symbol
+    >>> n = symbol("n")
+    >>> substitute((n + 1) // 2, {"n": 2 * n})
+    n
+    """
+    if not isinstance(d, DimExpr) or d.names.isdisjoint(values):
+        return d
+
+    def replace(atom: Atom) -> Dim:
+        if atom.kind == "symbol":
+            name = atom.arguments[0]
+            return as_dim(values[name]) if name in values else atom_dim(atom)
+        return BUILD[atom.kind](*(substitute(argument, values) for argument in atom.arguments))
+
+    return map_atoms(d, replace)
+
+
+def map_atoms(d: Dim, replace: Callable[[Atom], Dim]) -> Dim:
+    """The polynomial with every atom of its monomials replaced."""
+    if not isinstance(d, DimExpr):
+        return d
+    images: dict[Atom, Dim] = {}
+    total: Dim = 0
+    for monomial, coefficient in d.terms:
+        term: Dim = coefficient
+        for atom, power in monomial.powers:
+            if atom not in images:
+                images[atom] = replace(atom)
+            for _ in range(power):
+                term = term * images[atom]
+        total = total + term
+    return total
+
+
+def evaluate(d: Dim, values: Mapping[str, int]) -> int:
+    """The dimension's value; ShapeError W286 names a missing symbol, W280 a zero divisor.
+
+    >>> from weft.ir.dim import symbol
+    >>> evaluate(symbol("n") // 2, {"n": 7})
+    3
+    """
+    if not isinstance(d, DimExpr):
+        return d
+    total = 0
+    for monomial, coefficient in d.terms:
+        for atom, power in monomial.powers:
+            value = _evaluate_atom(atom, values)
+            coefficient *= value if power == 1 else value**power
+        total += coefficient
+    return total
+
+
+def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
+    if atom.kind == "symbol":
+        name = atom.arguments[0]
+        if name not in values:
+            raise dim_error("W286", f"the symbol {name} has no value", f"values are given for {sorted(values)}")
+        return index(values[name])
+    arguments = [evaluate(argument, values) for argument in atom.arguments]
+    if atom.kind == "min":
+        return min(arguments)
+    if atom.kind == "max":
+        return max(arguments)
+    if arguments[1] == 0:
+        raise dim_error("W280", f"division by zero in {atom.text}: {atom.arguments[1]} is 0")
+    return arguments[0] // arguments[1] if atom.kind == "floordiv" else arguments[0] % arguments[1]
+
+
+def fresh_name(base: str, used: Iterable[str]) -> str:
+    """``base``, or ``base_1``, ``base_2``, ...: the first that is not used.
+
+    >>> fresh_name("n", {"n", "n_1"})
+    'n_2'
+    """
+    taken = used if isinstance(used, set | frozenset | dict) else set(used)
+    if base not in taken:
+        return base
+    number = 1
+    while f"{base}_{number}" in taken:
+        number += 1
+    return f"{base}_{number}"
