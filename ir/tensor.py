@@ -27,9 +27,9 @@ from weft.ir.types import Type
 from weft.late import provider
 
 __all__ = [
-    "BINARY_KINDS", "COMPARISONS", "LOGICAL", "UNARY_KINDS", "AllocBuffer", "AssertStmt", "AttrStmt", "Binary", "Bind",
-    "Block", "Break", "Broadcast", "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "Cast", "Continue",
-    "DeclBuffer", "Evaluate", "Extent", "FloatImm", "For", "IfThenElse", "IntImm", "IterVar", "Let",
+    "BINARY_KINDS", "COMPARISONS", "LOGICAL", "PREFETCH", "UNARY_KINDS", "AllocBuffer", "AssertStmt", "AttrStmt",
+    "Binary", "Bind", "Block", "Break", "Broadcast", "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "Cast",
+    "Continue", "DeclBuffer", "Evaluate", "Extent", "FloatImm", "For", "IfThenElse", "IntImm", "IterVar", "Let",
     "MatchBufferRegion", "PrimCall", "PrimExpr", "PrimFunc", "PrimVar", "Ramp", "Range", "Return", "Select", "SeqStmt",
     "Shuffle", "Stmt", "Unary", "While",
 ]  # fmt: skip
@@ -37,6 +37,7 @@ __all__ = [
 UNARY_KINDS = ("neg", "not", "bitwise_not")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGICAL = ("and", "or")
+PREFETCH = "prefetch"
 BINARY_KINDS = (
     "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", *COMPARISONS, *LOGICAL,
     "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
@@ -490,7 +491,11 @@ class AssertStmt(Stmt):
 
 @node
 class AttrStmt(Stmt):
-    """An attribute about a node that holds inside the body."""
+    """An attribute about a node that holds inside the body.
+
+    The key `PREFETCH` says that the element that `value` names is wanted soon: it changes no result, and the place may
+    be beyond the ends of the buffer.
+    """
 
     node: object
     key: str

@@ -29,6 +29,7 @@ from weft.ir.dim import Dim
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.prim import as_expr, binary, cast
 from weft.ir.tensor import (
+    PREFETCH,
     AllocBuffer,
     AssertStmt,
     AttrStmt,
@@ -428,7 +429,9 @@ class _Checker:
         return self._outside(header, replace(stmt, then_body=branches[0], else_body=branches[1]), facts)
 
     def _attribute(self, stmt: AttrStmt, facts: Facts) -> tuple[Stmt, list[_Check]]:
-        header, facts = self._expressions(facts, stmt.value)
+        header: list[_Check] = []
+        if stmt.key != PREFETCH:  # which may name a place that is not there
+            header, facts = self._expressions(facts, stmt.value)
         inside = facts
         item = stmt.node
         new_var = isinstance(item, IterVar) and item.var not in self.known.values

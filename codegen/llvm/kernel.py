@@ -26,6 +26,7 @@ from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
+    PREFETCH,
     AllocBuffer,
     AssertStmt,
     AttrStmt,
@@ -437,7 +438,16 @@ class KernelEmitter(ExpressionEmitter):
         return note, values
 
     def _attr(self, stmt: AttrStmt) -> None:
+        if stmt.key == PREFETCH and isinstance(stmt.value, BufferLoad):
+            self._prefetch(stmt.value)
         self.statement(stmt.body)
+
+    def _prefetch(self, place: BufferLoad) -> None:
+        """Ask for an element to be brought near; nothing happens where there is none."""
+        view = self.view(place.buffer)
+        address = self.lane_address(view, self.offset(view, place.indices), 0)
+        self.module.declare("llvm.prefetch.p0", "void", ("ptr", "i32 immarg", "i32 immarg", "i32 immarg"))
+        self.w.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
 
     def _evaluate(self, stmt: Evaluate) -> None:
         self.value(stmt.value)

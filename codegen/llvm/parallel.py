@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PAYS", "emit_parallel"]
 
-PAYS = 200_000
-"""The least work, in scalar operations, that is worth waking threads for: about 50 microseconds."""
+PAYS = 90_000
+"""The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
 _UNKNOWN_EXTENT = 8
 _LANES_AT_ONCE = 8
 _FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = range(5)

@@ -18,6 +18,7 @@ from weft.ir.op import get_op
 from weft.script import tir as T
 from weft.transform import (
     AnnotateTIROpPattern,
+    CheckBounds,
     ConvertToDataflow,
     FuseOps,
     FuseTIR,
@@ -391,3 +392,23 @@ def test_threads_share_packed_products(
     np.testing.assert_array_equal(found[0], found[1])
     want = weft.compile(tiled)["main"](*arrays)
     np.testing.assert_allclose(found[0], want, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 50), st.integers(1, 90), st.booleans(), st.sampled_from([128, 256]))
+def test_few_rows_stream_through_the_matrix(
+    rows: int, inner: int, columns: int, symbolic: bool, vector_bits: int
+) -> None:
+    """Sums that go on in the result keep their order, for every rest of rows, terms and columns."""
+    module = legalized("matmul", (N if symbolic else rows, inner), (inner, columns))
+    check(module, random(rows, inner), random(inner, columns), pack_from=1, vector_bits=vector_bits, parts=3)
+
+
+def test_what_is_asked_for_early_changes_no_result() -> None:
+    module = legalized("matmul", (24, 8), (8, 100))
+    tiled = check(module, random(24, 8), random(8, 100), pack_from=1, block_sums=4, block_rows=12)
+    assert '"prefetch"' in tiled.script()
+    checked = CheckBounds()(tiled)
+    assert '"prefetch"' in checked.script()
+    a, b = random(24, 8), random(8, 100)
+    np.testing.assert_allclose(weft.compile(checked)["main"](a, b), a @ b, rtol=1e-5, atol=1e-5)

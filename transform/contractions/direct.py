@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from weft.ir import replace, substitute
 from weft.ir.prim import as_expr, binary, const
@@ -31,20 +32,21 @@ _ZERO = const(0, INDEX)
 def direct(found: Contraction, limits: Limits) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
-    streams = rows is None or rows == 1 or not isinstance(rows, int)
-    if streams and len(found.reduction) == 1 and _is_large(found, limits):
-        single = _stream(found, limits)
-        if rows is None or isinstance(rows, int):
-            return single
-    else:
-        single = None
-    if rows is None:
-        return _outer(found, _columns(found, limits, 1, lambda panel: _tile(found, None, panel, 1)))
-    many = _outer(found, _columns(found, limits, tile_rows(rows, limits), lambda panel: _rows(found, limits, panel)))
+    over_columns = _streams if len(found.reduction) == 1 and _is_large(found, limits) else _columns
+
+    def single(panel: Panel, part: Part | None) -> Stmt:
+        return _tile(found, None if rows is None else lambda i: _ZERO, panel, 1, part)
+
+    def many(panel: Panel, part: Part | None) -> Stmt:
+        return _rows(found, limits, panel, part)
+
+    if rows is None or (isinstance(rows, int) and rows == 1):
+        return _outer(found, over_columns(found, limits, 1, single))
+    several = _outer(found, over_columns(found, limits, tile_rows(rows, limits), many))
     if isinstance(rows, int):
-        return many
-    one = single or _outer(found, _columns(found, limits, 1, lambda panel: _tile(found, lambda i: _ZERO, panel, 1)))
-    return IfThenElse(binary("eq", rows, const(1, INDEX)), one, many)
+        return several
+    one = _outer(found, over_columns(found, limits, 1, single))
+    return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
 
 
 def _is_large(found: Contraction, limits: Limits) -> bool:
@@ -53,20 +55,35 @@ def _is_large(found: Contraction, limits: Limits) -> bool:
     return not isinstance(columns, int) or not isinstance(sums, int) or columns * sums >= limits.pack_from
 
 
-def _stream(found: Contraction, limits: Limits) -> Stmt:
-    """A single row: a few rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
+def _streams(
+    found: Contraction, limits: Limits, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+) -> Stmt:
+    """Some rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
     (k,) = found.reduction
+    columns, sums = found.extents[found.v], found.extents[k]
+    vectors = min(tile_vectors(rows, columns, limits), limits.stream_vectors)
+    depth = limits.stream_rows
+    if isinstance(columns, int):  # enough for threads to share
+        depth = max(depth, min(limits.stream_most, limits.stream_from // (columns * rows)))
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
-        def tile(panel: Panel) -> Stmt:
-            p = PrimVar("p", INDEX)
-            last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(found.extents[k], INDEX))
-            part = (p, count, plus(start, p))
-            return _tile(found, lambda i: _ZERO, panel, 1, part, binary("gt", start, _ZERO), last)
+        def panel(at: Panel) -> Stmt:
+            is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(sums, INDEX))
+            return tile(at, Part(start, count, binary("gt", start, _ZERO), is_last))
 
-        return cover_columns(found.v.name, found.extents[found.v], limits.stream_vectors, limits, tile)
+        return cover_columns(found.v.name, columns, vectors, limits, panel, limits.parts)
 
-    return _outer(found, blocks(k, found.extents[k], limits.stream_rows, rows_of_b, sums=True))
+    return blocks(k, sums, depth, rows_of_b, sums=True, one_text=True)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of each sum: `extent` terms from `start` on, whether they go on with sums, and end them."""
+
+    start: PrimExpr
+    extent: Extent
+    goes_on: PrimExpr
+    is_last: PrimExpr
 
 
 def _outer(found: Contraction, body: Stmt) -> Stmt:
@@ -77,35 +94,37 @@ def _outer(found: Contraction, body: Stmt) -> Stmt:
     return body
 
 
-def _columns(found: Contraction, limits: Limits, rows: int, inner: Callable[[Panel], Stmt]) -> Stmt:
+def _columns(
+    found: Contraction, limits: Limits, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+) -> Stmt:
     columns = found.extents[found.v]
-    return cover_columns(found.v.name, columns, tile_vectors(rows, columns, limits), limits, inner)
+    vectors = tile_vectors(rows, columns, limits)
+    return cover_columns(found.v.name, columns, vectors, limits, lambda panel: tile(panel, None))
 
 
-def _rows(found: Contraction, limits: Limits, panel: Panel) -> Stmt:
+def _rows(found: Contraction, limits: Limits, panel: Panel, part: Part | None) -> Stmt:
     assert found.r is not None
     extent = found.extents[found.r]
     most = tile_rows(extent, limits)
     return cover_rows(
         found.r.name, extent, most, (ceil_div(most, 2),),
-        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows),
+        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, part),
     )  # fmt: skip
 
 
 def _tile(
-    found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int,
-    part: tuple[PrimVar, Extent, PrimExpr] | None = None, goes_on: PrimExpr | None = None,
-    is_last: PrimExpr | None = None,
-) -> Stmt:  # fmt: skip
-    """One tile; with `part`, over a part of the sum: its loop variable, extent, and the term that it stands for."""
+    found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int, part: Part | None = None
+) -> Stmt:
+    """One tile, over the whole sum or a part of it."""
     reduction: dict[PrimVar, PrimExpr]
     if part is None:
         variables = {var: fresh(var) for var in found.reduction}
         loops = [(variables[var], found.extents[var]) for var in found.reduction]
         reduction = {**variables}
     else:
-        loops = [part[:2]]
-        reduction = {found.reduction[0]: part[2]}
+        p = PrimVar("p", INDEX)
+        loops = [(p, part.extent)]
+        reduction = {found.reduction[0]: plus(part.start, p)}
     target = BufferLoad(found.store.buffer, found.store.indices)
     vectors, lanes = panel.vectors, panel.lanes
 
@@ -125,6 +144,6 @@ def _tile(
         scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
-        loops=loops, goes_on=goes_on, is_last=is_last,
+        loops=loops, goes_on=None if part is None else part.goes_on, is_last=None if part is None else part.is_last,
         finish=finisher(found, panel, row), long_finish=found.has_long_epilogue,
     ).build(target.buffer.dtype)  # fmt: skip

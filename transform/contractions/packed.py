@@ -343,14 +343,19 @@ class _Packed:
             row = plus(first, clamp(plus(at, i)))
             return vector_at(row_at(target, self.r, row), found.v, plus(panel.start, times(j, lanes)), lanes)
 
+        def soon(i: PrimExpr, j: PrimExpr) -> BufferLoad:
+            row = plus(first, plus(plus(at, const(rows, INDEX)), i))
+            return vector_at(row_at(target, self.r, row), found.v, plus(panel.start, times(j, lanes)), lanes)
+
         several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps
         goes_on = binary("gt", k, const(0, INDEX)) if several else None
         end = binary("ge", plus(k, as_expr(steps, INDEX)), as_expr(found.extents[self.k], INDEX))
         finish = finisher(found, panel, lambda i: plus(first, clamp(plus(at, i))))
         is_last = end if several else None
         return Tile(
-            rows, panel, scalar, vector, element, [(p, sums)], goes_on, finish, is_last, found.has_long_epilogue
-        ).build(self.dtype)
+            rows, panel, scalar, vector, element, [(p, sums)], goes_on, finish, is_last, found.has_long_epilogue,
+            None if self.shares_rows else soon,
+        ).build(self.dtype)  # fmt: skip
 
 
 def times_of(a: Extent, b: int) -> Extent:

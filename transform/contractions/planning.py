@@ -27,7 +27,9 @@ class Limits:
     parts: int = 16
     masks: bool = False
     few_panels: int = 8
-    stream_rows: int = 8
+    stream_rows: int = 16
+    stream_most: int = 128
+    stream_from: int = 1 << 17
     stream_vectors: int = 4
 
     @property

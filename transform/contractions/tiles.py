@@ -9,7 +9,9 @@ from weft.ir import replace, substitute
 from weft.ir.dtype import with_lanes
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import (
+    PREFETCH,
     AllocBuffer,
+    AttrStmt,
     Broadcast,
     Buffer,
     BufferLoad,
@@ -90,6 +92,7 @@ class Tile:
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
     of the sum (None: never). `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
     `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
+    `soon(i, j)` is a vector of C that the next tile goes on with.
     """
 
     rows: int
@@ -102,6 +105,7 @@ class Tile:
     finish: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
     is_last: PrimExpr | None = None
     long_finish: bool = False
+    soon: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
@@ -132,6 +136,8 @@ class Tile:
         start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
         if self.goes_on is not None:
             resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
+            soon = self.soon
+            resume = resume if soon is None else SeqStmt((resume, each(lambda i, j: _prefetch(soon(i, j)))))
             start = IfThenElse(self.goes_on, resume, start)
         loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
         step: Stmt = SeqStmt((loads, _unrolled("i", self.rows, accumulate)))
@@ -164,6 +170,12 @@ class Tile:
 
 def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
     return BufferStore(place.buffer, value, place.indices, place.predicate)
+
+
+def _prefetch(place: BufferLoad) -> Stmt:
+    """Ask for the first element of a vector."""
+    indices = tuple(index.base if isinstance(index, Ramp) else index for index in place.indices)
+    return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
 
 
 def _masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:
