@@ -163,7 +163,7 @@ class ExpressionEmitter:
         """A scalar value of `dtype` in every lane."""
         scalar = value_type(dtype)
         if not value.startswith("%"):
-            return f"<{', '.join([f'{scalar} {value}'] * lanes)}>"
+            return f"splat ({scalar} {value})"
         first = self.w.emit(f"insertelement <{lanes} x {scalar}> poison, {scalar} {value}, i64 0")
         return self.w.emit(
             f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer"
@@ -423,6 +423,8 @@ class ExpressionEmitter:
             assert isinstance(where, Linear)
             assert mask is not None
             return self._guarded(mask, scalar, lambda: self.load(view, where))
+        if mask is not None and memory_type(dtype) == ty:
+            return self._gather(view, where, lanes, dtype, mask)
         for lane in range(lanes):
             pointer = self.lane_address(view, where, lane)
 
@@ -435,6 +437,19 @@ class ExpressionEmitter:
                 value = self._guarded(w.emit(f"extractelement <{lanes} x i1> {mask}, i64 {lane}"), scalar, one)
             result = w.emit(f"insertelement {ty} {result}, {scalar} {value}, i64 {lane}")
         return result
+
+    def _gather(self, view: BufferView, where: Linear | Scattered, lanes: int, dtype: str, mask: str) -> str:
+        """The elements of the lanes that are on, zeros in the others: one instruction, where the processor has it."""
+        w, ty, pointers = self.w, value_type(dtype), f"<{lanes} x ptr>"
+        if isinstance(where, Linear):
+            offsets = self._ramp_of(w.add(where.base, where.plus), where.stride, lanes)
+        else:
+            offsets = where.offsets
+        places = w.emit(f"getelementptr {memory_type(view.dtype)}, ptr {view.pointer}, <{lanes} x i64> {offsets}")
+        name = f"llvm.masked.gather.{memory_mangled(ty)}.v{lanes}p0"
+        w.module.declare(name, ty, (pointers, "i32 immarg", f"<{lanes} x i1>", ty))
+        where_text = f"{pointers} {places}, i32 {element_bytes(view.dtype)}, <{lanes} x i1> {mask}"
+        return w.emit(f"call {ty} @{name}({where_text}, {ty} zeroinitializer)")
 
     def _guarded(self, condition: str, ty: str, body: Callable[[], str]) -> str:
         w = self.w
