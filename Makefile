@@ -2,7 +2,7 @@
 # make test   runs every test         make check   linter, type checker, import contract
 # make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
 #                     runs the tests on emulated boards and in node
-# make bench  measures beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
+# make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
 PYTHON ?= python3
@@ -28,6 +28,7 @@ test-embedded: $(VENV)/.test-ready
 
 bench: .bench/.ready
 	.bench/bin/python benchmarks/rivals.py
+	.bench/bin/python benchmarks/compile_time.py
 
 .bench/.ready: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .bench

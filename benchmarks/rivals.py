@@ -247,6 +247,8 @@ def worker(arguments: argparse.Namespace) -> None:
     sys.path.insert(0, str(HERE))
     from cases import cases
 
+    kept = tempfile.TemporaryDirectory()  # what earlier runs compiled is not found
+    os.environ["WEFT_CACHE_DIR"] = kept.name
     for case in cases():
         if arguments.only and arguments.only not in f"{case.group} {case.name}":
             continue

@@ -13,6 +13,7 @@ import weft
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
+import compile_time
 import rivals
 from cases import Case, cases, module_of
 
@@ -49,3 +50,31 @@ def test_the_table_has_a_row_for_each_case_and_a_mean_for_each_group() -> None:
     text = rivals.table(rows)
     assert "| g | case 0 | 1 | 2.00 |" in text
     assert "| g | 1 | 4.00 | 2.00 |" in text
+
+
+@pytest.mark.parametrize("case", list(compile_time.chosen()), ids=lambda case: case.name)
+def test_what_is_compiled_for_its_time_reads(case: Case) -> None:
+    assert isinstance(module_of(case)["main"], weft.ir.Function)
+
+
+def test_a_row_of_compile_times_has_every_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    row = compile_time.measure(next(compile_time.chosen()), [], 1)
+    assert min(row.cold, row.again, row.first, row.file_kib) > 0
+    assert row.notes == []
+    text = compile_time.table([row], 1.0)
+    assert text.count("\n") == 5
+    assert "one addition" in text
+
+
+def test_compile_times_of_rivals_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> float:
+        raise ImportError
+
+    def broken(*_: object) -> float:
+        raise RuntimeError
+
+    monkeypatch.setattr(compile_time, "RIVALS", {"absent": absent, "broken": broken, "there": lambda *_: 2.0})
+    row = compile_time.measure(next(compile_time.chosen()), ["absent", "broken", "there"], 2)
+    assert row.rivals == {"there": 2.0}
+    assert row.notes == ["broken: RuntimeError"]
