@@ -82,6 +82,24 @@ class Trace:
         """The same instructions in a list of their own."""
         return Trace(list(self.instructions))
 
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The trace without steps that only look or choose and whose handles nothing uses.
+
+        With `remove_postproc` also without everything from `enter_postproc` on.
+        """
+        steps = self.instructions
+        if remove_postproc:
+            end = next((i for i, step in enumerate(steps) if step.name == "enter_postproc"), len(steps))
+            steps = steps[:end]
+        kept: list[Instruction] = []
+        used: set[Handle] = set()
+        for step in reversed(steps):
+            if _only_looks(step.name) and not used & set(step.outputs):
+                continue
+            kept.append(step)
+            used.update(handles_in([*step.arguments.values(), step.decision]))
+        return Trace(kept[::-1])
+
     def names(self) -> dict[Handle, str]:
         """A name for each handle: a letter for its kind and a number."""
         found: dict[Handle, str] = {}
@@ -177,6 +195,12 @@ class Trace:
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ScheduleError("this is not a trace", code="W619", notes=[repr(error)]) from None
         return cls(steps)
+
+
+def _only_looks(name: str) -> bool:
+    """Whether a primitive of this package changes nothing; what those of users do is not known."""
+    own = name in PRIMITIVES and PRIMITIVES[name].run.__module__.startswith(f"{__package__}.")
+    return own and name.startswith(("get_", "sample_"))
 
 
 def handles_in(result: Any) -> tuple[Handle, ...]:

@@ -373,6 +373,27 @@ def test_users_register_primitives_of_their_own() -> None:
         _ = Schedule(matmul(2, 2, 2)).splitt
 
 
+def test_a_trace_is_simplified_to_what_does_something() -> None:
+    sch = Schedule(matmul(12, 10, 9), seed=3)
+    block = sch.get_block("C")
+    sch.get_block("C")
+    sch.get_producers(block)
+    i, j, _ = sch.get_loops(block)
+    sch.sample_perfect_tile(i, 2)
+    sch.split(j, sch.sample_perfect_tile(j, 2))
+    sch.enter_postproc()
+    sch.unroll(sch.get_loops(block)[0])
+    assert [step.name for step in sch.trace.simplified()] == [
+        "get_block", "get_loops", "sample_perfect_tile", "split", "enter_postproc", "get_loops", "unroll",
+    ]  # fmt: skip
+    again = Schedule(matmul(12, 10, 9))
+    sch.trace.simplified().apply_to(again)
+    weft.assert_structural_equal(again.mod, sch.mod)
+    before = sch.trace.simplified(remove_postproc=True)
+    assert [step.name for step in before] == ["get_block", "get_loops", "sample_perfect_tile", "split"]
+    assert len(sch.trace) == 10
+
+
 def test_the_page_on_schedules_names_every_primitive() -> None:
     page = Path(__file__).parents[3].joinpath("docs", "schedules.md").read_text(encoding="utf-8")
     table = page[page.index("| family |") : page.index("Factors of `split`")]
