@@ -14,7 +14,14 @@ from collections.abc import Callable, Sequence
 from weft.codegen.llvm.arithmetic import Arithmetic, mangled
 from weft.codegen.llvm.polynomials import exp_float32, tanh_float32
 from weft.codegen.llvm.spelling import constant, splat, value_type
-from weft.codegen.llvm.vector_math import cos_float32, erf_float32, log_float32, pow_float32, sin_float32
+from weft.codegen.llvm.vector_math import (
+    cos_float32,
+    erf_float32,
+    log_float32,
+    pow_float32,
+    sin_float32,
+    whole_power_float32,
+)
 from weft.ir import dtype as dtypes
 
 __all__ = ["emit_math", "is_math"]
@@ -175,8 +182,10 @@ def _likely(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]
     return operands[0]
 
 
-_SIMPLE_POWERS = (0.5, 1.0, 2.0, 3.0, 4.0, -0.5, -1.0, -2.0)
+_SIMPLE_POWERS = (0.5, 1.0, 2.0, -1.0)
 """Exponents that LLVM turns into a few instructions."""
+_REPEATED_POWERS = (3, 4, 5, 6, 7, 8, -2, -3, -4)
+"""Exponents that are a few products."""
 
 
 def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
@@ -185,6 +194,9 @@ def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -
             return _in_float32(arith, "pow", dtype, operands)
         simple = any(operands[1] == constant(value, dtype) for value in _SIMPLE_POWERS)
         if dtypes.element(dtype) == "float32" and not arith.strict and not simple:
+            repeated = [count for count in _REPEATED_POWERS if operands[1] == constant(float(count), dtype)]
+            if repeated:
+                return whole_power_float32(arith, dtype, operands[0], repeated[0])
             return pow_float32(arith, dtype, *operands)
         return arith.overloaded("pow", dtype, *operands)
     return by_lane(arith, dtype, operands, kinds, lambda a, b: _integer_power(arith, dtypes.element(dtype), a, b))

@@ -19,7 +19,7 @@ from weft.codegen.llvm.polynomials import exp_float32, polynomial
 from weft.codegen.llvm.spelling import constant, splat, value_type
 from weft.ir import dtype as dtypes
 
-__all__ = ["cos_float32", "erf_float32", "log_float32", "pow_float32", "sin_float32"]
+__all__ = ["cos_float32", "erf_float32", "log_float32", "pow_float32", "sin_float32", "whole_power_float32"]
 
 _LOG = (
     0.33333331180030046, -0.2499999695795088, 0.20000715748892078, -0.16667802319501407, 0.14249057645697993,
@@ -205,6 +205,22 @@ def pow_float32(arith: Arithmetic, dtype: str, x: str, y: str) -> str:
     bad = v.both("or", bad, v.test("uno", x, y))
     value = v.select(bad, v.const(float("nan")), value)
     return v.select(v.both("or", v.test("oeq", x, one), v.test("oeq", y, zero)), one, value)
+
+
+def whole_power_float32(arith: Arithmetic, dtype: str, x: str, count: int) -> str:
+    """x to a power that is known: products in float64, whose range and precision leave one rounding to see."""
+    wide = _Lanes(arith, dtypes.with_lanes("float64", dtypes.lanes(dtype)))
+    square = arith.cast(dtype, wide.dtype, x)
+    value, left = None, abs(count)
+    while left:
+        if left % 2:
+            value = square if value is None else wide.mul(value, square)
+        left //= 2
+        square = wide.mul(square, square) if left else square
+    assert value is not None
+    if count < 0:
+        value = wide.do("fdiv", wide.const(1.0), value)
+    return arith.cast(wide.dtype, dtype, value)
 
 
 def _log2(v: _Lanes, x: str) -> str:

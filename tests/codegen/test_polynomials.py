@@ -125,6 +125,31 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32"), z: T.Bu
     np.testing.assert_array_equal(np.signbit(z[want == 0]), np.signbit(want[want == 0]))
 
 
+@pytest.mark.parametrize("exponent", [3.0, 4.0, 7.0, 8.0, -2.0, -3.0, -0.5])
+def test_powers_that_are_known_need_no_library_and_are_rounded_once(exponent: float) -> None:
+    random = np.random.default_rng(0)
+    special = [0.0, -0.0, 1, -1, 1e-45, -1e-45, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan, 2.5, -2.5]
+    x = np.concatenate([special, np.exp(random.uniform(-90, 88, 20_000)), random.uniform(-9, 9, 20_000)])
+    x = x.astype("float32")
+    y = np.zeros_like(x)
+    executable = weft.compile(module(f"""
+@T.prim_func
+def main(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
+    for i in range(n):
+        y[i] = T.pow(x[i], T.float32({exponent}))
+"""))  # fmt: skip
+    executable["main"](x, y)
+    assert "@llvm.pow" not in executable.source("llvm")
+    with np.errstate(all="ignore"):
+        value = np.power(x.astype("longdouble"), np.longdouble(exponent))
+        want = value.astype("float32")
+        error = np.abs(y.astype("longdouble") - value) / np.spacing(np.abs(want)).astype("longdouble")
+    finite = np.isfinite(want)
+    assert float(error[finite].max()) <= (0.501 if exponent != -0.5 else 1)
+    np.testing.assert_array_equal(y[~finite], want[~finite])
+    np.testing.assert_array_equal(np.signbit(y[want == 0]), np.signbit(want[want == 0]))
+
+
 def test_a_target_may_ask_for_the_c_library() -> None:
     text = """
 @T.prim_func
