@@ -115,6 +115,8 @@ def _words_of(arg: Sequence[Any]) -> int:
         return 2 + 2 * arg[2]
     if arg[0] == "string" and len(arg) > 1:
         return 0
+    if arg[0] == "tuple":
+        return sum(map(_words_of, arg[1:]))
     return words_of(arg) if arg[0] != "prim" else 1
 
 
@@ -138,7 +140,7 @@ def _value(state: CallState, arg: Sequence[Any], words: Words) -> Any:
     if kind == "tuple":
         values, start = [], 0
         for item in arg[1:]:
-            size = words_of(item)
+            size = _words_of(item)
             values.append(_value(state, item, words[start : start + size]))
             start += size
         return tuple(values)

@@ -143,7 +143,8 @@ def _lower_nonzero_at(args: Arguments, context: TypeContext, name: str) -> PrimF
     out = frame.output()
     found = frame.local("found")
     room = index(out.shape[1])
-    frame.require_equal((dims_of(frame.result) or ())[0], max(tensor(args, "x", context).ndim, 1))
+    for size in (dims_of(frame.result) or ())[:1]:
+        frame.require_equal(size, max(tensor(args, "x", context).ndim, 1))
 
     def keep(i: Sequence[PrimExpr]) -> Stmt:
         at = load(found, [0])

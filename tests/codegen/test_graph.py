@@ -57,6 +57,22 @@ def test_tuples_shapes_and_scalars_go_in_and_come_out() -> None:
     assert result[3] == -1
 
 
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_a_tuple_of_a_string_and_a_tensor_of_any_type_comes_out_whole(executor: str) -> None:
+    """A string that the program states takes no word of a call; what stands behind it in a tuple is found."""
+    source = """
+    @R.function
+    def main(x: R.Tensor((3, "n"), "int32")) -> R.Any:
+        s = R.str("label")
+        return (s, x, (s, (x,)), s)
+"""
+    x = np.arange(12, dtype="int32").reshape(3, 4)
+    first, y, (second, (z,)), third = weft.compile(module(source), executor=executor)["main"](x)
+    assert (first, second, third) == ("label",) * 3
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(z, x)
+
+
 def test_recursion() -> None:
     check(
         """

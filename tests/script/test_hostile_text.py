@@ -87,10 +87,10 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_text_that_asks_too_much_is_refused_quickly(name: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(weft.WeftError):
         parse(LARGE[name])
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_calls_nest_as_deep_as_the_limit() -> None:

@@ -87,7 +87,7 @@ def test_hostile_text_is_refused_within_time_and_memory(tmp_path: Path) -> None:
         from tests.script.test_limits import READ, REFUSED
         for expected, texts in (("refused", REFUSED), ("read", READ)):
             for name, text in texts.items():
-                start = time.perf_counter()
+                start = time.process_time()
                 try:
                     weft.parse(text)
                     found = "read"
@@ -97,7 +97,7 @@ def test_hostile_text_is_refused_within_time_and_memory(tmp_path: Path) -> None:
                         found = "a long error"
                 except BaseException as error:
                     found = type(error).__name__
-                seconds = time.perf_counter() - start
+                seconds = time.process_time() - start
                 if found != expected or seconds > 30:
                     print(f"{name}: {found} in {seconds:.1f} s")
         """
@@ -144,14 +144,14 @@ def test_a_long_line_is_shown_around_the_caret() -> None:
 
 
 def outcome(text: str) -> str:
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         parse(text)
         found = "read"
     except weft.WeftError as error:
         str(error)
         found = error.code
-    assert time.perf_counter() - start < 10, text
+    assert time.process_time() - start < 10, text
     return found
 
 

@@ -104,7 +104,7 @@ def typed(python: str, lines: list[str]) -> str:
         os.execve(python, [python, "-q"], environment(TERM="dumb", PYTHON_BASIC_REPL="1"))
     shown = b""
 
-    def read_until(mark: bytes, seconds: float = 30.0) -> None:
+    def read_until(mark: bytes, seconds: float = 120.0) -> None:
         nonlocal shown
         end = time.monotonic() + seconds
         while time.monotonic() < end and not shown.endswith(mark):

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (scripts inside strings)
-"""Reading and printing take time linear in the text, and stay within the promised times (with room for slow machines)."""
+"""Reading and printing stay within the promised times of a processor (ten times of them: machines differ)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def chain(count: int) -> str:
 def test_a_thousand_bindings_read_and_print_at_once() -> None:
     text = chain(1000)
     parse(text)
-    start = time.perf_counter()
+    start = time.process_time()
     function = parse(text)
-    read = time.perf_counter()
+    read = time.process_time()
     script_of(function)
-    printed = time.perf_counter()
+    printed = time.process_time()
     assert read - start < 1.0  # about 0.1 s where nothing else runs
     assert printed - read < 0.4  # about 0.01 s
 

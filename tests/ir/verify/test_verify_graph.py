@@ -385,9 +385,9 @@ def test_ten_thousand_bindings_verify_in_linear_time() -> None:
         return IRModule({"main": function([x], [chain(*bindings, (out, current), dataflow=True)], out, TN4)})
 
     def seconds(module: IRModule) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         assert verify(module) == []
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     verify(long(10))
     small, large = seconds(long(1000)), seconds(long(10_000))
