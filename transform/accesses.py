@@ -258,7 +258,7 @@ def _apart(loop: Loop, found: Sequence[Access]) -> bool:
 
 def _own_interval(space: _Space, name: str, indices: Sequence[PrimExpr]) -> bool:
     """Whether all indices lie in [step * name + shift, step * (name + 1) + shift) for some step and shift."""
-    dims = [space.dim(index) for index in indices]
+    dims = list(dict.fromkeys(space.dim(index) for index in indices))  # unrolled loops say the same many times
     slopes = [None if dim is None else _slope(dim, name) for dim in dims]
     step = slopes[0]
     if step is None or any(slope is None or slope != step for slope in slopes):

@@ -7,15 +7,16 @@ length of a model. Functions of several parts of this machine are generated for 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from weft.codegen.llvm.fastcall import emit_fast_call
 from weft.codegen.llvm.graph import emit_function
-from weft.codegen.llvm.heap import emit_heap
+from weft.codegen.llvm.heap import declare_heap, emit_heap
 from weft.codegen.llvm.kernel import emit_kernel, is_explicit
-from weft.codegen.llvm.machine import Compiler, Machine
+from weft.codegen.llvm.machine import Compiler, Machine, compile_module
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
 from weft.codegen.llvm.wrapper import emit_wrapper
@@ -56,7 +57,7 @@ def generate(
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
         called = [compiler.add(machine, str(calls), quick=True)] if python else []
-    made = [job.result() for label in machines for job in kernels[label]]
+    made = [_heap(machine.cpu, machine.features), *(job.result() for label in machines for job in kernels[label])]
     objects, texts = [code for code, _ in made], [text for _, text in made]
     objects += [job.result()[0] for job in called]
     return Program(
@@ -64,6 +65,14 @@ def generate(
         target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
         threads=emission.parallel,
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8)
+def _heap(cpu: str, features: str) -> tuple[bytes, str]:
+    """Code of the memory of graph functions, which follows from the processor alone."""
+    module = ModuleWriter()
+    emit_heap(module)
+    return compile_module(Machine(cpu, features), str(module), quick=True)
 
 
 def _kernels(
@@ -98,7 +107,7 @@ def _graphs(
         if isinstance(function, Function) and not kernels_only:
             written = emit_function(graphs, emission, name, function)
             signatures.append(graph_signature(name, function, written))
-    emit_heap(graphs)
+    declare_heap(graphs)
     return signatures
 
 

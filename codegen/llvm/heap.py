@@ -9,14 +9,18 @@ calls at once each take another block. `weft.allocate` makes one for a result; l
 cost more than most kernels, but only for a result of about their size and only KEPT_BYTES of them in all. Slots are
 taken and filled with single atomic instructions: no locks, nothing that a fork could leave locked. `weft.trim` frees
 everything that waits.
+
+The code is the same for every executable, each of which has its own copy with pools of its own.
 """
 
 from __future__ import annotations
 
+import re
+
 from weft.codegen.llvm.text import ModuleWriter
 from weft.runtime.frame import HEADER
 
-__all__ = ["emit_heap"]
+__all__ = ["declare_heap", "emit_heap"]
 
 SLOTS = 8
 LARGE = 256 << 10
@@ -33,6 +37,15 @@ def emit_heap(module: ModuleWriter) -> None:
     module.add_global("@weft.kept = internal global i64 0, align 64")
     for name, text in _FUNCTIONS.items():
         module.define(name, text)
+
+
+def declare_heap(module: ModuleWriter) -> None:
+    """Declare what graph functions call."""
+    for name, text in _FUNCTIONS.items():
+        head = re.match(r"define (\S+) @[\w.]+\((.*?)\)", text)
+        if head is not None:  # the others are internal
+            params = tuple(param.split()[0] for param in head[2].split(", ") if param)
+            module.declare(name, head[1], params)
 
 
 def _each_slot(body: str) -> str:
@@ -150,7 +163,7 @@ done:
   ret ptr %block
 }}
 """,
-    "weft.block": f"""define internal i64 @weft.block(i64 %bytes) nounwind {{
+    "weft.block": f"""define i64 @weft.block(i64 %bytes) nounwind {{
   %waiting = call ptr @weft.reuse(ptr @weft.storages, i64 %bytes, i1 true)
   %none = icmp eq ptr %waiting, null
   br i1 %none, label %make, label %done
@@ -163,7 +176,7 @@ done:
   ret i64 %word
 }}
 """,
-    "weft.allocate": f"""define internal i64 @weft.allocate(i64 %bytes) nounwind {{
+    "weft.allocate": f"""define i64 @weft.allocate(i64 %bytes) nounwind {{
 entry:
   %small = icmp ult i64 %bytes, {LARGE}
   br i1 %small, label %plain, label %large
@@ -195,7 +208,7 @@ done:
   ret void
 }
 """,
-    "weft.retain": """define internal void @weft.retain(i64 %owner) nounwind {
+    "weft.retain": """define void @weft.retain(i64 %owner) nounwind {
   %none = icmp eq i64 %owner, 0
   br i1 %none, label %done, label %some
 some:
@@ -206,7 +219,7 @@ done:
   ret void
 }
 """,
-    "weft.release_all": """define internal void @weft.release_all(ptr %slots, i64 %count) nounwind {
+    "weft.release_all": """define void @weft.release_all(ptr %slots, i64 %count) nounwind {
 entry:
   br label %head
 head:
@@ -239,7 +252,7 @@ entry:
   ret void
 }}
 """,
-    "weft.product": f"""define internal i64 @weft.product(i64 %a, i64 %b) nounwind {{
+    "weft.product": f"""define i64 @weft.product(i64 %a, i64 %b) nounwind {{
   %x = sext i64 %a to i128
   %y = sext i64 %b to i128
   %p = mul i128 %x, %y

@@ -154,7 +154,7 @@ class KernelEmitter(ExpressionEmitter):
         if result_dtype(function):
             params.append(("ptr", "result"))
         flags = {2: "contract", 3: "reassoc contract"}.get(3 if program.fast_math else program.opt, "")
-        super().__init__(FunctionWriter(module, symbol, "i32", params, "nounwind"), program, flags)
+        super().__init__(FunctionWriter(module, symbol, "i32", params, "nounwind noinline"), program, flags)
         self.module = module
         self.scopes = _Scopes()
         self.loops: list[_Loop] = []

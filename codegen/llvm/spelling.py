@@ -62,8 +62,7 @@ def splat(text: str, dtype: str) -> str:
     lanes = dtypes.lanes(dtype)
     if lanes == 1:
         return text
-    scalar = _scalar(dtypes.element(dtype))
-    return f"<{', '.join([f'{scalar} {text}'] * lanes)}>"
+    return f"splat ({_scalar(dtypes.element(dtype))} {text})"
 
 
 def constant(value: float | int, dtype: str) -> str:

@@ -8,7 +8,8 @@ faster than building objects, and LLVM's parser checks it. After a terminator th
 that follows `return` in a loop body needs no special case.
 
 What is computed already is not computed again: an instruction without effects whose text stands in a block that
-dominates the current one is that one. Unrolled loops get short by it, before LLVM sees them.
+dominates the current one is that one, and so is a load after which nothing was written. Unrolled loops get short by
+it, before LLVM sees them.
 """
 
 from __future__ import annotations
@@ -125,12 +126,19 @@ class FunctionWriter:
         self._dominating = {self._root}
         self._into: dict[str, _Region] = {}
         self._known: dict[str, tuple[str, _Region]] = {}
+        self._writes = 0
 
     def emit(self, instruction: str) -> str:
         """Append an instruction with a result, unless its result is known here; gives the result's name."""
-        numbered = not self.terminated and instruction.partition(" ")[0] in _WITHOUT_EFFECTS
+        operation = instruction.partition(" ")[0]
+        key = instruction
+        if operation == "load":  # the same until something may have been written, at the latest to the end of the block
+            key = f"{self._writes} {instruction}"
+        elif operation not in _WITHOUT_EFFECTS and "@llvm." not in instruction:
+            self._writes += 1
+        numbered = not self.terminated and (operation == "load" or operation in _WITHOUT_EFFECTS)
         if numbered:
-            found = self._known.get(instruction)
+            found = self._known.get(key)
             if found is not None and found[1] in self._dominating:
                 return found[0]
         self._count += 1
@@ -138,11 +146,12 @@ class FunctionWriter:
         if not self.terminated:
             self._lines.append(f"  {name} = {instruction}")
         if numbered:
-            self._known[instruction] = name, self._region
+            self._known[key] = name, self._region
         return name
 
     def do(self, instruction: str) -> None:
         """Append an instruction without a result."""
+        self._writes += 1
         if not self.terminated:
             self._lines.append(f"  {instruction}")
 
@@ -171,6 +180,7 @@ class FunctionWriter:
         self._lines.append(f"{label}:")
         self.block_label = label
         self.terminated = False
+        self._writes += 1
         self._enter(_Region(self._into.get(label, self._root)))
 
     def open_if_used(self, label: str) -> None:

@@ -49,13 +49,23 @@ def test_what_a_loop_computes_is_not_known_after_it() -> None:
     assert w.emit("mul i64 %x, 3") != inside
 
 
-def test_memory_is_read_again_and_calls_are_made_again() -> None:
+def test_memory_is_read_again_after_something_may_have_been_written() -> None:
     module, w = writer()
-    assert w.emit("load i64, ptr %p") != w.emit("load i64, ptr %p")
+    first = w.emit("load i64, ptr %p")
+    assert w.emit("load i64, ptr %p") == first
+    w.do("store i64 1, ptr %p")
+    second = w.emit("load i64, ptr %p")
+    assert second != first
     assert w.emit("call i64 @g()") != w.emit("call i64 @g()")
+    third = w.emit("load i64, ptr %p")
+    assert third not in (first, second)
+    w.open(w.label("next"))
+    assert w.emit("load i64, ptr %p") not in (first, second, third)
+    w.emit("atomicrmw xchg ptr %p, i64 1 acquire")
+    w.emit("load i64, ptr %p")
     w.ret("i64 0")
     w.finish()
-    assert str(module).count("load i64, ptr %p") == 2
+    assert str(module).count("load i64, ptr %p") == 5
 
 
 def test_a_label_that_nothing_jumps_to_starts_no_block() -> None:
