@@ -10,6 +10,8 @@ machine code of this machine gives an `Executable`; code for another machine, or
 
 from __future__ import annotations
 
+import logging
+import time
 import weakref
 from collections.abc import Mapping
 from typing import Any, overload
@@ -32,6 +34,8 @@ from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.phases import Step, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
+
+_log = logging.getLogger("weft.compile")
 
 
 @overload
@@ -76,13 +80,16 @@ def compile(
     key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
     kept = None if key is None else find(key)
     if kept is not None:
+        _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
         return Executable(kept)
     _refuse_scalable(module)
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
+    began = time.perf_counter()
     made = build(_lowered(module, plan, pipeline, start, trace), plan, member_functions(module))
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
+    _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
     return made
 
 

@@ -13,6 +13,8 @@ and `@function_pass` make a pass of a plain function. Calling a pass (`item(modu
 from __future__ import annotations
 
 import inspect
+import logging
+import time
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -26,7 +28,9 @@ from weft.transform import checks, options
 from weft.transform.context import PassContext, active_instruments, changed_options, is_disabled
 from weft.transform.registry import kebab_case, nearest, register
 
-__all__ = ["FunctionPass", "Pass", "function_pass", "map_functions", "module_pass"]
+__all__ = ["FunctionPass", "Pass", "WrongResult", "function_pass", "map_functions", "module_pass"]
+
+_log = logging.getLogger("weft.passes")
 
 P = TypeVar("P", bound="Pass")
 
@@ -78,7 +82,11 @@ class Pass:
         item = replace(self, **changed) if changed else self
         for instrument in instruments:
             instrument.before(module, item)
+        began = time.perf_counter()
         new = item._guarded(module)
+        if _log.isEnabledFor(logging.DEBUG):
+            took, what = (time.perf_counter() - began) * 1000, "nothing to do" if new is module else "changed"
+            _log.debug("%s: %.1f ms, %s", item, took, what)
         for instrument in reversed(instruments):
             instrument.after(module, new, item)
         return new
@@ -90,14 +98,14 @@ class Pass:
         except WeftError as error:
             _note_pass(error, self.name)
             raise
-        except _WrongResult:
-            raise
         except Exception as error:
             if self.checks_itself:  # a part of a pipeline reports itself; the rest comes from an instrument
                 raise
             raise self._failure(error, module) from error
         if not isinstance(new, IRModule):
-            raise _WrongResult(f"pass {self.name} must return an IRModule, it returned {described(new)}")
+            raise WrongResult(
+                f"pass {self.name} must return an IRModule, it returned {described(new)}", code="W523"
+            )
         checks.check_pass(module, new, self)
         return new
 
@@ -143,8 +151,8 @@ class Pass:
         return f"{self.name}{{{', '.join(f'{key}={options.to_text(value)}' for key, value in given.items())}}}"
 
 
-class _WrongResult(TypeError):
-    """A pass returned something else than it must: reported as it is."""
+class WrongResult(PassError, TypeError):
+    """A pass returned something else than it must (W523)."""
 
 
 def _note_pass(error: WeftError, name: str) -> None:
@@ -201,7 +209,8 @@ class FunctionPass(Pass, abstract=True):
     def _checked(self, name: str, function: BaseFunc, module: IRModule) -> BaseFunc:
         new = self.run_function(name, function, module)
         if not isinstance(new, BaseFunc):
-            raise _WrongResult(f"pass {self.name} must return a function for {name!r}, it returned {described(new)}")
+            message = f"pass {self.name} must return a function for {name!r}, it returned {described(new)}"
+            raise WrongResult(message, code="W523")
         return new
 
     def run_function(self, name: str, function: Any, module: IRModule) -> BaseFunc:

@@ -6,6 +6,7 @@ The names here are loaded when first used, so that `import weft` is quick and th
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import (
@@ -97,3 +98,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES, *_MODULES})
+
+
+if os.environ.get("WEFT_LOG"):
+    importlib.import_module("weft.logs").start(os.environ["WEFT_LOG"])

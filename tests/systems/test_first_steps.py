@@ -143,3 +143,28 @@ def test_programs_run_without_a_home_or_a_folder_for_the_cache(tmp_path: Path) -
         given = {"PYTHONPATH": source, "PATH": os.defpath, **environment}
         done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120, env=given)
         assert (done.returncode, done.stdout, done.stderr) == (0, "[1.0, 1.0]\n", "")
+
+
+def logged(level: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    source = str(Path(weft.__file__).resolve().parent.parent)
+    set_here = {"WEFT_LOG": level, "WEFT_CACHE_DIR": str(tmp_path / "cache"), "WEFT_CHECK": "0"}
+    given = {**os.environ, "PYTHONPATH": source, **set_here}
+    return subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120, env=given)
+
+
+def test_a_log_tells_of_passes_and_of_programs_from_the_disk(tmp_path: Path) -> None:
+    first = logged("debug", tmp_path).stderr
+    assert "weft.passes: legalize-ops: " in first
+    assert "weft.compile: f for llvm: " in first
+    again = logged("info", tmp_path).stderr
+    assert again == "weft.compile: f for llvm: from the disk\n"
+    assert logged("error", tmp_path).stderr == ""
+
+
+def test_a_level_of_the_log_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = logged("loud", tmp_path)
+    assert done.returncode == 1
+    assert "W505: WEFT_LOG is 'loud'" in done.stderr
+    assert "hint: use debug, info, warning or error" in done.stderr

@@ -1,0 +1,29 @@
+"""WEFT_LOG: what compiling does, as lines on standard error.
+
+    WEFT_LOG=info      each compilation: its functions, its target, how long it took or where it was kept
+    WEFT_LOG=debug     each pass as well
+
+The lines come from the loggers `weft.compile`, `weft.passes` and `weft.cache` of Python's logging, to which a program
+may add handlers of its own instead. The variable is read when weft is imported.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from weft.errors import PassError
+
+__all__ = ["start"]
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def start(level: str) -> None:
+    """Show the lines of a level and above; PassError W505 for another word."""
+    if level.lower() not in _LEVELS:
+        raise PassError(f"WEFT_LOG is {level!r}", code="W505", hint=f"use {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    logger = logging.getLogger("weft")
+    logger.setLevel(level.upper())
+    logger.addHandler(handler)
