@@ -32,7 +32,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
 from weft.ir.verify import valueless_symbols
-from weft.script.diagnostics import did_you_mean
+from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.read_call import KnownValue
 from weft.script.read_value import LEAVES, Blocks, ValueReader
@@ -168,9 +168,10 @@ class GraphReader(ValueReader):
             self.statement(statement)
         if isinstance(self.ret_type, TupleType) and not self.ret_type.fields:
             return Tuple((), span=self.span(tree))
-        raise self.fail(
-            "W120", "the function returns nothing", trees[-1] if trees else tree, "end it with `return value`"
-        )
+        hint = "end it with `return value`"
+        if isinstance(tree, ast.FunctionDef):
+            raise fail("W120", "the function returns nothing", self.unit.name_span(tree), hint=hint)
+        raise self.fail("W120", "the function returns nothing", trees[-1] if trees else tree, hint)
 
     def returned(self, tree: ast.Return) -> Expr:
         """The leaf that a return gives."""
@@ -472,7 +473,8 @@ class GraphReader(ValueReader):
             if not _is_output(self, statement):
                 continue
             if position != len(tree.body) - 1:
-                raise self.fail("W119", "`R.output` must be the last statement of its block", statement)
+                after = tree.body[position + 1]
+                raise self.fail("W119", "nothing can follow `R.output` in its block", after, "write `R.output` last")
             for argument in _output_call(statement).args:
                 if not isinstance(argument, ast.Name):
                     raise self.fail("W114", "R.output takes names", argument)

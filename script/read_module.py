@@ -337,7 +337,7 @@ class _Module(ModuleScope):
     def _assign(self, target: ast.Name, tree: ast.expr, statement: ast.stmt) -> None:
         if declare(self.reader, statement, strict=False):
             return
-        if isinstance(tree, ast.Call) and self.reader.dotted(tree.func) == "R.ExternFunc":
+        if isinstance(tree, ast.Call) and (self.reader.dotted(tree.func) or "").startswith("R."):
             graph = GraphReader(self.unit, self, self.functions)
             value: Any = graph.value(tree)
         else:

@@ -164,6 +164,8 @@ class ScalarReader(Reader):
     def read_extents(self, tree: ast.expr) -> tuple[Extent, ...]:
         """A shape: a tuple of sizes, or one size."""
         value = self.value(tree)
+        if isinstance(value, str) and self._is_dtype(tree):
+            raise self.fail("W114", f"expected a shape, got the dtype {value!r}", tree, 'T.Buffer((4,), "float32")')
         if isinstance(value, (tuple, list)):
             if isinstance(tree, (ast.Tuple, ast.List)) and len(tree.elts) == len(value):
                 return tuple(self.as_extent(item, place) for item, place in zip(value, tree.elts, strict=True))

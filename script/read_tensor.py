@@ -490,6 +490,7 @@ class TensorReader(RecentReader):
 
     def _with_init(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> None:
         header = self._header(call, "T.init")
+        self.bind(SCOPES["T.init"], call)
         if header.init is not None:
             raise self.fail("W118", "a block has one T.init", call)
         saved, self.scope = self.scope, Scope(self.scope)
@@ -500,6 +501,7 @@ class TensorReader(RecentReader):
             self.scope, self.block = saved, block
 
     def _with_seq(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
+        self.bind(SCOPES["T.seq"], call)
         saved, self.scope = self.scope, Scope(self.scope)
         block, self.block = self.block, None
         try:

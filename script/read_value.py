@@ -462,7 +462,10 @@ class ValueReader(Reader):
         for keyword in tree.keywords:
             if keyword.arg is None:
                 raise self.fail("W115", "** is not part of the script", keyword.value)
-            kwargs[OLD_KEYWORDS.get(keyword.arg, keyword.arg)] = self.argument(keyword.value)
+            word = OLD_KEYWORDS.get(keyword.arg, keyword.arg)
+            if word in kwargs:
+                raise self.fail("W113", f"`{word}` is given twice, here as `{keyword.arg}`", keyword)
+            kwargs[word] = self.argument(keyword.value)
         return args, kwargs
 
     def argument(self, tree: ast.expr) -> Any:

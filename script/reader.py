@@ -337,6 +337,9 @@ class Reader(StaticReader):
                 spec = FrozenMap({"kind": spec})
             if not isinstance(spec, FrozenMap):
                 raise
+        if "kind" not in spec and "tag" not in spec:
+            hint = did_you_mean(next(iter(spec), ""), ["kind"]) or 'T.target({"kind": "llvm"})'
+            raise self.fail("W114", "a target says its kind", tree, hint)
         host = [self.value(item) for item in tree.args[1:2]]
         host += [self.value(keyword.value) for keyword in tree.keywords if keyword.arg == "host"]
         return FrozenMap({**spec, "host": self.attribute_value(host[0], tree)}) if host else spec

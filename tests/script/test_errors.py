@@ -223,7 +223,7 @@ CASES: dict[str, tuple[str, type[weft.WeftError], str, int, int, int, str, str]]
         "'x' has no type",
         "",
     ),
-    "no return": (GRAPH + "    z = R.exp(x)\n", weft.ScriptError, "W120", 3, 5, 17, "returns nothing", "return"),
+    "no return": (GRAPH + "    z = R.exp(x)\n", weft.ScriptError, "W120", 2, 5, 9, "returns nothing", "return"),
     "statements after return": (
         GRAPH + "    return x\n    z = R.exp(x)\n",
         weft.ScriptError,
