@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.codegen.c.library import SourceTree, source_tree
+from weft.codegen.c.part import compiles_here, kernels_of_part
 from weft.codegen.executors import entry, native, vm
 from weft.codegen.executors.objects import object_artifacts, object_source
 from weft.codegen.generators import ARTIFACTS, Generator, generate_artifacts
@@ -176,7 +177,8 @@ def _with_entries(module: IRModule) -> tuple[IRModule, list[str]]:
 
 def link(module: IRModule, plan: Plan) -> Program:
     """The program of a module that this machine drives."""
-    remaining = generate_artifacts(module, plan.target, _configurations(plan))
+    compiled = {label: kernels_of_part(label) for label, part in plan.parts.items() if compiles_here(part)}
+    remaining = generate_artifacts(module, plan.target, {**compiled, **_configurations(plan)})
     owner = owners(remaining, plan.parts)
     for name in remaining:
         if owner[name] not in plan.machines:

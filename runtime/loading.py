@@ -32,8 +32,8 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.sealed import write_whole
 
 __all__ = [
-    "HOST_SYMBOLS", "LoadedModule", "export", "in_memory", "jit", "load_artifact", "load_library", "load_set",
-    "loadable", "register_loader", "unregister_loader",
+    "HOST_SYMBOLS", "LoadedModule", "compile_c", "export", "in_memory", "jit", "load_artifact", "load_library",
+    "load_set", "loadable", "register_loader", "unregister_loader",
 ]  # fmt: skip
 
 COMPILED = ("c", "header", "object")
@@ -60,7 +60,14 @@ def _executable(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
     return load_bytes(artifact.data)
 
 
-_loaders: dict[str, Loader] = {"weft-executable": _executable}
+def _c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
+    """The kernels of a part that the C compiler made code of."""
+    from weft.runtime.c_kernels import load_c_kernels  # which links by what is here
+
+    return load_c_kernels(artifact)
+
+
+_loaders: dict[str, Loader] = {"weft-executable": _executable, "c-kernels": _c_kernels}
 
 
 class LoadedModule(Mapping[str, Callable[..., Any]]):
@@ -285,10 +292,28 @@ def _export_folder(artifacts: ArtifactSet, folder: Path) -> Path:
     return folder
 
 
+def _compiler(what: str) -> str:
+    """The C compiler of this machine."""
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not found:
+        raise ArtifactError(f"no C compiler is there to make {what}", code="W819", hint="set CC")
+    return found
+
+
+def compile_c(source: str, name: str) -> bytes:
+    """Object code of a C99 source for this machine, under a file name of its own.
+
+    Raises: ArtifactError W819 when no C compiler is there, W805 for a source that it refuses.
+    """
+    compiler = _compiler(f"code of {name}")
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        Path(folder, name).write_text(source, encoding="utf-8")
+        _call([compiler, *_STRICT, "-c", str(Path(folder, name)), "-o", str(Path(folder, f"{name}.o"))])
+        return Path(folder, f"{name}.o").read_bytes()
+
+
 def _compile(artifacts: ArtifactSet, folder: Path) -> None:
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not compiler:
-        raise ArtifactError("no C compiler is there to make a shared object", code="W819", hint="set CC")
+    compiler = _compiler("a shared object")
     units = []
     for artifact in artifacts.values():
         (folder / artifact.name).write_bytes(artifact.data)
