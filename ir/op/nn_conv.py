@@ -29,6 +29,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.linear_algebra import contraction
+from weft.ir.op.nn_conv_phases import TransposedShape, by_phases
 from weft.ir.op.nn_window import (
     SPATIAL,
     Window,
@@ -319,6 +320,14 @@ def _transposed(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
                 frame.require(te.size(result[letter]) >= 0, f"the padding leaves nothing along {letter}")
         data = frame.input("data", in_layout(data_layout, sizes))
         weight = frame.input("weight", in_layout(kernel_layout, kernel))
+        extra = per_axis(args, "output_padding", count, 0)
+        shape = TransposedShape(
+            spatial, data_layout, kernel_layout, out_layout, window, extra, args.groups, channels, kernel, result
+        )
+        if shape.has_few_phases:
+            assert isinstance(data, te.Tensor)
+            assert isinstance(weight, te.Tensor)
+            return frame.finish(by_phases(frame, data, weight, shape))
         channel = te.reduce_axis((0, channels // args.groups), name="rc")
         offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in spatial}
 
@@ -405,6 +414,9 @@ _transposed(
     (
         example(f32(1, 2, 3, 4), f32(2, 3, 3, 2), strides=[2, 1], padding=[1, 0, 0, 1]),
         example(f32("n", 3, 3, 4), f32(2, 2, 2, 4), strides=2, groups=2, data_layout="NHWC", kernel_layout="HWOI"),
+        example(f32(1, 2, 3, "w"), f32(2, 2, 2, 4), strides=[3, 2], padding=[0, 2], output_padding=[2, 0], least=2),
+        example(f32(2, 2, 3, 3), f32(2, 2, 3, 2), strides=[1, 4], dilation=[2, 1], padding=[3, 0]),
+        example(f32(1, 2, 3, 3), f32(2, 1, 3, 2), strides=4, groups=2, padding=1, out_layout="NHWC"),
     ),
 )
 _transposed(
