@@ -178,7 +178,7 @@ class _Printer(GraphPrinter, TensorPrinter):
         """A Python function, by its text."""
         lines = member_lines(function, self.indent)
         if lines is None or name != function.name:
-            hint = f"a member called {name!r} holds the text of one function of that name"
+            hint = f"a member called {name!r} holds the text of one function of that name and nothing else"
             raise ScriptError(f"the Python function {name!r} has no text form", code="W116", hint=hint)
         self.line("@I.pyfunc")
         self.lines.extend(lines)

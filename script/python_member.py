@@ -30,7 +30,10 @@ def member_source(unit: Unit, tree: ast.FunctionDef) -> str:
 
 
 def member_lines(member: PythonFunc, margin: str) -> list[str] | None:
-    """The lines of a member at a margin; None when its text is not the definition of one function of its name."""
+    """The lines of a member at a margin; None when its text is not just the definition of one function of its name.
+
+    What a reader leaves out (comments around the function, blanks on empty lines) would not come back.
+    """
     try:
         body = ast.parse(member.source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -38,6 +41,11 @@ def member_lines(member: PythonFunc, margin: str) -> list[str] | None:
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef) or body[0].name != member.name:
         return None
     lines = member.source.split("\n")
+    start = min(part.lineno for part in (body[0], *body[0].decorator_list))
+    end = (len(lines), len(lines[-1].encode()))
+    whole = start == 1 and (body[0].end_lineno, body[0].end_col_offset) == end and "\r" not in member.source
+    if not whole or _moved(lines, body[0], 1, lambda line: line) != lines:
+        return None
     return _moved(lines, body[0], 1, lambda line: f"{margin}{line}")
 
 

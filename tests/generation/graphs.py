@@ -40,6 +40,7 @@ from weft.ir.graph import (
     If,
     MatchCast,
     PrimValue,
+    PythonFunc,
     SeqExpr,
     ShapeExpr,
     StringImm,
@@ -78,6 +79,14 @@ _EXTERN: dict[str, Callable[..., Any]] = {"test.reversed": _reversed, "test.copy
 def extern(name: str) -> Callable[..., Any] | None:
     """The external functions that generated modules call."""
     return _EXTERN.get(name)
+
+
+_PYTHON = (
+    "def {name}(self, x):\n    return x",
+    "def {name}(self): return 1",
+    '@other("""\n x""")\ndef {name}(x, *y, k="名"):\n\n    """Any\n  margin.\n"""\n    # why\n    return (x +\n k)',
+    "def {name}(self, x):\n\tif x:\n\t    return '\\\n'\n\treturn f'''\n{{x}}\n'''",
+)
 
 
 class Rejected(Exception):
@@ -133,6 +142,9 @@ class _Module:
             )
         if choices.flip(8):
             self.add(_recursive(choices, self.fresh(("loop", "again"))))
+        if choices.flip(8):
+            name = self.fresh(("python", "py"))
+            self.add(PythonFunc(name, source=choices.pick(_PYTHON).format(name=name)))
 
     def fresh(self, names: Sequence[str]) -> str:
         """A function name that is free."""
