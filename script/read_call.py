@@ -24,7 +24,7 @@ from weft.script.syntax import (
 
 __all__ = ["BUILTINS", "OLD_KEYWORDS", "CallReader", "KnownValue", "signature_text"]
 
-OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
+OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args", "py_func_name": "func_name"}
 
 BUILTINS: dict[str, Callable[..., Any]] = {
     "float": float, "int": int, "bool": bool, "len": len, "abs": abs, "min": min, "max": max,
@@ -149,10 +149,8 @@ class CallReader(ExpressionReader):
             if isinstance(argument, ast.Starred) and isinstance(argument.value, (ast.Tuple, ast.List)):
                 result.extend(argument.value.elts)
             elif isinstance(argument, ast.Starred):
-                spread = self.value(argument.value)
-                if not isinstance(spread, (tuple, list, range)) or len(spread) > self.unit.limits.parts:
-                    raise self.fail("W115", "only tuples known while reading can be spread with *", argument)
-                result.extend(KnownValue(item, argument) for item in spread)  # type: ignore[misc]
+                parts = self.spread(self.value(argument.value), argument)
+                result.extend(KnownValue(item, argument) for item in parts)  # type: ignore[misc]
             else:
                 result.append(argument)
         return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -560,13 +560,16 @@ class ExpressionReader:
         result: list[Any] = []
         for tree in trees:
             if isinstance(tree, ast.Starred):
-                spread = self.value(tree.value)
-                if not isinstance(spread, (tuple, list, range)) or len(spread) > self.unit.limits.parts:
-                    raise self.fail("W115", "only tuples known while reading can be spread with *", tree)
-                result.extend(spread)
+                result.extend(self.spread(self.value(tree.value), tree))
             else:
                 result.append(self.value(tree))
         return result
+
+    def spread(self, value: Any, tree: ast.expr) -> Sequence[Any]:
+        """The parts of `*value`."""
+        if not isinstance(value, (tuple, list, range)) or len(value) > self.unit.limits.parts:
+            raise self.fail("W115", "only tuples known while reading can be spread with *", tree)
+        return value
 
     def _tuple(self, tree: ast.Tuple) -> Any:
         return tuple(self.items(tree.elts))

@@ -41,7 +41,7 @@ from weft.ir.node import EMPTY, replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
@@ -375,6 +375,15 @@ class ValueReader(Reader):
             raise self.fail("W115", message, tree, self._as_operator(tree))
         return super().attribute_of(base, tree)
 
+    def spread(self, value: Any, tree: ast.expr) -> Sequence[Any]:
+        """The parts of `*value`: the fields of a tuple of the graph too."""
+        ty = self.infer(value, tree) if isinstance(value, Expr) else None
+        if not isinstance(ty, TupleType):
+            return super().spread(value, tree)
+        whole = self.leaf(value, tree)
+        fields = [TupleGetItem(whole, position, span=self.span(tree)) for position in range(len(ty.fields))]
+        return [self.leaf(field, tree) for field in fields]
+
     def subscript_of(self, base: Any, tree: ast.Subscript) -> Any:
         """A field of a tuple; of a tensor, an error that says what to write."""
         if not isinstance(base, Expr):
@@ -526,14 +535,15 @@ class ValueReader(Reader):
         args = [self.leaf(self.value(argument), argument) for argument in self._spread(tree)]
         known = self.module.parameters_of(callee.name) if isinstance(callee, GlobalVar) else None
         if known is not None:
-            self._name_arguments(args, keywords, known, tree)
+            self._name_arguments(callee, args, keywords, known, tree)
         elif keywords:
             raise self.fail("W113", "a function is called with positional arguments", keywords[0])
         return Call(callee, tuple(args), attrs, ty_args, span=self.span(tree))
 
     def _name_arguments(
-        self, args: list[Expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr | None], tree: ast.Call
-    ) -> None:
+        self, callee: Expr, args: list[Expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr | None],
+        tree: ast.Call,
+    ) -> None:  # fmt: skip
         """Add keyword arguments and defaults to the arguments of a call of a graph function of the module."""
         given = {keyword.arg: keyword for keyword in keywords}
         for name, keyword in given.items():
@@ -551,13 +561,23 @@ class ValueReader(Reader):
             elif default is not None:
                 scope, self.scope = self.scope, Scope()
                 try:
-                    args.append(self.leaf(self.value(default), tree))
+                    args.append(self._default(self.value(default), callee, position, tree))
                 finally:
                     self.scope = scope
             elif given:
                 raise self.fail("W113", f"the call lacks its argument '{name}'", tree)
             else:
                 return  # too few: said with the types of all
+
+    def _default(self, value: Any, callee: Expr, position: int, tree: ast.Call) -> Expr:
+        """The default of a parameter: a number becomes a scalar tensor where that is its type."""
+        found: Any = self.context.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+        params = found.params if isinstance(found, (Function, FuncType)) and found.params is not None else ()
+        wanted = params[position] if position < len(params) else None
+        wanted = wanted.ty if isinstance(wanted, Var) else wanted
+        if isinstance(wanted, TensorType) and wanted.ndim == 0 and isinstance(value, (bool, int, float)):
+            return constant_value(value, wanted.dtype, None, False, self.span(tree), self.unit.blobs)
+        return self.leaf(value, tree)
 
     def _const(self, tree: ast.Call) -> Constant:
         values = self.bind(VALUES["R.const"], tree)

@@ -26,6 +26,8 @@ GRAPH_PAIRS = {
     "docstring": ('"""What it does."""\nreturn x', "return x"),
     "unpacking": ("a, b = R.split(x, 2)\nreturn a", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn a"),
     "starred target": ("a, *b = R.split(x, 3, axis=1)\nreturn b", "t = R.split(x, 3, axis=1)\na = t[0]\nb = (t[1], t[2])\nreturn b"),
+    "starred tuple of the graph": ("t = R.split(x, 2)\nreturn R.concat([*t, x])", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.concat((a, b, x))"),
+    "starred argument of the graph": ("t = R.split(x, 2)\nreturn R.add(*t)", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn R.add(a, b)"),
     "starred in the middle": ("a, *_, b = (x, w, w, x)\nreturn b", "t = (x, w, w, x)\na = t[0]\nm = (t[1], t[2])\nb = t[3]\nreturn b"),
     "nested targets": ("(a, b), c = R.split(x, 2), w\nreturn c", "t = R.split(x, 2)\na = t[0]\nb = t[1]\nreturn w"),
     "swap": ("a, b = R.exp(x), R.abs(x)\na, b = b, a\nreturn R.subtract(a, b)", "a = R.exp(x)\nb = R.abs(x)\nc = b\nd = a\nreturn R.subtract(c, d)"),
