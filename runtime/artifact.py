@@ -13,7 +13,8 @@ refuses to be saved. Contents compare by `content_hash`: SHA-256 over a canonica
 process.
 
 Errors: ArtifactError W810 malformed, W811 damaged, W812 unsupported version, W813 not serialisable
-(`NotSerializable`), W814 two artifacts of one name, W815 symbols that nothing provides.
+(`NotSerializable`), W814 two artifacts of one name, W815 symbols that nothing provides,
+W822 no artifact of a name.
 """
 
 from __future__ import annotations
@@ -201,6 +202,12 @@ def _canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
+class NoSuchArtifact(ArtifactError, KeyError):
+    """A set has no artifact of a name (W822)."""
+
+    __str__ = ArtifactError.__str__
+
+
 class ArtifactSet(Mapping[str, Artifact]):
     """Artifacts by name, ordered by (code generator, name) whatever the order they came in.
 
@@ -216,7 +223,11 @@ class ArtifactSet(Mapping[str, Artifact]):
         self._by_name = by_name
 
     def __getitem__(self, name: str) -> Artifact:
-        return self._by_name[name]
+        try:
+            return self._by_name[name]
+        except KeyError:
+            has = f"it has: {', '.join(self.names) or 'none'}"
+            raise NoSuchArtifact(f"there is no artifact {name!r}", code="W822", hint=has) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)

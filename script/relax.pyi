@@ -1874,6 +1874,9 @@ class nn:
 
         R.nn.conv2d_transpose(R.Tensor((1, 2, 3, 4), "float32"), R.Tensor((2, 3, 3, 2), "float32"), strides=[2, 1], padding=[1, 0, 0, 1]) -> R.Tensor((1, 3, 6, 4), "float32")
         R.nn.conv2d_transpose(R.Tensor((n, 3, 3, 4), "float32"), R.Tensor((2, 2, 2, 4), "float32"), strides=2, groups=2, data_layout='NHWC', kernel_layout='HWOI') -> R.Tensor((n, 6, 6, 4), "float32")
+        R.nn.conv2d_transpose(R.Tensor((1, 2, 3, w), "float32"), R.Tensor((2, 2, 2, 4), "float32"), strides=[3, 2], padding=[0, 2], output_padding=[2, 0]) -> R.Tensor((1, 2, 10, 2 * w - 2), "float32")
+        R.nn.conv2d_transpose(R.Tensor((2, 2, 3, 3), "float32"), R.Tensor((2, 2, 3, 2), "float32"), strides=[1, 4], dilation=[2, 1], padding=[3, 0]) -> R.Tensor((2, 2, 1, 10), "float32")
+        R.nn.conv2d_transpose(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((2, 1, 3, 2), "float32"), strides=4, groups=2, padding=1, out_layout='NHWC') -> R.Tensor((1, 9, 8, 2), "float32")
         """
 
     @staticmethod

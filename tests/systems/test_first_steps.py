@@ -168,3 +168,15 @@ def test_a_level_of_the_log_that_is_none_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "W505: WEFT_LOG is 'loud'" in done.stderr
     assert "hint: use debug, info, warning or error" in done.stderr
+
+
+def test_an_artifact_that_is_not_there_is_named_with_those_that_are() -> None:
+    sources = weft.compile(weft.transform.BindSymbolicVars({"n": 2})(Doubled), target="c")
+    assert "main" not in sources
+    with pytest.raises(KeyError) as caught:
+        sources["main"]
+    error = caught.value
+    assert isinstance(error, weft.ArtifactError)
+    assert error.code == "W822"
+    assert "model.h" in str(error.hint)
+    assert str(error).startswith("W822: there is no artifact 'main'")
