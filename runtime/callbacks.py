@@ -69,9 +69,9 @@ def begin(state: CallState) -> int:
     return handle
 
 
-def end(handle: int) -> None:
-    """Forget a call that is over."""
-    _calls.pop(handle, None)
+def end(handle: int) -> CallState | None:
+    """Forget a call that is over; gives its state."""
+    return _calls.pop(handle, None)
 
 
 def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:

@@ -13,7 +13,7 @@ import difflib
 import json
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -154,11 +154,19 @@ class _Caller:
     def fast(self) -> Any:
         """The built-in function that takes most calls, where there is one."""
         loaded = self._loaded
-        if self.name not in loaded.program.python or loaded.calls_out:
+        if self.name not in loaded.program.python:
             return None
         code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
-        words = {"constants": loaded.table_address, "parallel": loaded.parallel}
-        return fast_call(self.signature, code, table, words, self, self._failed, self._wrapped, loaded)
+        words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": CALLBACK_ADDRESS}
+        functions: dict[str, Callable[..., Any]] = {
+            "slow": self, "failure": self._failed, "wrap": self._wrapped, "into": self._wrapped_into,
+            "begin": self._begin, "end": end,
+        }  # fmt: skip
+        return fast_call(self.signature, code, table, words, functions, loaded)
+
+    def _begin(self) -> int:
+        """The handle of a new call."""
+        return begin(CallState(self._loaded.program.sites, [], (), self._loaded.linked))
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if self._quick is not None and not named:
@@ -226,14 +234,22 @@ class _Caller:
 
     def _failed(self, status: int, frame: int) -> Any:
         """Raise the failure that a frame (at an address) records."""
-        state = CallState(self._loaded.program.sites, [], (), self._loaded.linked)
-        raise self._failure(status, _Frame.from_address(frame), state)
+        words = _Frame.from_address(frame)
+        state = end(words[HANDLE]) or CallState(self._loaded.program.sites, [], (), self._loaded.linked)
+        raise self._failure(status, words, state)
 
-    def _wrapped(self, results: int, *arrays: np.ndarray | None) -> Any:
+    def _wrapped(self, results: int, handle: int, *arrays: np.ndarray | None) -> Any:
         """The Python value of result words at an address; some of them may be in arrays that were made for them."""
         places = {address(array): array for array in arrays if array is not None and array.size}
         words = list(self._result_array.from_address(results))
-        return unpack(self._result, words, self._loaded.release, [], places)
+        try:
+            return unpack(self._result, words, self._loaded.release, [], places)
+        finally:
+            end(handle)
+
+    def _wrapped_into(self, results: int, handle: int, out: Any, *arrays: np.ndarray | None) -> Any:
+        """What `_wrapped` gives, in the caller's arrays."""
+        return copy_into(out, self._wrapped(results, handle, *arrays), "out", self.name)
 
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
         if status == 2 and state.error is not None:

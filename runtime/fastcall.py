@@ -18,12 +18,11 @@ from weft.runtime.values import storage, words_of
 
 __all__ = ["FORMATS", "TABLE", "fast_call", "result_tensors", "takes_fast_calls"]
 
-TABLE = {
-    name: slot
-    for slot, name in enumerate(
-        ("slow", "failure", "wrap", "empty", "none", "array type", "constants", "parallel"),
-    )
-}
+_ENTRIES = (
+    "slow", "failure", "wrap", "empty", "none", "array type", "constants", "parallel", "into", "out", "tuple type",
+    "begin", "end", "callback",
+)  # fmt: skip
+TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the dtypes of the results follow."""
 FORMATS = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "lq", "uint8": "B", "uint16": "H", "uint32": "I",
@@ -113,18 +112,20 @@ def _is_supported() -> bool:
 
 def fast_call(
     signature: Mapping[str, Any], code: int, table: int, words: Mapping[str, int],
-    slow: Callable[..., Any], failure: Callable[..., Any], wrap: Callable[..., Any], keep: object,
+    functions: Mapping[str, Callable[..., Any]], keep: object,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """The built-in function for emitted code, its table at the address `table` filled in.
 
-    `words` are the entries of the table that are plain numbers; `slow` takes all calls that the code does not,
-    `failure(status, frame)` raises, `wrap(results, *arrays)` makes results of their words. `keep` lives as long.
+    `words` are the entries of the table that are plain numbers, `functions` those that are Python's: `slow` takes all
+    calls that the code does not, `failure(status, frame)` raises, `wrap(results, handle, *arrays)` makes results of
+    their words, `into(results, handle, out, *arrays)` writes them into `out`, `begin()` gives the handle of a call,
+    `end(handle)` forgets it. `keep` lives as long.
     """
     if not _is_supported():
         return None
     dtypes = [storage(dtype) for dtype, _, _ in result_tensors(signature["result"])]
-    objects = {"slow": slow, "failure": failure, "wrap": wrap, "empty": np.empty, "none": None}
-    objects["array type"] = np.ndarray
+    objects: dict[str, object] = {**functions, "empty": np.empty, "none": None, "out": sys.intern("out")}
+    objects |= {"array type": np.ndarray, "tuple type": tuple}
     entries = {**{name: id(value) for name, value in objects.items()}, **words}
     place = (ctypes.c_int64 * (len(TABLE) + len(dtypes))).from_address(table)
     for name, slot in TABLE.items():

@@ -51,8 +51,8 @@ def generate(
         signatures = _graphs(graphs, functions, emission, kernels_only)
         constant_bytes = sum(array.nbytes for array, _ in emission.constants)
         calls_out = any(site["kind"] == "call" for site in emission.sites)
-        shown = [] if calls_out else [signature for signature in signatures if not signature["private"]]
-        python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes)]
+        shown = [signature for signature in signatures if not signature["private"]]
+        python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes, calls_out)]
         machine = processors[driver]
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))

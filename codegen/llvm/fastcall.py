@@ -3,14 +3,18 @@
     PyObject *weft.python.<name>(self, PyObject *const *arguments, intptr_t count, PyObject *names)
 
 takes the arguments that most calls pass: as many NumPy arrays as there are parameters, dense, writable, aligned, of
-the right dtypes and sizes. For everything else, wrong arguments and `out=` among it, it calls the Python function of
-`CompiledFunction`, which accepts or refuses them with its messages; so nothing is checked less here, only sooner.
+the right dtypes and sizes, and such arrays as `out=`. For everything else it calls the Python function of
+`CompiledFunction`, which accepts or refuses it with its messages; so nothing is checked less here, only sooner.
 Results whose sizes follow from those of the arguments are NumPy arrays that the code writes into, large ones blocks
 of its own. The GIL is released for calls that see much data.
 
 The table `weft.python.<name>.table` (words, filled in when the code is loaded) holds what it needs of the process:
 
-    table ::= slow path, failure, wrap, numpy.empty, None, type of arrays, constants, parallel, dtype of each result
+    table ::= slow path, failure, wrap, numpy.empty, None, type of arrays, constants, parallel, into, "out",
+              type of tuples, begin, end, callback, dtype of each result
+
+A program that calls Python functions has a record of each call: `begin` makes it and gives its handle, `end` forgets it
+(so do `failure`, `wrap` and `into`, which come last where they come).
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Any
 
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.runtime.fastcall import FORMATS, TABLE, result_tensors, takes_fast_calls
-from weft.runtime.frame import CONSTANTS, FRAME_WORDS, OUTPUTS, PARALLEL
+from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL
 from weft.runtime.values import storage
 
 __all__ = ["emit_fast_call"]
@@ -36,11 +40,13 @@ HOLDS_GIL = 32 << 10
 """Calls that see less data than this keep the GIL: they end sooner than it changes hands."""
 
 
-def emit_fast_call(module: ModuleWriter, signature: Mapping[str, Any], constant_bytes: int) -> bool:
+def emit_fast_call(
+    module: ModuleWriter, signature: Mapping[str, Any], constant_bytes: int, calls_out: bool = False
+) -> bool:
     """Emit the function for a signature; False where its parameters or results are not of the kind that it takes."""
     if not takes_fast_calls(signature):
         return False
-    _Writer(module, signature, constant_bytes).emit()
+    _Writer(module, signature, constant_bytes, calls_out).emit()
     return True
 
 
@@ -55,7 +61,9 @@ class _Argument:
 
 
 class _Writer:
-    def __init__(self, module: ModuleWriter, signature: Mapping[str, Any], constant_bytes: int) -> None:
+    def __init__(
+        self, module: ModuleWriter, signature: Mapping[str, Any], constant_bytes: int, calls_out: bool
+    ) -> None:
         self.module = module
         self.signature = signature
         self.constant_bytes = constant_bytes
@@ -67,6 +75,10 @@ class _Writer:
         self.made: list[str] = []
         self.places: list[str] = []
         self.status = self.frame = ""
+        self.calls_out = calls_out
+        self.handle = "0"
+        self.out = ""
+        self.given: list[str] = []
         self.table = f'@"weft.python.{signature["name"]}.table"'
 
     # CPython
@@ -116,9 +128,11 @@ class _Writer:
         w = self.w
         size = len(TABLE) + len(self.results)
         self.module.add_global(f"{self.table} = global [{size} x i64] zeroinitializer, align 8")
-        plain = w.emit("icmp eq ptr %names, null")
-        fits = w.emit(f"icmp eq i64 %count, {len(self.types)}")
-        self.unless(w.emit(f"and i1 {plain}, {fits}"), 0)
+        self.unless(w.emit(f"icmp eq i64 %count, {len(self.types)}"), 0)
+        if self.results:
+            self.find_out()
+        else:
+            self.unless(w.emit("icmp eq ptr %names, null"), 0)
         objects = [self.load("ptr", "%arguments", 8 * i) for i in range(len(self.types))]
         kind = self.entry_of("array type")
         for item in objects:
@@ -127,6 +141,8 @@ class _Writer:
         for position, (item, ty) in enumerate(zip(objects, self.types, strict=True)):
             self.argument(position, item, ty)
         self.check_overlap()
+        if self.results:
+            self.take_out()
         words = self.words()
         frame = w.alloca("i64", FRAME_WORDS)
         for word in range(8):
@@ -135,6 +151,8 @@ class _Writer:
         self.store_word(frame, PARALLEL, self.load("i64", self.table, 8 * TABLE["parallel"]))
         self.store_word(frame, OUTPUTS, 1 if self.results else 0)
         results = self.make_results()
+        if self.calls_out:
+            self.begin(frame)
         self.run(frame, words, results)
         self.finish(results)
         self.slow_path()
@@ -144,8 +162,84 @@ class _Writer:
         """Set a word of a block."""
         self.w.do(f"store i64 {word}, ptr {self.at(base, 8 * index)}")
 
-    def argument(self, position: int, item: str, ty: Sequence[Any]) -> None:
-        """Take the buffer of one argument, and compare what it is with what it must be."""
+    def find_out(self) -> None:
+        """Where `out=` is the only name: what it holds, else null."""
+        w = self.w
+        self.out = w.alloca("ptr")
+        w.do(f"store ptr null, ptr {self.out}")
+        named, on = w.label("named"), w.label("positional")
+        w.branch(w.emit("icmp eq ptr %names, null"), on, named)
+        w.open(named)
+        self.unless(w.emit(f"icmp eq i64 {self.call('PyTuple_Size', 'i64', ('ptr', '%names'))}, 1"), 0)
+        name = self.call("PyTuple_GetItem", "ptr", ("ptr", "%names"), ("i64", 0))
+        self.unless(w.emit(f"icmp eq ptr {name}, {self.entry_of('out')}"), 0)
+        w.do(f"store ptr {self.load('ptr', '%arguments', 8 * len(self.types))}, ptr {self.out}")
+        w.open(on)
+
+    def take_out(self) -> None:
+        """The arrays of `out=`, each of its dtype and sizes and apart from all others; `given` holds them."""
+        w = self.w
+        count = len(self.types)
+        self.given = [w.alloca("ptr") for _ in self.results]
+        places = [w.alloca("i64") for _ in self.results]
+        for slot in self.given:
+            w.do(f"store ptr null, ptr {slot}")
+        take, on = w.label("take"), w.label("taken")
+        out = w.emit(f"load ptr, ptr {self.out}")
+        w.branch(w.emit(f"icmp eq ptr {out}, null"), on, take)
+        w.open(take)
+        items = [out]
+        if self.signature["result"][0] == "tuple":
+            self.unless(w.emit(f"icmp eq ptr {self.load('ptr', out, 8)}, {self.entry_of('tuple type')}"), count)
+            size = self.call("PyTuple_Size", "i64", ("ptr", out))
+            self.unless(w.emit(f"icmp eq i64 {size}, {len(self.results)}"), count)
+            items = [self.call("PyTuple_GetItem", "ptr", ("ptr", out), ("i64", i)) for i in range(len(self.results))]
+        for number, (item, (dtype, dims, _)) in enumerate(zip(items, self.results, strict=True)):
+            own = self.load("ptr", item, 8)
+            self.unless(w.emit(f"icmp eq ptr {own}, {self.entry_of('array type')}"), count + number)
+            self.argument(count + number, item, ("tensor", dtype, [self.size(dim) for dim in dims]), sizes=True)
+        ends = [w.emit(f"add i64 {a.data}, {a.length}") for a in self.arguments]
+        for i in range(count, len(self.arguments)):
+            for j in range(i):
+                before = w.emit(f"icmp ule i64 {ends[i]}, {self.arguments[j].data}")
+                after = w.emit(f"icmp ule i64 {ends[j]}, {self.arguments[i].data}")
+                self.unless(w.emit(f"or i1 {before}, {after}"), len(self.arguments))
+        for item, slot, place, taken in zip(items, self.given, places, self.arguments[count:], strict=True):
+            self.call("PyBuffer_Release", "void", ("ptr", taken.view))
+            self.call("Py_IncRef", "void", ("ptr", item))
+            w.do(f"store ptr {item}, ptr {slot}")
+            w.do(f"store i64 {taken.data}, ptr {place}")
+        del self.arguments[count:]
+        w.open(on)
+        self.places = places
+
+    def begin(self, frame: str) -> None:
+        """Make the record of a call for the Python functions that the program calls."""
+        w = self.w
+        made = self.vectorcall(self.entry_of("begin"), "null", 0)
+        bad, good = w.label("no_record"), w.label("record")
+        w.branch(w.emit(f"icmp eq ptr {made}, null"), bad, good)
+        w.open(bad)
+        self.give_back(len(self.arguments))
+        for slot in self.made:
+            self.call("Py_DecRef", "void", ("ptr", w.emit(f"load ptr, ptr {slot}")))
+        w.ret("ptr null")
+        w.open(good)
+        self.handle = self.call("PyLong_AsLongLong", "i64", ("ptr", made))
+        self.call("Py_DecRef", "void", ("ptr", made))
+        self.store_word(frame, HANDLE, self.handle)
+        self.store_word(frame, CALLBACK, self.load("i64", self.table, 8 * TABLE["callback"]))
+
+    def end(self) -> None:
+        """Forget the record of the call."""
+        if self.calls_out:
+            self.call("Py_DecRef", "void", ("ptr", self.call_with_numbers("end", [self.handle])))
+
+    def argument(self, position: int, item: str, ty: Sequence[Any], sizes: bool = False) -> None:
+        """Take the buffer of one argument, and compare what it is with what it must be.
+
+        With `sizes`, those of the type are values and no symbols.
+        """
         w = self.w
         view = w.alloca("i64", _VIEW_WORDS)
         flags = _C_CONTIGUOUS | _FORMAT | _WRITABLE
@@ -171,7 +265,7 @@ class _Writer:
         for axis, dim in enumerate(dims):
             size = self.load("i64", shape, 8 * axis)
             argument.dims.append(size)
-            wanted = dim if isinstance(dim, int) else self.symbols.setdefault(dim, size)
+            wanted = dim if sizes or isinstance(dim, int) else self.symbols.setdefault(dim, size)
             if wanted != size:
                 conditions.append(w.emit(f"icmp eq i64 {size}, {wanted}"))
         if conditions:
@@ -211,17 +305,22 @@ class _Writer:
         if not self.results:
             self.store_word(block, 0, 0)
         for number, (dtype, dims, word) in enumerate(self.results):
-            self.made.append(w.alloca("ptr"))
-            self.places.append(w.alloca("i64"))
-            w.do(f"store ptr null, ptr {self.made[-1]}")
-            w.do(f"store i64 0, ptr {self.places[-1]}")
-            self.store_word(block, word, 0)
+            self.made.append(self.given[number])
             self.store_word(block, word + 1, 0)
             sizes = [self.size(dim) for dim in dims]
             bytes_: Size = storage(dtype).itemsize
             for axis, size in enumerate(sizes):
                 self.store_word(block, word + 2 + axis, size)
                 bytes_ = w.mul(bytes_, size)
+            own, fresh, done = w.label("own"), w.label("fresh"), w.label("placed")
+            there = w.emit(f"icmp ne ptr {w.emit(f'load ptr, ptr {self.made[-1]}')}, null")
+            w.branch(there, own, fresh)
+            w.open(own)
+            self.store_word(block, word, w.emit(f"load i64, ptr {self.places[number]}"))
+            w.jump(done)
+            w.open(fresh)
+            w.do(f"store i64 0, ptr {self.places[number]}")
+            self.store_word(block, word, 0)
             small = w.emit(f"icmp ult i64 {bytes_}, {LARGE}")
             fine = [w.emit(f"icmp ult i64 {size}, {LARGE}") for size in sizes]
             make, skip = w.label("make"), w.label("skip")
@@ -229,6 +328,7 @@ class _Writer:
             w.open(make)
             self.array(number, sizes, block, word)
             w.open(skip)
+            w.open(done)
         return block
 
     def size(self, dim: Any) -> Size:
@@ -314,6 +414,7 @@ class _Writer:
         """Give back the result, or say why there is none."""
         w = self.w
         if not self.results:
+            self.end()
             none = self.entry_of("none")
             self.call("Py_IncRef", "void", ("ptr", none))
             w.ret(f"ptr {none}")
@@ -338,6 +439,7 @@ class _Writer:
         direct, wrap = w.label("direct"), w.label("wrap")
         w.branch(self.all_of(conditions), direct, wrap)
         w.open(direct)
+        self.end()
         if self.signature["result"][0] == "tensor":
             w.ret(f"ptr {arrays[0]}")
         else:
@@ -349,7 +451,17 @@ class _Writer:
         place = w.emit(f"ptrtoint ptr {results} to i64")
         none = self.entry_of("none")
         items = [w.emit(f"select i1 {w.emit(f'icmp eq ptr {a}, null')}, ptr {none}, ptr {a}") for a in arrays]
-        value = self.call_with_numbers("wrap", [place], items)
+        slot = w.alloca("ptr")
+        asked, fresh, wrapped = w.label("asked"), w.label("unasked"), w.label("wrapped")
+        out = w.emit(f"load ptr, ptr {self.out}")
+        w.branch(w.emit(f"icmp eq ptr {out}, null"), fresh, asked)
+        w.open(asked)
+        w.do(f"store ptr {self.call_with_numbers('into', [place, self.handle], [out, *items])}, ptr {slot}")
+        w.jump(wrapped)
+        w.open(fresh)
+        w.do(f"store ptr {self.call_with_numbers('wrap', [place, self.handle], items)}, ptr {slot}")
+        w.open(wrapped)
+        value = w.emit(f"load ptr, ptr {slot}")
         for array in arrays:
             self.call("Py_DecRef", "void", ("ptr", array))
         w.ret(f"ptr {value}")

@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 
 import weft
 from weft.errors import ArgumentError, BoundsError, ShapeError
+from weft.runtime import callbacks
+from weft.runtime.registry import unregister_func
 
 SUMS = weft.parse(
     """
@@ -296,3 +299,131 @@ def test_memory_that_waits_can_be_given_back(sums: weft.Executable) -> None:
     sums["main"](x, w)
     sums.release_memory()
     np.testing.assert_allclose(sums["main"](x, w)[1], 2)
+
+
+@pytest.fixture
+def only_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that machine code does not take fail."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the slow path")
+
+    monkeypatch.setattr("weft.runtime.executable._Caller.__call__", refuse)
+
+
+@pytest.mark.usefixtures("only_fast")
+def test_arrays_given_for_results_are_taken_by_machine_code(sums: weft.Executable) -> None:
+    for rows in (1, 3, 40_000):
+        x, w = np.arange(rows * 4, dtype="float32").reshape(rows, 4), np.ones(4, "float32")
+        out = (np.full((rows, 4), -1, "float32"), np.full(rows * 4, -1, "float32"))
+        before = [sys.getrefcount(item) for item in (x, w, *out, out)]
+        got = sums["main"](x, w, out=out)
+        assert [a is b for a, b in zip(got, out, strict=True)] == [True, True]
+        np.testing.assert_allclose(out[0], expected(x, w)[0])
+        np.testing.assert_allclose(out[1], expected(x, w)[1])
+        del got
+        assert [sys.getrefcount(item) for item in (x, w, *out, out)] == before
+
+
+def test_arrays_that_do_not_fit_are_for_the_slow_path(
+    sums: weft.Executable, only_fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = np.arange(12, dtype="float32").reshape(3, 4), np.ones(4, "float32")
+    fine = (np.zeros((3, 4), "float32"), np.zeros(12, "float32"))
+    frozen = fine[1].copy()
+    frozen.flags.writeable = False
+    whole = np.zeros(24, "float32")
+
+    class Alike(np.ndarray):
+        pass
+
+    def is_refused(*args: np.ndarray, **named: object) -> bool:
+        try:
+            sums["main"](*args, **named)
+        except AssertionError as error:
+            return "the slow path" in str(error)
+        return False
+
+    for out in (
+        list(fine), (fine[0],), (*fine, fine[0]), (fine[0], frozen), (fine[0], np.zeros(12)), fine[0], 3,
+        (fine[0], np.zeros(13, "float32")), (fine[0], np.zeros(24, "float32")[::2]), (fine[0], fine[0].reshape(12)),
+        (x, fine[1]), (whole[:12].reshape(3, 4), whole[11:23]), (fine[0], fine[1].view(Alike)), (fine[0], None),
+        (np.zeros((4, 3), "float32"), fine[1]), (fine[0], np.zeros(49, "uint8")[1:].view("float32")),
+    ):  # fmt: skip
+        before = sys.getrefcount(fine[0])
+        assert is_refused(x, w, out=out)
+        after = sys.getrefcount(fine[0])
+        assert after == before
+    for named in ({"w": w}, {"out": fine, "x": x}, {"other": 1}):
+        assert is_refused(x, *([] if "w" in named else [w]), **named)
+    monkeypatch.undo()
+    with pytest.raises(ArgumentError) as caught:
+        sums["main"](x, w, other=1)
+    assert caught.value.code == "W850"
+
+
+CALLING = """
+from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor(("n", 4), "float32")):
+        y = R.add(x, x)
+        z = R.call_packed("test.fast.half", y, sinfo_args=[R.Tensor(("n", 4), "float32")])
+        r = R.add(z, x)
+        return r
+"""
+
+
+@pytest.fixture
+def calling() -> Iterator[weft.Executable]:
+    """A program that calls a Python function, which halves or fails or calls again."""
+
+    def half(value: np.ndarray) -> np.ndarray:
+        if value[0, 0] < 0:
+            raise KeyError("less than nothing")
+        if value[0, 0] > 100:
+            return again[0]["main"](value / 100)
+        return value / 2
+
+    weft.register_func("test.fast.half", half)
+    again = [weft.compile(weft.parse(CALLING))]
+    yield again[0]
+    unregister_func("test.fast.half")
+
+
+@pytest.mark.usefixtures("only_fast")
+def test_programs_that_call_python_functions_are_taken_by_machine_code(calling: weft.Executable) -> None:
+    main = calling["main"]
+    running = len(callbacks._calls)
+    assert is_fast(main)
+    x = np.arange(1, 9, dtype="float32").reshape(2, 4)
+    np.testing.assert_array_equal(main(x), 2 * x)
+    out = np.zeros((2, 4), "float32")
+    assert main(x, out=out) is out
+    np.testing.assert_array_equal(out, 2 * x)
+    inner = x * 2 * 100 / 100
+    np.testing.assert_allclose(main(x * 100), 2 * inner + x * 100)  # the Python function calls the program again
+    for _ in range(3):
+        with pytest.raises(KeyError, match="less than nothing") as caught:
+            main(-x)
+        assert any("test.fast.half" in note for note in caught.value.__notes__)
+    assert len(callbacks._calls) == running
+
+
+def test_results_of_python_functions_are_copied_out(only_fast: None) -> None:
+    held = np.arange(8, dtype="float32").reshape(2, 4)
+    weft.register_func("test.fast.half", lambda value: held)
+    text = CALLING.replace("return r", "return z").replace("        r = R.add(z, x)\n", "")
+    try:
+        main = weft.compile(weft.parse(text))["main"]
+        got = main(np.ones((2, 4), "float32"))
+        np.testing.assert_array_equal(got, held)
+        assert not np.shares_memory(got, held)
+        out = np.zeros((2, 4), "float32")
+        assert main(np.ones((2, 4), "float32"), out=out) is out
+        np.testing.assert_array_equal(out, held)
+        assert not callbacks._calls
+    finally:
+        unregister_func("test.fast.half")
