@@ -27,6 +27,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Extent,
     For,
     IfThenElse,
@@ -72,9 +73,12 @@ class _Unknown(Exception):
     """A construct whose accesses are not understood."""
 
 
-def accesses_of(stmt: Stmt) -> list[Access] | None:
-    """The accesses of a statement without blocks; None when something in it is not understood."""
-    walker = _Walker()
+def accesses_of(stmt: Stmt, *, views: bool = False) -> list[Access] | None:
+    """The accesses of a statement without blocks; None when something in it is not understood.
+
+    With `views` it may declare views of buffers, whose accesses count as those of buffers of their own (`memory_of`).
+    """
+    walker = _Walker(views)
     try:
         for number, part in enumerate(stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)):
             walker.top = number
@@ -85,7 +89,8 @@ def accesses_of(stmt: Stmt) -> list[Access] | None:
 
 
 class _Walker:
-    def __init__(self) -> None:
+    def __init__(self, views: bool) -> None:
+        self.views = views
         self.found: list[Access] = []
         self.values: dict[PrimVar, PrimExpr] = {}
         self.top = 0
@@ -121,6 +126,9 @@ class _Walker:
             self.loads(stmt.condition, loops, path)
         elif isinstance(stmt, AttrStmt):
             self.statement(stmt.body, loops, path)
+        elif isinstance(stmt, DeclBuffer):
+            if not self.views or not isinstance(memory_of(stmt.buffer), Buffer):
+                raise _Unknown
         elif not isinstance(stmt, AllocBuffer):
             raise _Unknown
 
@@ -216,11 +224,12 @@ def _slope(dim: Dim, name: str) -> Dim | None:
 
 def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
     """Whether what one iteration of a loop writes to any of the buffers no other iteration reads or writes."""
-    found = accesses_of(loop.body)
+    found = accesses_of(loop.body, views=True)
     if found is None:
         return False
     outer = Loop(loop.loop_var, loop.start, loop.extent)
-    written = {access.buffer for access in found if access.value is not None and access.buffer in buffers}
+    stored = {access.buffer for access in found if access.value is not None}
+    written = {buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers}
     if any(_has_other_views(buffer, {access.buffer for access in found}) for buffer in written):
         return False
     return all(_apart(outer, [access for access in found if access.buffer is buffer]) for buffer in written)

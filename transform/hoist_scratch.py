@@ -3,7 +3,10 @@
     t = T.alloc_buffer((n, 64))  inside k(x, y)        k(x, y, t), and the caller allocates t beside the call
 
 This holds for private kernels that only graph functions call, and for buffers whose size follows from the sizes of the
-arguments, outside of parallel loops (where each thread needs its own). Small buffers of known size stay on the stack.
+arguments. Small buffers of known size stay on the stack. Inside of a parallel loop with a known number of iterations
+each iteration gets a copy of its own, allocated once before the loop; in one with more, buffers stay where they are.
+
+    for i in T.parallel(8): t = T.alloc_buffer((n, 64)); t[j, k]      t = T.alloc_buffer((8, n, 64)); ... t[i, j, k]
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from weft.ir import (
     Function,
     GlobalVar,
     IRModule,
+    Node,
     PrimFunc,
     ShapeExpr,
     TensorType,
@@ -29,9 +33,22 @@ from weft.ir import (
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, free_symbols, match_dims, product, substitute
 from weft.ir.op import get_op
+from weft.ir.prim import cast
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
-from weft.ir.tensor import AllocBuffer, Block, Buffer, For, PrimCall, PrimExpr, PrimVar, SeqStmt, Stmt
-from weft.ir.visit import rewrite
+from weft.ir.tensor import (
+    AllocBuffer,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.ir.visit import children, rewrite
 from weft.transform.base import Pass, map_functions
 from weft.transform.rewriting import FunctionRewriter, derived
 
@@ -49,6 +66,8 @@ class HoistScratch(Pass):
 
     def run(self, module: IRModule) -> IRModule:
         """The module with large scratch buffers as parameters."""
+        least = self.stack_bytes
+        module = map_functions(module, lambda name, function: _with_copies(function, least), PrimFunc)
         kernels: dict[str, _Scratch] = {}
         for name in _private_kernels(module):
             function = module[name]
@@ -108,18 +127,69 @@ def _size(buffer: Buffer, names: Mapping[PrimVar, str] | None = None) -> Dim | N
 
 
 def _large(function: PrimFunc, least: int) -> Iterator[Buffer]:
-    names = symbol_names(function)
-    symbols = {symbol: names[symbol] for symbol in buffer_symbols(function)}
     shared = {id(node) for loop in walk(function.body) if _runs_apart(loop) for node in walk(loop)}
+    symbols = _symbols(function)
     for node in walk(function.body):
-        if not isinstance(node, AllocBuffer) or id(node) in shared:
-            continue
-        variables = {v for extent in node.buffer.shape if isinstance(extent, PrimExpr) for v in walk(extent)}
-        if any(isinstance(v, PrimVar) and v not in symbols for v in variables):
-            continue
-        size = _size(node.buffer, symbols)
-        if node.buffer.scope != "local" and size is not None and not (isinstance(size, int) and size <= least):
+        if isinstance(node, AllocBuffer) and id(node) not in shared and _is_large(node.buffer, symbols, least):
             yield node.buffer
+
+
+def _symbols(function: PrimFunc) -> dict[PrimVar, str]:
+    names = symbol_names(function)
+    return {symbol: names[symbol] for symbol in buffer_symbols(function)}
+
+
+def _is_large(buffer: Buffer, symbols: Mapping[PrimVar, str], least: int) -> bool:
+    """Whether a buffer is too large for the stack, of a size that follows from the symbols."""
+    variables = {v for extent in buffer.shape if isinstance(extent, PrimExpr) for v in walk(extent)}
+    if buffer.scope == "local" or any(isinstance(v, PrimVar) and v not in symbols for v in variables):
+        return False
+    size = _size(buffer, symbols)
+    return size is not None and not (isinstance(size, int) and size <= least)
+
+
+MOST_COPIES = 64
+"""How many iterations a parallel loop may have for each to get its own copy of a buffer."""
+
+
+def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
+    """The function with a copy for each iteration in place of large buffers that parallel loops allocate inside."""
+    symbols = _symbols(function)
+
+    def copied(loop: Node) -> Stmt | None:
+        if not isinstance(loop, For) or loop.kind != "parallel" or loop.step not in (None, 1):
+            return None
+        from_zero = isinstance(loop.start, int) and loop.start == 0
+        if not from_zero or not isinstance(loop.extent, int) or loop.extent > MOST_COPIES:
+            return None
+        inner = {id(node) for part in walk(loop.body) if _runs_apart(part) for node in walk(part)}
+        mapping: dict[Buffer, Buffer] = {}
+        for node in walk(loop.body):
+            if isinstance(node, AllocBuffer) and id(node) not in inner and _is_large(node.buffer, symbols, least):
+                if _is_only_accessed(node.buffer, loop.body):
+                    mapping[node.buffer] = replace(node.buffer, shape=(loop.extent, *node.buffer.shape))
+        if not mapping:
+            return None
+        body = rewrite(loop.body, lambda node: _in_copy(node, mapping, loop.loop_var))
+        return SeqStmt((*(AllocBuffer(buffer) for buffer in mapping.values()), replace(loop, body=body)))
+
+    if not any(_runs_apart(node) for node in walk(function.body)):
+        return function
+    return replace(function, body=rewrite(function.body, copied))
+
+
+def _is_only_accessed(buffer: Buffer, stmt: Stmt) -> bool:
+    """Whether nothing but loads and stores uses a compact buffer."""
+    users = (node for node in walk(stmt) if any(part is buffer for part in children(node)))
+    return buffer.strides is None and all(isinstance(x, (AllocBuffer, BufferLoad, BufferStore)) for x in users)
+
+
+def _in_copy(node: Node, mapping: Mapping[Buffer, Buffer], index: PrimVar) -> Node | None:
+    if isinstance(node, AllocBuffer) and node.buffer in mapping:
+        return SeqStmt(())
+    if isinstance(node, (BufferLoad, BufferStore)) and node.buffer in mapping:
+        return replace(node, buffer=mapping[node.buffer], indices=(cast("int64", index), *node.indices))
+    return None
 
 
 def _runs_apart(node: object) -> bool:

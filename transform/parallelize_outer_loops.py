@@ -6,8 +6,9 @@
 
 Of the loops around a statement the outermost that is proved to be apart (`weft.transform.accesses`) is taken, or one
 further in when that has more iterations to share out. Where steps follow one another, as the copies and the tiles of a
-packed product do, each has a loop of its own. Whether it pays to use several threads is decided when the kernel
-runs, from the sizes. Sums are never split, so results do not depend on the number of threads.
+packed product do, each has a loop of its own. A loop that a rule has annotated `SHARED` goes first. Whether it pays to
+use several threads is decided when the kernel runs, from the sizes. Sums are never split, so results do not depend on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from typing import ClassVar
 from weft.ir import IRModule, replace, walk
 from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.ir.visit import rewrite
-from weft.transform.accesses import iterations_are_apart
+from weft.transform.accesses import iterations_are_apart, memory_of
 from weft.transform.base import FunctionPass
 from weft.transform.lower_blocks import lower_blocks
+from weft.transform.rules.loops import SHARED
 
 __all__ = ["ParallelizeOuterLoops"]
 
@@ -62,7 +64,7 @@ class ParallelizeOuterLoops(FunctionPass):
         plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
         if _stores(nest) < self.least:
             return
-        for loop in sorted(plain, key=lambda loop: -min(_count(loop), self.enough)):
+        for loop in sorted(plain, key=lambda loop: (SHARED not in loop.annotations, -min(_count(loop), self.enough))):
             if _count(loop) > 1 and iterations_are_apart(loop, _outside(loop)):
                 yield loop
                 return
@@ -111,6 +113,7 @@ def _stores(stmt: Stmt) -> int:
 def _outside(loop: For) -> set[Buffer]:
     """The buffers that a loop writes and that outlive an iteration."""
     own = {node.buffer for node in walk(loop.body) if isinstance(node, AllocBuffer)}
-    return {node.buffer for node in walk(loop.body) if isinstance(node, BufferStore)} - own
+    stored = {node.buffer for node in walk(loop.body) if isinstance(node, BufferStore)}
+    return {buffer for buffer in stored if memory_of(buffer) not in own}
 
 

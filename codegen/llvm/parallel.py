@@ -80,7 +80,9 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
     variables: dict[PrimVar, None] = {}
     buffers: dict[Buffer, None] = {}
     for node in walk(stmt.body):
-        if isinstance(node, (Return, While, DeclBuffer, Evaluate, Break)):
+        if isinstance(node, (Return, While, Evaluate, Break)):
+            return None
+        if isinstance(node, DeclBuffer) and not isinstance(memory_of(node.buffer), Buffer):
             return None
         if isinstance(node, PrimCall) and not _is_pure(node):
             return None
@@ -88,7 +90,7 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
             own.add(node.loop_var)
         elif isinstance(node, (Bind, Let)):
             own.add(node.var)
-        elif isinstance(node, AllocBuffer):
+        elif isinstance(node, (AllocBuffer, DeclBuffer)):
             own.add(node.buffer)
         elif isinstance(node, PrimVar):
             variables.setdefault(node)

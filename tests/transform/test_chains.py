@@ -8,9 +8,9 @@ from tests.transform.test_tile_contractions import legalized, random
 
 import weft
 from weft.ir import IRModule, PrimFunc, walk
-from weft.ir.dim import symbol
+from weft.ir.dim import Dim, symbol
 from weft.ir.tensor import AllocBuffer, For, PrimVar, SeqStmt
-from weft.transform import Pipeline, TileContractions, VectorizeNests
+from weft.transform import HoistScratch, ParallelizeOuterLoops, Pipeline, TileContractions, VectorizeNests
 
 N, S, T = symbol("n"), symbol("s"), symbol("t")
 PASSES = Pipeline([TileContractions(vector_bits=256, chain_rows=4), VectorizeNests()])
@@ -66,3 +66,29 @@ def test_a_single_product_is_no_chain() -> None:
 def test_a_loop_around_nothing_is_no_chain() -> None:
     kernel = PrimFunc((), For(PrimVar("i"), 0, 4, SeqStmt(())), name="main")
     assert PASSES(IRModule({"main": kernel}))["main"] is kernel
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [((2, S, 8, 16), (2, 40, 8, 16)), ((N, S, 20, 8), (3, 33, 20, 8)), ((N, S, 2, 32), (5, 70, 2, 32))],
+    ids=["heads", "heads in parts", "symbolic batch"],
+)
+def test_threads_share_the_heads_of_attention(shape: tuple[Dim, ...], sizes: tuple[int, ...]) -> None:
+    """Bit by bit what one thread computes; no part allocates memory that grows with a length."""
+    module = legalized("nn.attention", shape, shape, shape)
+    shared = Pipeline([PASSES, ParallelizeOuterLoops()])(module)
+    kernel = next(f for _, f in HoistScratch()(shared).items() if isinstance(f, PrimFunc))
+    loops = [x for x in walk(kernel) if isinstance(x, For) and x.kind == "parallel"]
+    (loop,) = (x for x in loops if "weft.shared" in x.annotations)
+    inside = [x.buffer for x in walk(loop) if isinstance(x, AllocBuffer)]
+    assert all(isinstance(extent, int) for buffer in inside for extent in buffer.shape)
+    main, before, found = weft.compile(shared)["main"], weft.get_num_threads(), []
+    for threads in (1, 3):
+        weft.set_num_threads(threads)
+        found.append(main(*(random(*sizes) for _ in range(3))))
+    weft.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+    x = random(*sizes).astype("float64")
+    powers = np.exp(np.einsum("bsnd,btnd->bnst", x, x) / np.sqrt(x.shape[-1]))
+    want = np.einsum("bnst,btnd->bsnd", powers / powers.sum(-1, keepdims=True), x)
+    np.testing.assert_allclose(found[0], want, rtol=1e-4, atol=1e-5)

@@ -128,3 +128,14 @@ def test_memory_that_is_written_through_a_view_and_read_otherwise_keeps_iteratio
     """
     assert marked(body.format(read="x[i, 0, 0]"), X) == ["i"]
     assert marked(body.format(read="y[n - 1 - i, 0, 0]"), X) == []
+
+
+def test_a_view_that_an_iteration_declares_counts_as_its_memory() -> None:
+    body = """
+            for i in range(n):
+                v = T.decl_buffer((n, 2048), "float32", data=T.address_of(y[0, 0, 0]))
+                for j in range(2048):
+                    {store}
+    """
+    assert marked(body.format(store="v[i, j] = x[i, 0, 0]"), X) == ["i"]
+    assert marked(body.format(store="v[T.min(i, 1), j] = x[i, 0, 0]"), X) == []

@@ -305,6 +305,37 @@ def test_scratch_memory_of_parallel_iterations_and_of_public_kernels_stays() -> 
     left_alone(HoistScratch(), inside)
 
 
+def test_each_of_a_few_parallel_iterations_has_its_own_copy_of_scratch_memory() -> None:
+    inside = """
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor((3, "n", 4), "float32"):
+            n = T.int64()
+            y = R.builtin.alloc_tensor(R.shape([3, n, 4]), dtype="float32", runtime_device_index=0)
+            Module.k(x, y)
+            return y
+
+        @T.prim_func(private=True)
+        def k(x: T.Buffer(("m", 4), "float32"), y: T.Buffer((3, "m", 4), "float32")):
+            m = T.int64()
+            for p in T.parallel(3):
+                t = T.alloc_buffer((m, 4), "float32")
+                for i, j in T.grid(m, 4):
+                    t[i, 3 - j] = x[i, j]
+                for i, j in T.grid(m, 4):
+                    y[p, i, j] = t[i, j] + T.cast(p, "float32")
+    """
+    new = HoistScratch()(module(inside))
+    kernel = new["k"]
+    assert isinstance(kernel, PrimFunc)
+    assert [param.name for param in kernel.params] == ["x", "y", "t"]
+    assert weft.verify(new) == []
+    assert_same_meaning(module(inside), new)
+    planned = StaticPlanBlockMemory()(new)
+    (storage,) = storages_of(main_of(planned), planned)
+    assert storage.bytes_at({"n": 8}) == 3 * 8 * 16
+    CheckMemoryPlan()(planned)
+
+
 BAD = """
         @R.function
         def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):

@@ -114,8 +114,10 @@ class _Packed:
         body = substitute(body, variables)
         for var in reversed(found.outer):
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
-        before = AllocBuffer(self.a) if self.view_of_a is None else DeclBuffer(self.view_of_a)
-        return SeqStmt((before, AllocBuffer(self.b), body))
+        if self.view_of_a is None:
+            return SeqStmt((AllocBuffer(self.a), AllocBuffer(self.b), body))
+        view = () if self.view_of_a is found.scalar.buffer else (DeclBuffer(self.view_of_a),)
+        return SeqStmt((*view, AllocBuffer(self.b), body))
 
     def _is_narrow(self) -> bool:
         """Whether there are few panels."""
@@ -132,7 +134,7 @@ class _Packed:
         whole = same_extents(found.scalar.buffer.shape[len(indices) - len(last) :], sizes)
         if not self._is_narrow() or not ordered or not whole or found.scalar.buffer.strides is not None:
             return None
-        return flat_view(found.scalar.buffer, len(last))
+        return found.scalar.buffer if len(last) == 1 else flat_view(found.scalar.buffer, len(last))
 
     def _rows(self, first: PrimExpr, count: Extent) -> Stmt:
         extent = self.found.extents[self.k]

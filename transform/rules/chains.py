@@ -33,7 +33,7 @@ from weft.ir.tensor import (
 from weft.transform.fuse_tir import copied
 from weft.transform.nests import Nest, same_extents
 from weft.transform.rules.access import loads_in, uses
-from weft.transform.rules.loops import INDEX, nested, plus, sequence, times
+from weft.transform.rules.loops import INDEX, PARTS, SHARED, nested, plus, sequence, times
 from weft.transform.rules.rows import Member, member_of
 
 __all__ = ["CHAIN", "blocked_chains", "is_chain"]
@@ -184,7 +184,36 @@ def _build(chain: Sequence[Member], own: set[Buffer], outer: Sequence[_Axis], ro
         number = binary("floordiv", plus(extent, rows - 1), const(rows, INDEX))
         limit = const(rows, INDEX)
         parts = [blocks(0, number, rows, lambda start: binary("min", binary("sub", extent, start), limit))]
-    return nested([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], sequence(parts))
+    return _shared([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], sequence(parts))
+
+
+def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt) -> Stmt:
+    """The loops around the blocks of rows; the one with the most iterations in parts that threads may share."""
+    known = [(loop, extent) for loop, extent in loops if isinstance(extent, int) and extent >= _ENOUGH]
+    symbolic = [(loop, extent) for loop, extent in loops if not isinstance(extent, int)]
+    chosen = max(known, key=lambda pair: pair[1], default=symbolic[0] if symbolic else None)
+    if chosen is None:
+        return nested(loops, body)
+    loop, extent = chosen
+    inner = nested([pair for pair in loops if pair[0] is not loop], body)
+    marked = FrozenMap({SHARED: True})
+    part, own = PrimVar("part", INDEX), PrimVar(loop.name, INDEX)
+    if isinstance(extent, int):
+        parts = next((n for n in range(min(PARTS, extent), _ENOUGH - 1, -1) if extent % n == 0), extent)
+        if parts == extent:
+            return For(loop, 0, extent, inner, annotations=marked)
+        at = plus(times(part, extent // parts), own)
+        inner = For(own, 0, extent // parts, substitute(inner, {loop: at}))
+        return For(part, 0, parts, inner, annotations=marked)
+    size = binary("max", binary("floordiv", plus(extent, PARTS - 1), const(PARTS, INDEX)), const(1, INDEX))
+    first = binary("mul", part, size)
+    count = binary("min", binary("sub", extent, first), size)
+    inner = For(own, 0, count, substitute(inner, {loop: plus(first, own)}))
+    return For(part, 0, PARTS, inner, annotations=marked)
+
+
+_ENOUGH = 4
+"""The least iterations that threads share well."""
 
 
 def _block_of_rows(

@@ -11,9 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import Extent, For, IfThenElse, IntImm, PrimExpr, PrimVar, SeqStmt, Stmt
 
-__all__ = ["INDEX", "as_int", "minus", "nested", "over_vectors", "plus", "sequence", "split", "times", "vector_loop"]
+__all__ = [
+    "INDEX", "PARTS", "SHARED", "as_int", "minus", "nested", "over_vectors", "plus", "sequence", "split", "times",
+    "vector_loop",
+]  # fmt: skip
 
 INDEX = "int64"
+SHARED = "weft.shared"
+"""The annotation of a loop that was made to be shared by threads."""
+PARTS = 16
+"""How many parts such a loop has at most: each may have memory of its own."""
 Body = Callable[[PrimExpr], Stmt]
 
 
