@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
-for _name in ("OPENBLAS_NUM_THREADS", "WEFT_NUM_THREADS"):  # the first is read when NumPy is imported
-    os.environ.setdefault(_name, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
+os.environ.setdefault("WEFT_NUM_THREADS", "1")
 
 import numpy as np
 from cases import RESNET_18, layer_norm, rms_norm, softmax
