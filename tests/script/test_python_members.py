@@ -179,7 +179,7 @@ def test_what_is_no_member_is_refused_where_it_stands(text: str, code: str, line
     ["def f(self):\n    return 1  # why", "# c\ndef f(self): return 1", "def f(self):\n    x = 1\n    \n    return x"],
 )
 def test_text_that_would_not_come_back_as_it_is_has_no_text_form(source: str) -> None:
-    """Readers leave out comments around a member and blanks on empty lines."""
+    """G10: readers leave out comments around a member and blanks on empty lines."""
     with pytest.raises(weft.ScriptError, match="no text form") as caught:
         weft.ir.IRModule({"f": PythonFunc("f", source=source)}).script()
     assert caught.value.code == "W116"
