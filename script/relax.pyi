@@ -2136,13 +2136,23 @@ class vision:
         """Boxes whose score is over a threshold: (their number per image, the boxes moved to the front, their indices).
 
         data (b, n, e), rows of class, score and corners -> ((b,), (b, n, e), (b, n)), counts and indices int32.
+
+        R.vision.get_valid_counts(R.Tensor((2, 7, 6), "float32"), 0.2) -> R.Tuple(R.Tensor((2,), "int32"), R.Tensor((2, 7, 6), "float32"), R.Tensor((2, 7), "int32"))
+        R.vision.get_valid_counts(R.Tensor((b, n, 5), "float32"), 0.0, -1, 4) -> R.Tuple(R.Tensor((b,), "int32"), R.Tensor((b, n, 5), "float32"), R.Tensor((b, n), "int32"))
+        R.vision.get_valid_counts(R.Tensor((1, 4, 3), "float32"), 9.0, 2, 0) -> R.Tuple(R.Tensor((1,), "int32"), R.Tensor((1, 4, 3), "float32"), R.Tensor((1, 4), "int32"))
         """
 
     @staticmethod
     def multibox_transform_loc(cls_pred: _t.Any, loc_pred: _t.Any, anchor: _t.Any, clip: _t.Any = False, threshold: _t.Any = 0.0, variances: _t.Any = (1.0, 1.0, 1.0, 1.0), keep_background: _t.Any = True, apply_softmax: _t.Any = True) -> _t.Any:
         """Boxes from anchors and predicted offsets, with the scores of every class.
 
-        cls_pred (b, c, n), loc_pred (b, 4 * n), anchor (1, n, 4) -> boxes (b, n, 4), scores (b, c, n).
+        cls_pred (b, c, n), loc_pred (b, 4 * n) as (x, y, w, h), anchor (1, n, 4) as (left, top, right, bottom) -> boxes
+        (b, n, 4) as (top, left, bottom, right), scores (b, c, n). Offsets are multiplied by the variances; scores below the
+        threshold are 0, after softmax over the classes, and those of class 0 without keep_background.
+
+        R.vision.multibox_transform_loc(R.Tensor((2, 3, 5), "float32"), R.Tensor((2, 20), "float32"), R.Tensor((1, 5, 4), "float32")) -> R.Tuple(R.Tensor((2, 5, 4), "float32"), R.Tensor((2, 3, 5), "float32"))
+        R.vision.multibox_transform_loc(R.Tensor((b, 4, n), "float32"), R.Tensor((b, 4 * n), "float32"), R.Tensor((1, n, 4), "float32"), clip=True, threshold=0.3, variances=(0.1, 0.2, 0.3, 0.4)) -> R.Tuple(R.Tensor((b, n, 4), "float32"), R.Tensor((b, 4, n), "float32"))
+        R.vision.multibox_transform_loc(R.Tensor((1, 2, 3), "float32"), R.Tensor((1, 12), "float32"), R.Tensor((1, 3, 4), "float32"), keep_background=False, apply_softmax=False) -> R.Tuple(R.Tensor((1, 3, 4), "float32"), R.Tensor((1, 2, 3), "float32"))
         """
 
     @staticmethod
