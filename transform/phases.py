@@ -69,10 +69,11 @@ class Phase:
     passes: tuple[Pass, ...] = ()
     for_target: Callable[[Target], tuple[Pass, ...]] | None = None
 
-    def passes_for(self, target: Target | None) -> tuple[Pass, ...]:
+    def passes_for(self, target: Target | str | None) -> tuple[Pass, ...]:
         """The passes for a target."""
         if target is None:
             return self.passes
+        target = Target(target)
         more = () if self.for_target is None else self.for_target(target)
         return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
 
@@ -146,7 +147,7 @@ def phases() -> list[str]:
     return [item.name for item in PHASES]
 
 
-def phase(name: str, target: Target | None = None) -> Pipeline:
+def phase(name: str, target: Target | str | None = None) -> Pipeline:
     """The passes of one phase as a pipeline; PassError W507 for an unknown name.
 
     >>> str(phase("lower"))
@@ -158,7 +159,7 @@ def phase(name: str, target: Target | None = None) -> Pipeline:
     raise PassError(f"there is no phase {name!r}", code="W507", hint=nearest(name, phases()) or ", ".join(phases()))
 
 
-def default_pipeline(target: Target | None = None) -> Pipeline:
+def default_pipeline(target: Target | str | None = None) -> Pipeline:
     """The passes of all phases, one pipeline per phase that has any: what `weft.compile` runs.
 
     The kinds of `target` and of its parts add the passes of their hooks.
@@ -189,7 +190,7 @@ class Step:
 
 def run_phases(
     module: IRModule,
-    target: Target | None = None,
+    target: Target | str | None = None,
     *,
     start: str | None = None,
     stop: str | None = None,

@@ -8,6 +8,7 @@ import pytest
 
 from weft.errors import PassError
 from weft.ir import IRModule
+from weft.ir.target import Target
 from weft.transform import (
     BindSymbolicVars,
     DeadCodeElimination,
@@ -20,6 +21,7 @@ from weft.transform import (
     pass_names,
     phase,
     phases,
+    run_phases,
 )
 
 
@@ -137,3 +139,10 @@ def test_every_pass_of_the_field_has_its_name() -> None:
         "to-non-dataflow", "lower-to-memory",
     }  # fmt: skip
     assert wanted <= set(pass_names())
+
+
+def test_a_target_may_be_text() -> None:
+    text = "llvm -mcpu=x86-64-v3"
+    assert str(default_pipeline(text)) == str(default_pipeline(Target(text)))
+    assert str(phase("schedule", text)) == str(phase("schedule", Target(text)))
+    assert run_phases(IRModule({}), text).functions == {}
