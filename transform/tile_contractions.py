@@ -61,7 +61,7 @@ class TileContractions(FunctionPass):
     registers: int = 16
     most_vectors: int = 2
     widest: int = 16
-    block_sums: int = 512
+    block_sums: int = 384
     block_rows: int = 512
     pack_from: int = 1 << 17
     chain_rows: int = 84
