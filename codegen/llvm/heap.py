@@ -5,10 +5,11 @@
 
 `weft.block` makes a block for the storage of a call: the first waiting one that is large enough, else a new one
 (waiting ones that are too small are freed, so a function that grows keeps one block and not its history). Several
-calls at once each take another block. `weft.allocate` makes one for a result; large ones wait too, since fresh pages
-cost more than most kernels, but only for a result of about their size and only KEPT_BYTES of them in all. Slots are
-taken and filled with single atomic instructions: no locks, nothing that a fork could leave locked. `weft.trim` frees
-everything that waits.
+calls at once each take another block. `weft.allocate` makes one for a result; those that are not small wait too, since
+fresh pages cost more than most kernels, but only for a result of about their size and only KEPT_BYTES of them in all;
+large ones have slots of their own. Slots are taken and filled with single atomic instructions: no locks, nothing that a
+fork could leave locked. `weft.trim` frees everything that waits. From HUGE bytes on the system is asked for huge pages,
+which are faster to get and to use.
 
 The code is the same for every executable, each of which has its own copy with pools of its own.
 """
@@ -16,6 +17,7 @@ The code is the same for every executable, each of which has its own copy with p
 from __future__ import annotations
 
 import re
+import sys
 
 from weft.codegen.llvm.text import ModuleWriter
 from weft.runtime.frame import HEADER
@@ -23,7 +25,9 @@ from weft.runtime.frame import HEADER
 __all__ = ["declare_heap", "emit_heap"]
 
 SLOTS = 8
-LARGE = 256 << 10
+SMALL, LARGE, HUGE = 16 << 10, 256 << 10, 4 << 20
+HUGE_PAGE = 2 << 20
+_MADV_HUGEPAGE = 14  # of Linux
 KEPT_BYTES = 256 << 20
 STORAGES, RESULTS = 1, 2
 
@@ -31,8 +35,11 @@ STORAGES, RESULTS = 1, 2
 def emit_heap(module: ModuleWriter) -> None:
     """Emit the functions that graph functions and the runtime call."""
     module.declare("aligned_alloc", "ptr", ("i64", "i64"))
+    if _LINUX:
+        module.declare("madvise", "i32", ("ptr", "i64", "i32"))
     module.declare("free", "void", ("ptr",))
     module.add_global(f"@weft.storages = internal global [{SLOTS} x i64] zeroinitializer, align 64")
+    module.add_global(f"@weft.middling = internal global [{SLOTS} x i64] zeroinitializer, align 64")
     module.add_global(f"@weft.results = internal global [{SLOTS} x i64] zeroinitializer, align 64")
     module.add_global("@weft.kept = internal global i64 0, align 64")
     for name, text in _FUNCTIONS.items():
@@ -64,6 +71,8 @@ next:
 """
 
 
+_LINUX = sys.platform == "linux"
+_ADVICE = f"call i32 @madvise(ptr %block, i64 %size, i32 {_MADV_HUGEPAGE})" if _LINUX else ""  # refused: as before
 _FUNCTIONS = {
     # Frees a block, or lets it wait.
     "weft.retire": f"""define internal void @weft.retire(ptr %block) nounwind {{
@@ -77,7 +86,9 @@ entry:
   br i1 %none, label %free, label %waits
 waits:
   %storage = icmp eq i64 %kind, {STORAGES}
-  %pool = select i1 %storage, ptr @weft.storages, ptr @weft.results
+  %large = icmp uge i64 %capacity, {LARGE}
+  %others = select i1 %large, ptr @weft.results, ptr @weft.middling
+  %pool = select i1 %storage, ptr @weft.storages, ptr %others
   br i1 %storage, label %start, label %count
 count:
   %before = atomicrmw add ptr @weft.kept, i64 %capacity monotonic
@@ -149,9 +160,16 @@ over:
     "weft.fresh": f"""define internal ptr @weft.fresh(i64 %bytes, i64 %kind) nounwind {{
   %sum = add i64 %bytes, {HEADER + 63}
   %size = and i64 %sum, -64
-  %block = call ptr @aligned_alloc(i64 64, i64 %size)
+  %huge = icmp uge i64 %size, {HUGE}
+  %align = select i1 %huge, i64 {HUGE_PAGE}, i64 64
+  %block = call ptr @aligned_alloc(i64 %align, i64 %size)
   %none = icmp eq ptr %block, null
-  br i1 %none, label %done, label %some
+  br i1 %none, label %done, label %asks
+asks:
+  br i1 %huge, label %advise, label %some
+advise:
+  {_ADVICE}
+  br label %some
 some:
   store i64 1, ptr %block
   %capacity.at = getelementptr i64, ptr %block, i64 1
@@ -178,10 +196,12 @@ done:
 """,
     "weft.allocate": f"""define i64 @weft.allocate(i64 %bytes) nounwind {{
 entry:
-  %small = icmp ult i64 %bytes, {LARGE}
-  br i1 %small, label %plain, label %large
-large:
-  %waiting = call ptr @weft.reuse(ptr @weft.results, i64 %bytes, i1 false)
+  %small = icmp ult i64 %bytes, {SMALL}
+  br i1 %small, label %plain, label %waits
+waits:
+  %large = icmp uge i64 %bytes, {LARGE}
+  %pool = select i1 %large, ptr @weft.results, ptr @weft.middling
+  %waiting = call ptr @weft.reuse(ptr %pool, i64 %bytes, i1 false)
   %none = icmp eq ptr %waiting, null
   br i1 %none, label %plain, label %done
 plain:
@@ -189,7 +209,7 @@ plain:
   %fresh = call ptr @weft.fresh(i64 %bytes, i64 %kind)
   br label %done
 done:
-  %block = phi ptr [ %waiting, %large ], [ %fresh, %plain ]
+  %block = phi ptr [ %waiting, %waits ], [ %fresh, %plain ]
   %word = ptrtoint ptr %block to i64
   ret i64 %word
 }}
@@ -239,6 +259,7 @@ done:
     "weft.trim": f"""define void @weft.trim() nounwind {{
 entry:
   call void @weft.empty(ptr @weft.storages)
+  call void @weft.empty(ptr @weft.middling)
   call void @weft.empty(ptr @weft.results)
   store atomic i64 0, ptr @weft.kept monotonic, align 8
   ret void
