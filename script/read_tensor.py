@@ -50,6 +50,7 @@ from weft.script.unread import why_unread
 
 __all__ = ["TensorReader"]
 
+_LOOP_TEXTS = ("thread", "dtype")
 _LOOP_KINDS = {
     "T.serial": "serial",
     "range": "serial",
@@ -329,7 +330,7 @@ class TensorReader(RecentReader):
             if stop is None:
                 start, stop = 0, start
             extent = self._difference(start, stop, call)
-        for argument in (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg != "thread")):
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg not in _LOOP_TEXTS)):
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 raise self.fail("W114", f"a loop bound is an integer, got {argument.value!r}", argument)
         if name == "T.thread_binding" and not values["thread"]:

@@ -10,6 +10,7 @@ import weft
 from weft.ir import Constant, Function, IRModule, PrimFunc, structural_equal
 from weft.ir.dim import symbol
 from weft.ir.dtype import storage as storage_of
+from weft.ir.tensor import Block, Buffer, BufferStore, FloatImm, For, IterVar, PrimVar
 from weft.script import parse, script_of
 
 
@@ -514,3 +515,16 @@ def test_targets_in_attributes_read_back() -> None:
     function = check(graph('R.func_attr({"target": I.target("llvm -mcpu=znver3")})\nreturn x'))
     assert isinstance(function, Function)
     assert str(function.attrs["target"]) == "llvm -mcpu=znver3"
+
+
+@pytest.mark.parametrize("inner", ["int32", "int64"])
+@pytest.mark.parametrize("outer", ["int32", "int64"])
+def test_the_dtypes_of_loops_and_of_what_they_bind_read_back(outer: str, inner: str) -> None:
+    """G10: a variable may be narrower than the size of its loop, and a block's than the loop's."""
+    n, i, j, v, w = PrimVar("n", "int64"), PrimVar("i", outer), PrimVar("j", inner), PrimVar("v"), PrimVar("w", "int64")
+    x = Buffer("x", (n, n))
+    axes = (IterVar(v, 0, n, "spatial", i), IterVar(w, 0, n, "spatial", j))
+    block = Block("b", BufferStore(x, FloatImm(0.0), (v, w)), axes)
+    kernel = PrimFunc((x,), For(i, 0, n, For(j, 0, n, block)), name="main")
+    again = parse(kernel.script())
+    assert weft.first_mismatch(kernel, again) is None
