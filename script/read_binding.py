@@ -47,6 +47,7 @@ from weft.script.defaults import axis_dtype, loop_dtype
 from weft.script.macros import Macro
 from weft.script.read_buffer import BufferReader
 from weft.script.read_call import KnownValue
+from weft.script.read_device import THREAD_AXES, is_thread_axis
 from weft.script.read_scalar import extent_of, index_const
 from weft.script.reader import ModuleScope, Scope, describe, is_plain
 from weft.script.source import MISSING, Unit
@@ -210,7 +211,7 @@ class BindingReader(BufferReader):
         predicate = self.bind(CLAUSES["T.where"], tree)["predicate"]
         header = self._header(tree, "T.where")
         self._once(header.predicate, "T.where", tree)
-        header.predicate = self._as_bool(predicate, tree)
+        header.predicate = self._as_bool(predicate, tree, truthy=True)
 
     def _once(self, known: object, name: str, tree: ast.AST) -> None:
         if known is not None:
@@ -271,6 +272,7 @@ class BindingReader(BufferReader):
         if not bound:
             value = extent if isinstance(extent, Node) else self.attribute_value(extent, tree)
             return lambda body: AttrStmt(tag or None, key, value, body, span=self.span(tree))
+        self.thread_axis(tag, tree)
         size = self.as_extent(extent, tree)
         self.loops[var] = (0, size)
         return lambda body: For(var, 0, size, body, "thread_binding", tag, span=self.span(tree))
@@ -401,6 +403,7 @@ class BindingReader(BufferReader):
             hint = f"`{target.id}[...] = ...` writes elements: give {known.ndim} indices"
             raise self.fail("W115", f"`{target.id}` is a parameter: another value of that name is lost", target, hint)
         dtype, is_let = self._declared(annotation)
+        self._refuse_taken(known, target)
         repeated = self.assigned.get(target.id, 0) > 1 and not is_let
         if annotation is None and self._is_static(value, repeated, target):
             self.scope.names[target.id] = value
@@ -408,6 +411,8 @@ class BindingReader(BufferReader):
         made = self.as_prim(value, tree, dtype.dtype if dtype is not None and dtype.dtype != "handle" else None)
         if dtype is not None and isinstance(made, PrimCall) and made.dtype == "void":
             made = replace(made, dtype=dtype.dtype)
+        if dtype is not None and annotation is not None:
+            self._check_declared(target, made, dtype.dtype, is_let, annotation)
         if dtype is not None and dtype.dtype not in ("handle", made.dtype):
             made = self.fold(lambda: cast(dtype.dtype, made), tree)
         if repeated:
@@ -417,6 +422,31 @@ class BindingReader(BufferReader):
     def _is_one_element(self, buffer: Buffer) -> bool:
         """Whether a buffer is a parameter of one element, which the newest printers write like a local scalar."""
         return buffer.shape == (1,) and any(buffer is param for param in self.params)
+
+    def _refuse_taken(self, known: Any, target: ast.Name) -> None:
+        """W118: a parameter, or a variable of a loop or block, is not assigned."""
+        if not isinstance(known, PrimVar):
+            return
+        of_block = self.block is not None and any(item.var is known for item in self.block.iter_vars)
+        what = "parameter" if known in self.params else "loop variable" if known in self.loops else ""
+        if what or of_block:
+            what = what or "block variable"
+            raise self.fail("W118", f"'{target.id}' is a {what}: it is not assigned", target, "use another name")
+
+    def _check_declared(
+        self, target: ast.Name, value: PrimExpr, dtype: str, is_let: bool, annotation: ast.expr
+    ) -> None:
+        """W123: a name that stands for a value has its dtype; a declared integer is no float."""
+        lossy = dtypes.is_integer(dtype) and dtypes.is_float(value.dtype)
+        if lossy or (is_let and dtype not in ("handle", value.dtype)):
+            message = f"'{target.id}' is declared {dtype}, the value is {value.dtype}"
+            raise self.fail("W123", message, annotation, f'T.Cast("{dtype}", ...)')
+
+    def thread_axis(self, tag: Any, tree: ast.AST) -> str:
+        """The name of an axis of threads; W114 for any other text."""
+        if not is_thread_axis(tag):
+            raise self.fail("W114", f"there is no axis of threads {tag!r}", tree, f"such as {THREAD_AXES}")
+        return tag
 
     def _bind_name(self, target: ast.Name, value: PrimExpr, declared: PrimVar | None, statement: ast.AST) -> Stmt:
         """A new immutable name; a pointer is what its declaration says it points to."""
@@ -742,6 +772,10 @@ class BindingReader(BufferReader):
     ) -> None:  # fmt: skip
         if any(item.var.name == target.id for item in header.iter_vars):
             raise self.fail("W118", f"two variables of the block are named '{target.id}'", target)
+        if value is not None and not dtypes.is_integer(value.dtype):
+            raise self.fail("W123", f"a block variable is bound to an integer, not to {value.dtype}", tree)
+        if isinstance(extent, int) and extent < 0:
+            raise self.fail("W114", f"an extent cannot be negative, got {extent}", tree)
         var = PrimVar(target.id, dtype, span=self.span(target))
         header.iter_vars.append(IterVar(var, start, extent, kind, value, span=self.span(tree)))
         self.scope.names[target.id] = var
@@ -813,7 +847,7 @@ class BindingReader(BufferReader):
         stated = [self.constant(keyword.value) for keyword in tree.keywords if keyword.arg == "dtype"] or values[1:]
         if not 1 <= len(values) <= 2 or not isinstance(values[0], str):
             raise self.fail("W113", "T.env_thread takes the name of a thread axis", tree)
-        tag = values[0]
+        tag = self.thread_axis(values[0], tree)
         dtype = self.fold(lambda: dtypes.check_dtype(stated[0]), tree) if stated else "int32"
         var = PrimVar(target.id, dtype, span=self.span(target))
         self.threads[target.id] = tag
@@ -830,6 +864,9 @@ class BindingReader(BufferReader):
     def _launch(self, name: str | None, values: dict[str, Any], tree: ast.Call, place: ast.AST) -> Any:
         """A thread axis as a loop around the rest of the block."""
         thread = values["thread"]
+        for argument in tree.args[1:2]:
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                raise self.fail("W114", f"an extent is an integer, got {argument.value!r}", argument)
         if isinstance(thread, ast.Name) and thread.id in self.threads:
             tag, var = self.threads[thread.id], self.scope.get(thread.id)
             if var in self.loops:  # launched before: the axis of another loop, under the same name
@@ -839,7 +876,7 @@ class BindingReader(BufferReader):
             # declared as a symbol before; printers of passes name it after its axis
             var, tag = self.scope.get(thread.id), thread.id.replace("_", ".", 1)
         else:
-            tag = self.constant(thread)
+            tag = self.thread_axis(self.constant(thread), thread)
             var = PrimVar(name or str(tag).replace(".", "_"), loop_dtype(0, values["extent"]), span=self.span(place))
             if name:
                 self.scope.names[name] = var

@@ -147,6 +147,9 @@ class BufferReader(IntrinsicReader):
             if keyword.arg not in ("buffer_type", "layout"):
                 kept.append(keyword)
         values = self.bind(BUFFERS[name], ast.copy_location(ast.Call(tree.func, tree.args, kept), tree))
+        if values.get("dtype") == "void":
+            given = [word.value for word in tree.keywords if word.arg == "dtype"] or tree.args[1:2] or [tree]
+            raise self.fail("W301", "a buffer of void has no elements", given[0])
         for size in values.get("shape") or ():
             if isinstance(size, int) and size < 0:
                 raise self.fail("W114", f"a size cannot be negative, got {size}", tree)
@@ -191,7 +194,10 @@ class BufferReader(IntrinsicReader):
     def read_pointer(self, tree: ast.expr) -> PrimExpr:
         """The data of a buffer declaration."""
         value = self.value(tree)
-        return self._data_of(value, tree) if isinstance(value, Buffer) else self.as_prim(value, tree)
+        made = self._data_of(value, tree) if isinstance(value, Buffer) else self.as_prim(value, tree)
+        if made.dtype != "handle":
+            raise self.fail("W114", f"expected a pointer, got {made.dtype}", tree, "such as the `data` of a buffer")
+        return made
 
 
 def _same_expr(a: Any, b: PrimExpr) -> bool:

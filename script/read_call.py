@@ -13,6 +13,7 @@ from weft.ir.node import FrozenMap, Node, freeze
 from weft.ir.target import Target
 from weft.ir.types import VDevice
 from weft.script.diagnostics import did_you_mean
+from weft.script.read_device import why_no_device
 from weft.script.read_expression import ExpressionReader
 from weft.script.scope import describe, is_dim, is_plain
 from weft.script.source import MISSING
@@ -194,9 +195,17 @@ class CallReader(ExpressionReader):
     def read_vdevice(self, tree: ast.expr) -> VDevice | str:
         """A virtual device: its name in the module's infos, or written out."""
         value = self.value(tree)
+        if isinstance(value, str):
+            self.check_device(value, tree)
         if isinstance(value, (VDevice, str)):
             return value
         raise self.fail("W114", f"expected a virtual device, got {describe(value)}", tree)
+
+    def check_device(self, text: str, tree: ast.AST) -> None:
+        """W111 for the name of a virtual device that the module does not have."""
+        why = why_no_device(text, self.module.infos) if self.module.name is not None else None
+        if why is not None:
+            raise self.fail("W111", f"the module has no virtual device {text!r}", tree, why)
 
     _FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
 

@@ -70,6 +70,7 @@ class GraphReader(ValueReader):
         self.ret_type: Type | None = None
         self.ret_tree: ast.expr | None = None
         self.pure = True
+        self.branches = 0  # around the current place, of an if that returns
         self.raw_return = False  # whether `return` gives a value as it is (of a macro), not a leaf
         self.return_span: Span | None = None
         self.open_symbols: dict[str, ast.AST] = {}  # declared in the body, and nothing has given them a value yet
@@ -180,7 +181,17 @@ class GraphReader(ValueReader):
         self.return_span = self.span(tree.value or tree)
         if tree.value is None:
             return Tuple((), span=self.span(tree))
-        return self.leaf(self.value(tree.value), tree.value)
+        result = self.leaf(self.value(tree.value), tree.value)
+        if self.ret_type is not None and self.branches:
+            self._check_branch_result(result, self.ret_type, tree.value)
+        return result
+
+    def _check_branch_result(self, result: Expr, declared: Type, tree: ast.expr) -> None:
+        """What one branch returns is never what the function declares: said where it is returned."""
+        found = self.infer(result, tree)
+        if is_base_of(declared, found, self.context.facts) is False:
+            check_claim(declared, found, self.context, "result of a branch", self.span(tree), at_run_time=True)
+            raise self.fail("W432", f"a {type_text(found)} is never a {type_text(declared)}", tree)
 
     def _if_with_returns(self, tree: ast.If, rest: Sequence[ast.stmt]) -> Expr:
         """An if whose branches return: the result of the function is its value."""
@@ -192,7 +203,9 @@ class GraphReader(ValueReader):
         condition = self.leaf(test, tree.test)
         if self.dataflow_names is not None:
             raise self.fail("W119", "a dataflow block has no control flow", tree)
+        self.branches += 1
         made = If(condition, self._scoped(body, tree), self._scoped(orelse, tree), span=self.span(tree))
+        self.branches -= 1
         self._check_condition(condition, tree)
         return self.bind_value(self.fresh(tree, "result"), made, None, tree)
 
@@ -416,8 +429,15 @@ class GraphReader(ValueReader):
         self.blocks.done.append(BindingBlock(tuple(self.blocks.bindings), span=self.span(tree)))
         self.blocks.bindings = []
 
+    def _is_dataflow(self, tree: ast.With) -> bool:
+        call = tree.items[0].context_expr
+        return isinstance(call, ast.Call) and self.dotted(call.func) == "R.dataflow"
+
     def _dataflow(self, tree: ast.With) -> None:
         self.blocks.flush()
+        for statement in tree.body:
+            if isinstance(statement, ast.With) and self._is_dataflow(statement):
+                raise self.fail("W119", "a dataflow block inside a dataflow block", statement.items[0].context_expr)
         outputs = self._output_names(tree)
         last = {name: -1 for name in outputs}
         for position, statement in enumerate(tree.body):

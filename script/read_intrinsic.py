@@ -150,6 +150,9 @@ class IntrinsicReader(ScalarReader):
                 tree,
                 "T.Select(condition, true_value, false_value)",
             )
+        sides = [value.dtype for value in values[1:] if isinstance(value, PrimExpr)]
+        if len(set(sides)) > 1:
+            raise self.fail("W123", f"T.Select chooses between a {sides[0]} and a {sides[1]}", tree, "use T.Cast")
         a, b = self._common(values[1], values[2], tree)
         return Select(self._as_bool(self.as_prim(values[0], tree), tree), a, b, span=self.span(tree))
 
@@ -227,6 +230,8 @@ class IntrinsicReader(ScalarReader):
             if len(values) != 1:
                 raise self.fail("W113", f"{name} takes a dtype", tree)
             dtype = self.fold(lambda: dtypes.check_dtype(values[0]), tree)
+            if name == "T.infinity" and not dtypes.is_float(dtype):
+                raise self.fail("W123", f"{dtype} has no infinity", tree, "T.max_value")
             if name == "T.infinity":
                 return FloatImm(float("inf"), dtype, span=self.span(tree))
             bound = dtypes.min_value(dtype) if name == "T.min_value" else dtypes.max_value(dtype)
@@ -287,6 +292,8 @@ class IntrinsicReader(ScalarReader):
         else:
             dtype = RESULT_DTYPES.get(name, "void")
         args = tuple(self._call_argument(value, tree) for value in values)
+        if name == "reinterpret":
+            self._check_reinterpret(args, dtype, tree)
         return PrimCall(name, args, dtype, attrs[0] if attrs else EMPTY, span=self.span(tree))
 
     def _masked_load(self, tree: ast.Call) -> PrimExpr | None:
@@ -305,6 +312,15 @@ class IntrinsicReader(ScalarReader):
         if len(parts) != buffer.ndim:
             raise self.fail("W121", f"'{buffer.name}' has {buffer.ndim} dimensions, got {len(parts)} indices", tree)
         return (tuple(parts) if dtypes.lanes(parts[-1].dtype) != 1 else ()), self._as_bool(mask, tree)
+
+    def _check_reinterpret(self, args: tuple[Expr, ...], dtype: str, tree: ast.AST) -> None:
+        """W123: bits are read as a value of the same size."""
+        if len(args) != 1:
+            raise self.fail("W113", "T.reinterpret takes a dtype and a value", tree)
+        given = args[0].dtype if isinstance(args[0], PrimExpr) else "handle"
+        sizes = [dtypes.bits(name) * dtypes.lanes(name) for name in (dtype, given) if name not in ("handle", "void")]
+        if len(set(sizes)) > 1:
+            raise self.fail("W123", f"the bits of {given} are not those of a {dtype}", tree)
 
     def _dtype_of(self, value: Any, tree: ast.AST) -> str:
         """A stated dtype; the empty one says that there is no result."""

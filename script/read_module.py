@@ -355,12 +355,15 @@ class _Module(ModuleScope):
             attrs = _ModuleReader(self.unit, self).bind(ALL_FORMS[name], tree)["attrs"]
             if not isinstance(attrs, FrozenMap):
                 raise self.reader.fail("W114", "I.module_attrs takes a dictionary", tree)
-            self.attrs = FrozenMap({**self.attrs, **attrs})
+            self.attrs = self.reader.joined(self.attrs, attrs, "module", tree)
         elif name == "I.module_global_infos":
             infos = _ModuleReader(self.unit, self).bind(ALL_FORMS[name], tree)["infos"]
             if not isinstance(infos, FrozenMap):
                 raise self.reader.fail("W114", "I.module_global_infos takes a dictionary", tree)
-            self.infos = FrozenMap({**self.infos, **infos})
+            for key, value in infos.items():
+                if not isinstance(value, tuple):
+                    raise self.reader.fail("W114", f"the infos {key!r} are a list, got {describe(value)}", tree)
+            self.infos = self.reader.joined(self.infos, infos, "module", tree)
         else:
             hint = did_you_mean(name or "", ("I.module_attrs", "I.module_global_infos"))
             raise self.reader.fail(

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from weft.ir import dtype as dtypes
+from weft.ir.infer import type_text
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import EMPTY, FrozenMap, replace
 from weft.ir.prim import const
@@ -35,10 +36,10 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.types import PrimType, Type
+from weft.ir.types import PrimType, TupleType, Type
 from weft.ir.visit import walk
 from weft.script.defaults import loop_dtype
-from weft.script.diagnostics import did_you_mean
+from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.read_binding import BlockHeader
 from weft.script.read_call import KnownValue
@@ -172,7 +173,10 @@ class TensorReader(RecentReader):
     def _return_type(self, tree: ast.FunctionDef) -> Type | None:
         if tree.returns is None or (isinstance(tree.returns, ast.Constant) and tree.returns.value is None):
             return None
-        return self.read_type(tree.returns)
+        ty = self.read_type(tree.returns)
+        if not isinstance(ty, (PrimType, TupleType)):
+            raise self.fail("W114", f"a tensor-level function returns a scalar, not a {type_text(ty)}", tree.returns)
+        return ty
 
     def body(self, trees: Sequence[ast.stmt], *, top: bool = False) -> Stmt:
         """The statements of a block as one statement."""
@@ -335,6 +339,8 @@ class TensorReader(RecentReader):
                 raise self.fail("W114", f"a loop bound is an integer, got {argument.value!r}", argument)
         if name == "T.thread_binding" and not values["thread"]:
             raise self.fail("W113", "T.thread_binding lacks its argument 'thread'", call, 'thread="threadIdx.x"')
+        if name == "T.thread_binding":
+            self.thread_axis(values["thread"], call)
         if isinstance(step, int) and step <= 0:
             raise self.fail("W124", f"the step of a loop is positive, got {step}", call)
         if not isinstance(values.get("annotations") or EMPTY, FrozenMap):
@@ -474,12 +480,8 @@ class TensorReader(RecentReader):
         if not values["no_realize"]:
             for item in header.iter_vars:
                 if item.value is None:
-                    raise self.fail(
-                        "W113",
-                        f"the block variable '{item.var.name}' is bound to nothing",
-                        tree,
-                        "or say no_realize=True",
-                    )
+                    message = f"the block variable '{item.var.name}' is bound to nothing"
+                    raise fail("W113", message, item.span or self.span(call), "or say no_realize=True")
         made: Stmt = Block(
             header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
             tuple(header.alloc_buffers), tuple(header.match_buffers), header.annotations, span=self.span(call),

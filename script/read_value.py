@@ -330,6 +330,14 @@ class ValueReader(Reader):
                 if mesh is not None:
                     self.fold(partial(check_placement, placement, mesh, ndim), place)
 
+    def _check_devices(self, op: OpDef, args: list[Any], kwargs: dict[str, Any], tree: ast.Call) -> None:
+        """The names of virtual devices among the arguments of a call."""
+        for index, param in enumerate(op.params):
+            if param.of == "device":
+                given = kwargs.get(param.name, args[index] if index < len(args) else None)
+                if isinstance(given, str):
+                    self.check_device(given, tree)
+
     def _call_label(self, op: OpDef, kwargs: dict[str, Any], tree: ast.AST) -> str | None:
         """`target="npu"`: the label of the part that a call belongs to, which any operator takes."""
         if "target" not in kwargs or any(param.name == "target" for param in op.params):
@@ -421,6 +429,7 @@ class ValueReader(Reader):
                 args, kwargs = self.arguments(tree)
                 if name.startswith("R.dist."):
                     self._placed(OPS[name[2:]], args, kwargs, tree)
+                self._check_devices(OPS[name[2:]], args, kwargs, tree)
                 return self.operator(name[2:], args, kwargs, tree)
             if why_unread(name) is not None:
                 raise self.unknown(name, tree.func)

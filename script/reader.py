@@ -23,6 +23,7 @@ from weft.script.defaults import DEVICE_KINDS
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
 from weft.script.read_call import BUILTINS, OLD_KEYWORDS, KnownValue, signature_text
+from weft.script.read_device import FOREIGN_TARGETS, is_target_kind
 from weft.script.read_static import StaticReader, macro_of
 from weft.script.scope import ModuleScope, Scope, describe, is_dim, is_plain, parts_of
 from weft.script.syntax import (
@@ -46,11 +47,6 @@ __all__ = [
 ]
 
 _MAX_FIELDS = 100_000
-
-# Kinds of targets that texts of the field name and that weft does not compile for.
-_FOREIGN_TARGETS = frozenset(
-    "cuda nvptx rocm opencl metal vulkan webgpu hexagon c ext_dev test hybrid trn adreno aocl sdaccel".split()
-)
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "R.function": {"pure": True, "private": False, "check_well_formed": True, "name": None},
@@ -129,6 +125,13 @@ class Reader(StaticReader):
         given = [keyword.value for keyword in tree.keywords if keyword.arg == "placement"] or tree.args[3:4]
         made = self.fold(lambda: DTensorType(tensor, mesh, placement), given[0] if given else tree)
         return replace(made, span=self.span(tree))
+
+    def _vdevice(self, tree: ast.Call) -> VDevice:
+        values = self.bind(TYPES["I.vdevice"], tree)
+        if not is_target_kind(values["target"]):
+            place = next((word.value for word in tree.keywords if word.arg == "target"), (tree.args or [tree])[0])
+            raise self.fail("W114", f"there is no kind of target {describe(values['target'])}", place)
+        return VDevice(**values, span=self.span(tree))
 
     def _mesh(self, tree: ast.Call) -> DeviceMesh:
         values = self.bind(TYPES["R.device_mesh"], tree)
@@ -333,7 +336,7 @@ class Reader(StaticReader):
         try:
             return self._form_target(tree)
         except WeftError:
-            if isinstance(spec, str) and spec.split()[:1] and spec.split()[0] in _FOREIGN_TARGETS:
+            if isinstance(spec, str) and spec.split()[:1] and spec.split()[0] in FOREIGN_TARGETS:
                 spec = FrozenMap({"kind": spec})
             if not isinstance(spec, FrozenMap):
                 raise
@@ -423,7 +426,8 @@ Reader._METHODS = {
 }  # fmt: skip
 Reader._TYPE_FORMS = {
     "R.Tensor": Reader._tensor_type, "R.Tuple": Reader._tuple_type, "R.Callable": Reader._func_type,
-    "R.Prim": Reader._prim_type, "R.DTensor": Reader._spread_type, "R.device_mesh": Reader._mesh,
+    "R.Prim": Reader._prim_type, "I.vdevice": Reader._vdevice, "R.DTensor": Reader._spread_type,
+    "R.device_mesh": Reader._mesh,
 }  # fmt: skip
 Reader._FORMS = {
     "I.float_bits": Reader._form_float_bits, "I.dim": Reader._form_dim, "I.meta_var": Reader._form_meta_var,

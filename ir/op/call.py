@@ -211,6 +211,9 @@ def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
             f"{args.name}: inplace_indices {indices} must name an input, or -1, for each of {len(declared)} outputs"
         )
         raise ScriptError(message, code="W141", span=args.span)
+    named = [index for index in indices if index >= 0]
+    if len(set(named)) != len(named):
+        raise ScriptError(f"{args.name}: two outputs are written over one input", code="W141", span=args.span)
     for index, output in zip(indices, declared, strict=True):
         if index >= 0 and is_base_of(output, inputs[index], context.facts) is False:
             message = (
@@ -263,6 +266,10 @@ def call_pure_packed(args: Arguments, context: TypeContext) -> Type:
 )
 def call_inplace_packed(args: Arguments, context: TypeContext) -> Type:
     """Call an extern function that changes and returns arguments that are not used afterwards."""
+    count = len(args.args)
+    if any(not -1 <= index < count for index in args.inplace_indices):
+        message = f"{args.name}: inplace_indices {args.inplace_indices} must name one of {count} arguments, or -1"
+        raise ScriptError(message, code="W141", span=args.span)
     return _stated(args)
 
 
