@@ -211,7 +211,7 @@ class BindingReader(BufferReader):
         predicate = self.bind(CLAUSES["T.where"], tree)["predicate"]
         header = self._header(tree, "T.where")
         self._once(header.predicate, "T.where", tree)
-        header.predicate = self._as_bool(predicate, tree, truthy=True)
+        header.predicate = self._as_bool(predicate, tree)
 
     def _once(self, known: object, name: str, tree: ast.AST) -> None:
         if known is not None:
