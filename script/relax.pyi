@@ -819,15 +819,19 @@ def mean(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     """
 
 def median(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The middle value along the axes, the mean of the two middle ones of an even number; nan if there is one.
+    """The middle value along the axes, the lower one of two; nan if there is one.
 
-    R.median(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
-    R.median(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
+    Over one axis that is named also its position along the axis (int64): (values, positions). Of equal values the
+    first counts as the smallest; of several nan the last is taken. Errors: ShapeError W203, W204 the axes, W226 an
+    empty axis; DTypeError W321.
+
+    R.median(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tuple(R.Tensor((2, 4), "float32"), R.Tensor((2, 4), "int64"))
+    R.median(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tuple(R.Tensor((n, 1), "float32"), R.Tensor((n, 1), "int64"))
     R.median(R.Tensor((3, 5), "float32")) -> R.Tensor((), "float32")
     R.median(R.Tensor((n, 4, m), "float32"), axis=[0, 1]) -> R.Tensor((m,), "float32")
-    R.median(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
-    R.median(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
-    R.median(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.median(R.Tensor((n, m), "float32"), axis=1) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "int64"))
+    R.median(R.Tensor((2, 70), "float16"), axis=1) -> R.Tuple(R.Tensor((2,), "float16"), R.Tensor((2,), "int64"))
+    R.median(R.Tensor((n, 3), "float64"), axis=[0, 1], keepdims=True) -> R.Tensor((1, 1), "float64")
     """
 
 def meshgrid(tensors: _t.Any, indexing: _t.Any = 'ij') -> _t.Any:

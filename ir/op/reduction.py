@@ -68,19 +68,23 @@ def reduced_type(args: Arguments, x: TensorType, keepdims: bool, dtype: str | No
     return TensorType(tuple(size for a, size in enumerate(sizes) if a not in axes), dtype)
 
 
+def empty_axis(axis: int) -> str:
+    """What is said about a reduction of nothing."""
+    return f"axis {axis} is empty, and the reduction of nothing has no value"
+
+
 def require_elements(args: Arguments, dims: Dims | None, axes: Sequence[int]) -> None:
     """ShapeError W226 when a reduction without a neutral element runs over an axis of size 0."""
     for axis in axes:
         if dims is not None and dims[axis] == 0:
-            raise shape_error(args, f"axis {axis} is empty, and the reduction of nothing has no value", "W226")
+            raise shape_error(args, empty_axis(axis), "W226")
 
 
 def check_elements(kernel: Kernel, dims: Dims, axes: Sequence[int]) -> None:
     """Assert in the kernel that symbolic axes of such a reduction are not empty."""
     for axis in axes:
         if prove_le(1, dims[axis], kernel.context.facts) is not True:
-            message = f"axis {axis} is empty, and the reduction of nothing has no value"
-            kernel.require(te.size(dims[axis]) > 0, message)
+            kernel.require(te.size(dims[axis]) > 0, empty_axis(axis))
 
 
 def element_count(dims: Dims, axes: Sequence[int], dtype: str) -> PrimExpr:

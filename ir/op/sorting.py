@@ -1,22 +1,24 @@
-"""Sorting along an axis.
+"""Sorting along an axis, and the middle by rank.
 
-One kernel serves all three operators: it sorts positions by a bottom-up merge sort (stable, n log n), then writes the
-elements, the positions, or both. nan counts as greater than every number.
+One kernel serves all operators: it sorts positions by a bottom-up merge sort (stable, n log n), then writes the
+elements, the positions, or both: of every rank, of the first ones, or of the middle one. nan counts as greater than
+every number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from weft.ir.dim import Dim, free_symbols, prove_le
+from weft.ir.dim import Dim, free_symbols, product, prove_le
 from weft.ir.dtype import is_float
 from weft.ir.infer import TypeContext
-from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor
+from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
 from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
 from weft.ir.prim_dim import dim_to_prim
@@ -53,47 +55,65 @@ def _lazy(condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> PrimExpr:
 
 @dataclass
 class _MergeSort:
-    """The kernel that sorts one axis of a tensor; `outputs` are (dtype, whether of positions)."""
+    """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions)."""
 
     name: str
     dims: tuple[Dim, ...]
     dtype: str
-    axis: int
+    axes: Sequence[int]
     descending: bool
-    count: Dim
     outputs: Sequence[tuple[str, bool]]
 
     def build(self) -> PrimFunc:
         """The function."""
-        names = dict.fromkeys(name for dim in (*self.dims, self.count) for name in free_symbols(dim))
+        shape = self._shape()
+        names = dict.fromkeys(name for dim in (*self.dims, *shape) for name in free_symbols(dim))
         self.symbols = {name: PrimVar(name, INDEX) for name in names}
-        sizes = tuple(dim_to_prim(dim, self.symbols) for dim in self.dims)
-        self.size = _index(sizes[self.axis])
-        self.kept = _index(dim_to_prim(self.count, self.symbols))
-        self.source = Buffer("data", sizes, self.dtype)
-        kept = (*sizes[: self.axis], dim_to_prim(self.count, self.symbols), *sizes[self.axis + 1 :])
+        self.sizes = tuple(dim_to_prim(dim, self.symbols) for dim in self.dims)
+        count = dim_to_prim(product(self.dims[axis] for axis in self.axes), self.symbols)
+        self.size = _index(count)
+        self.source = Buffer("data", self.sizes, self.dtype)
+        kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
-        self.order, self.merged = (Buffer(name, (sizes[self.axis],), INDEX) for name in ("order", "merged"))
+        self.order, self.merged = (Buffer(name, (count,), INDEX) for name in ("order", "merged"))
         self.width, self.left, self.right = (Buffer(name, (1,), INDEX) for name in ("width", "left", "right"))
-        self.row = [PrimVar(f"i{d}", INDEX) for d in range(len(sizes)) if d != self.axis]
+        self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
         body: Stmt = SeqStmt((*self._sort_row(), self._write(results)))
-        rest = [size for d, size in enumerate(sizes) if d != self.axis]
-        for variable, extent in reversed(list(zip(self.row, rest, strict=True))):
-            body = For(variable, 0, extent, body)
+        for d, variable in reversed(self.row.items()):
+            body = For(variable, 0, self.sizes[d], body)
         local = (self.order, self.merged, self.width, self.left, self.right)
         statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in local), body))
         bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
         scalars = [variable for variable in self.symbols.values() if variable not in bound]
         return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
 
+    def _shape(self) -> Sequence[Dim]:
+        """The shape of a result."""
+        raise NotImplementedError
+
     def _checks(self) -> list[Stmt]:
-        if prove_le(self.count, self.dims[self.axis]) is True:
-            return []
-        message = f"R.topk: {self.count} of {self.dims[self.axis]} elements"
-        return [AssertStmt(binary("le", self.kept, self.size), message, "ShapeError")]
+        raise NotImplementedError
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        """Write what the order of a row says."""
+        raise NotImplementedError
+
+    def _stores(self, results: Sequence[Buffer], position: PrimExpr, target: Sequence[PrimExpr]) -> Stmt:
+        stores = [
+            BufferStore(buffer, cast(dtype, position) if positions else self._element(position), tuple(target))
+            for buffer, (dtype, positions) in zip(results, self.outputs, strict=True)
+        ]
+        return stores[0] if len(stores) == 1 else SeqStmt(tuple(stores))
 
     def _element(self, position: PrimExpr) -> PrimExpr:
-        return BufferLoad(self.source, (*self.row[: self.axis], position, *self.row[self.axis :]))
+        """The element at a position of the row, which counts the sorted axes in row-major order."""
+        places: dict[int, PrimExpr] = dict(self.row)
+        for axis in reversed(self.axes[1:]):
+            places[axis] = binary("floormod", position, _index(self.sizes[axis]))
+            position = binary("floordiv", position, _index(self.sizes[axis]))
+        for axis in self.axes[:1]:
+            places[axis] = position
+        return BufferLoad(self.source, tuple(places[d] for d in range(len(self.sizes))))
 
     def _get(self, buffer: Buffer, position: int | PrimExpr = 0) -> PrimExpr:
         return BufferLoad(buffer, (_index(position),))
@@ -148,15 +168,61 @@ class _MergeSort:
             )
         )
 
+
+@dataclass
+class _Leading(_MergeSort):
+    """The first `count` elements of one axis in order."""
+
+    count: Dim
+
+    def _shape(self) -> Sequence[Dim]:
+        (axis,) = self.axes
+        return *self.dims[:axis], self.count, *self.dims[axis + 1 :]
+
+    def _checks(self) -> list[Stmt]:
+        (axis,) = self.axes
+        if prove_le(self.count, self.dims[axis]) is True:
+            return []
+        kept = _index(dim_to_prim(self.count, self.symbols))
+        message = f"R.topk: {self.count} of {self.dims[axis]} elements"
+        return [AssertStmt(binary("le", kept, self.size), message, "ShapeError")]
+
     def _write(self, results: Sequence[Buffer]) -> Stmt:
         rank = PrimVar("rank", INDEX)
-        position = self._get(self.order, rank)
-        target = (*self.row[: self.axis], rank, *self.row[self.axis :])
-        stores = [
-            BufferStore(buffer, cast(dtype, position) if positions else self._element(position), target)
-            for buffer, (dtype, positions) in zip(results, self.outputs, strict=True)
+        places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
+        target = [places[d] for d in range(len(self.sizes))]
+        kept = _index(dim_to_prim(self.count, self.symbols))
+        return For(rank, 0, kept, self._stores(results, self._get(self.order, rank), target))
+
+
+@dataclass
+class _Middle(_MergeSort):
+    """The middle element of the axes, the lower of two; the last nan where there is one."""
+
+    keepdims: bool
+
+    def _shape(self) -> Sequence[Dim]:
+        if self.keepdims:
+            return [1 if axis in self.axes else dim for axis, dim in enumerate(self.dims)]
+        return [dim for axis, dim in enumerate(self.dims) if axis not in self.axes]
+
+    def _checks(self) -> list[Stmt]:
+        return [
+            AssertStmt(binary("lt", _index(0), _index(self.sizes[axis])), f"R.median: {empty_axis(axis)}", "ShapeError")
+            for axis in self.axes
+            if prove_le(1, self.dims[axis]) is not True
         ]
-        return For(rank, 0, self.kept, stores[0] if len(stores) == 1 else SeqStmt(tuple(stores)))
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        last = self._get(self.order, self.size - 1)
+        middle = self._get(self.order, binary("floordiv", self.size - 1, _index(2)))
+        chosen = PrimVar("chosen", INDEX)
+        places: dict[int, PrimExpr] = dict(self.row)
+        if self.keepdims:
+            places |= {axis: _index(0) for axis in self.axes}
+        target = [places[d] for d in sorted(places)]
+        position = _lazy(intrinsic("isnan", self._element(last)), last, middle)
+        return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
 
 
 def _sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
@@ -175,7 +241,7 @@ def _kernel(
     dims = dims_of(ty)
     if dims is None or ty.dtype is None:
         return None
-    return _MergeSort(name, dims, ty.dtype, axis, descending, _count(args, dims[axis]), outputs).build()
+    return _Leading(name, dims, ty.dtype, (axis,), descending, outputs, _count(args, dims[axis])).build()
 
 
 def _count(args: Arguments, size: Dim) -> Dim:
@@ -302,3 +368,63 @@ def topk(args: Arguments, context: TypeContext) -> Type:
         kept = (*dims[:axis], count, *dims[axis + 1 :])
     types = tuple(TensorType(kept, dtype, ty.ndim, ty.vdevice) for dtype, _ in _topk_outputs(args, ty.dtype))
     return types[0] if len(types) == 1 else TupleType(types)
+
+
+def _is_single(axis: int | Sequence[int] | None) -> bool:
+    """Whether a median runs over one axis that was named, and so has a position along it."""
+    return axis is not None and (isinstance(axis, int) or len(axis) == 1)
+
+
+def _lower_median(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    x = tensor(args, "x", context)
+    dims = dims_of(x)
+    if dims is None or x.dtype is None:
+        return None
+    outputs = [(x.dtype, False), (INDEX, True)][: 1 + _is_single(args.axis)]
+    return _Middle(name, dims, x.dtype, reduced_axes(args, args.axis, len(dims)), False, outputs, args.keepdims).build()
+
+
+def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool) -> Any:
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(a % x.ndim for a in np.atleast_1d(axis)))
+    others = [a for a in range(x.ndim) if a not in axes]
+    if min((x.shape[a] for a in axes), default=1) == 0:
+        raise ValueError("an axis is empty, and the reduction of nothing has no value")
+    size = int(np.prod([x.shape[a] for a in axes]))
+    rows = x.transpose((*others, *axes)).reshape(*(x.shape[a] for a in others), size)
+    order = np.argsort(rows, -1, kind="stable")
+    last, middle = order[..., -1:], order[..., (size - 1) // 2, None]
+    chosen = np.where(np.isnan(np.take_along_axis(rows, last, -1)), last, middle)
+    shape = [1 if a in axes else extent for a, extent in enumerate(x.shape) if keepdims or a not in axes]
+    values, positions = np.take_along_axis(rows, chosen, -1).reshape(shape), chosen.reshape(shape)
+    return (values, positions) if _is_single(axis) else values
+
+
+@register_op(
+    "median",
+    [Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "attr", False, "bool")],
+    lowering=_lower_median,
+    numpy=_numpy_median,
+    pure=True,
+    examples=(
+        example(f32(2, 3, 4), axis=1),
+        example(f32("n", 4), axis=[-1], keepdims=True),
+        example(f32(3, 5)),
+        example(f32("n", 4, "m"), axis=[0, 1], least=1),
+        example(f32("n", "m"), axis=1, least=1),
+        example(typed("float16", 2, 70), axis=1),
+        example(typed("float64", "n", 3), axis=[0, 1], keepdims=True, least=1),
+    ),
+)
+def median(args: Arguments, context: TypeContext) -> Type:
+    """The middle value along the axes, the lower one of two; nan if there is one.
+
+    Over one axis that is named also its position along the axis (int64): (values, positions). Of equal values the
+    first counts as the smallest; of several nan the last is taken. Errors: ShapeError W203, W204 the axes, W226 an
+    empty axis; DTypeError W321.
+    """
+    x = tensor(args, "x", context)
+    require_dtype(args, "x", x, "float")
+    if x.ndim >= 0:
+        require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
+    values = reduced_type(args, x, args.keepdims, x.dtype)
+    return TupleType((values, replace(values, dtype=INDEX))) if _is_single(args.axis) else values

@@ -9,7 +9,6 @@ Errors: ShapeError W203 axis out of range, W204 an axis twice, W226 an empty max
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -143,55 +142,6 @@ _reduction(
 )  # fmt: skip
 _reduction("variance", "The mean squared deviation from the mean along the axes.", "float", _variance, _quiet(np.var))
 _reduction("std", "The square root of the variance along the axes.", "float", _std, _quiet(np.std))
-
-
-def _median_stage(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
-    """The middle by rank: the k-th smallest is the element with k elements before it (by value, then position)."""
-    others = {axis: te.reduce_axis((0, x.shape[axis]), name=f"o{axis}") for axis in axes}
-    count = te.size(product(x.shape[axis] for axis in axes))
-
-    def position(indices: Any) -> PrimExpr:
-        flat = te.index(0)
-        for axis in axes:
-            flat = flat * x.shape[axis] + indices[axis]
-        return flat
-
-    def before(*indices: PrimExpr) -> Any:
-        other = [others.get(axis, index) for axis, index in enumerate(indices)]
-        a, b = x(*other), x(*indices)
-        earlier = te.all(te.equal(a, b), position(other) < position(indices))
-        found = te.cast("int64", te.any(a < b, earlier))
-        return replace(te.sum(found, axis=list(others.values())), may_be_empty=False) if others else found
-
-    rank = te.compute(x.shape, before, "rank")
-
-    def middle(*indices: PrimExpr) -> PrimExpr:
-        value, place = te.cast(wide, x(*indices)), rank(*indices)
-        low, high = te.equal(place, (count - 1) // 2), te.equal(place, count // 2)
-        half = te.const(0.5, wide)
-        return te.select(low, value * half, te.const(0, wide)) + te.select(high, value * half, te.const(0, wide))
-
-    total = reduce_stage(x.shape, axes, te.sum, middle, "median", keepdims, False)
-    nans = reduce_stage(
-        x.shape, axes, te.sum, lambda *i: te.cast("int64", te.not_equal(x(*i), x(*i))), "nan_count", keepdims, False
-    )
-    return te.compute(
-        total.shape, lambda *i: te.select(nans(*i) > 0, te.const(float("nan"), wide), total(*i)), "middle"
-    )
-
-
-def _median(x: Any, axis: Any, keepdims: bool) -> Any:
-    reduced = x.size if axis is None else min((x.shape[a] for a in np.atleast_1d(axis)), default=1)
-    if reduced == 0:
-        raise ValueError("an axis is empty, and the reduction of nothing has no value")
-    return np.median(x, axis=axis, keepdims=keepdims)
-
-
-_reduction(
-    "median",
-    "The middle value along the axes, the mean of the two middle ones of an even number; nan if there is one.",
-    "float", _median_stage, _median, False,
-)  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def checked(folder: Path) -> list[str]:
     extra = [sources]
     config.write_text(json.dumps({"typeCheckingMode": "basic", "extraPaths": extra}))
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=300)
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
