@@ -322,6 +322,9 @@ class Function(Expr):
     name: str = ignored(default="main")
     span: Span | None = ignored(default=None)
 
+    def __str__(self) -> str:
+        return self.script()
+
     def with_attr(self, key: str, value: Any) -> Function:
         """A copy with one attribute set."""
         return replace(self, attrs=self.attrs.set(key, value))

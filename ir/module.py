@@ -60,6 +60,9 @@ class IRModule(Node):
             if not isinstance(value, FrozenMap):
                 object.__setattr__(self, field, FrozenMap(value))
 
+    def __str__(self) -> str:
+        return self.script()
+
     def __getitem__(self, name: str) -> BaseFunc:
         try:
             return self.functions[name]

@@ -551,6 +551,9 @@ class PrimFunc(Expr):
     span: Span | None = ignored(default=None)
     s_tir: bool = ignored(default=False)
 
+    def __str__(self) -> str:
+        return self.script()
+
     def with_attr(self, key: str, value: object) -> PrimFunc:
         """A copy with one attribute set."""
         return replace(self, attrs=self.attrs.set(key, value))

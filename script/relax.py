@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any as _Any  # R.Any is a type of the script
 
+import numpy as np
+
 from weft.errors import ScriptError, ShapeError
 from weft.ir.device_mesh import DeviceMesh, DTensorType, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim
@@ -36,6 +38,8 @@ def _dims(dims: _Any) -> tuple[Dim, ...] | None:
 
 def _dim(dim: _Any) -> Dim:
     """A size given as a number, an expression, or text; the text of a faulty one is shown in the message."""
+    if isinstance(dim, np.integer):
+        return int(dim)
     if not isinstance(dim, str):
         return dim
     try:

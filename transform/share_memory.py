@@ -208,17 +208,18 @@ class _Views(FunctionRewriter):
         outputs = self.choice.calls.get(binding)
         if outputs is None:
             return binding
-        new = [_view(output, views[output][0], binding) for output in outputs]
+        new = [self._view(output, views[output][0], binding) for output in outputs]
         gone = len(outputs) == 1 and views[outputs[0]][1]
         return new if gone else [*new, binding]
 
-
-def _view(output: Var, given: Var, binding: Binding) -> Binding:
-    span = derived(binding.span, ShareMemory.text_name)
-    assert isinstance(output.ty, TensorType)
-    own = given.ty.dtype if isinstance(given.ty, TensorType) else None
-    dtype = None if output.ty.dtype == own else output.ty.dtype
-    call = get_op("memory.view").bind((given, ShapeExpr(output.ty.dims or (), span=span), dtype), {}, span)
-    return VarBinding(output, call, span=span)
-
-
+    def _view(self, output: Var, given: Var, binding: Binding) -> Binding:
+        """The output as a view of the input, in the shape of its allocation: the declared type may say less."""
+        span = derived(binding.span, ShareMemory.text_name)
+        lifetimes = self.choice.lifetimes
+        allocation = lifetimes.steps[lifetimes.made[output]].value
+        assert isinstance(allocation, Call)
+        assert isinstance(output.ty, TensorType)
+        own = given.ty.dtype if isinstance(given.ty, TensorType) else None
+        dtype = None if output.ty.dtype == own else output.ty.dtype
+        call = get_op("memory.view").bind((given, allocation.args[0], dtype), {}, span)
+        return VarBinding(output, call, span=span)

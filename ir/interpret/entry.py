@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from weft.errors import ArgumentError, PassError, ShapeError, Span, WeftError, described
 from weft.ir.graph import Call, ExternFunc, Function
 from weft.ir.infer import ShapeCheck
@@ -104,7 +106,25 @@ class GraphFunction:
                 hint="a recursion needs a condition under which it ends",
             ) from None  # fmt: skip
         session.require(result, f"the result of {self.function.name}", self.function.span)
+        result = _own(result, args)
         return result if steps is None else (result, steps)
+
+
+def _own(result: Any, args: Any) -> Any:
+    """A result in memory of its own, as compiled code gives it: a reshaped argument is a view of the argument."""
+    if isinstance(result, tuple):
+        return tuple(_own(item, args) for item in result)
+    if isinstance(result, np.ndarray) and any(np.may_share_memory(result, item) for item in _arrays(args)):
+        return result.copy()
+    return result
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _arrays(item)
 
 
 def _no_functions(name: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 import weft
 from weft.script import ir as I
 from weft.script import relax as R
+from weft.script import tir as T
 
 
 @I.ir_module
@@ -180,3 +181,38 @@ def test_an_artifact_that_is_not_there_is_named_with_those_that_are() -> None:
     assert error.code == "W822"
     assert "model.h" in str(error.hint)
     assert str(error).startswith("W822: there is no artifact 'main'")
+
+
+def test_printing_a_module_or_function_shows_its_script() -> None:
+    @T.prim_func
+    def kernel(x: T.Buffer((4,), "float32")):
+        x[0] = T.float32(1)
+
+    for value in (Doubled, Doubled["main"], kernel):
+        assert str(value) == value.script()
+        assert repr(value) != str(value)
+
+
+def test_a_default_pipeline_takes_a_target_in_any_form() -> None:
+    wanted = str(weft.transform.default_pipeline(weft.Target("llvm")))
+    assert str(weft.transform.default_pipeline("llvm")) == wanted
+    with pytest.raises(weft.TargetError) as caught:
+        weft.transform.default_pipeline("cuda")
+    assert caught.value.code == "W701"
+
+
+def test_sizes_of_types_may_be_integers_of_numpy() -> None:
+    tensor = R.Tensor((np.int64(3), 4), "float32")
+    assert [type(size) for size in tensor.dims or ()] == [int, int]
+
+
+def test_a_result_of_the_interpreter_never_is_an_argument() -> None:
+    @R.function
+    def views(x: R.Tensor(("n", 4), "float32")):
+        return x, R.reshape(x, (4 * n,))
+
+    x = np.zeros((2, 4), "float32")
+    for run in (weft.interpret(views), weft.compile(views)["views"]):
+        first, second = run(x)
+        first[...], second[...] = 1, 2
+        assert x.sum() == 0

@@ -154,6 +154,25 @@ def test_a_copy_in_order_becomes_a_view() -> None:
     )
 
 
+def test_a_view_has_the_shape_of_its_allocation_where_the_type_says_less() -> None:
+    lowered = module("""
+    @R.function
+    def main(x: R.Tensor((6, "n"), "int32")) -> R.Tensor((6, "n"), "int32"):
+        n = T.int64()
+        y: R.Tensor(dtype="int32", ndim=2) = R.builtin.alloc_tensor(R.shape([6, n]), dtype="int32")
+        Module.same(x, y)
+        return x
+
+    @T.prim_func(private=True)
+    def same(x: T.Buffer((6, "n"), "int32"), y: T.Buffer((6, "n"), "int32")):
+        for i, j in T.grid(6, n):
+            with T.block("y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = x[vi, vj]
+    """)
+    assert "R.memory.view(x, (6, n))" in ShareMemory()(lowered).script()
+
+
 @pytest.mark.parametrize(
     "body",
     [
