@@ -126,7 +126,7 @@ def _lower_matmul(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
 
 def _matmul_reference(x1: Any, x2: Any, *, out_dtype: str | None) -> Any:
     target = np.dtype(out_dtype or x1.dtype)
-    computed = np.float32 if target == np.float16 else target
+    computed = np.dtype("float32") if target == np.float16 else target
     return np.asarray(np.matmul(converted(x1, computed), converted(x2, computed))).astype(target)
 
 

@@ -195,7 +195,7 @@ def _broad(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> Any:
     """An array with its axes in a given order, in a dtype that is exact enough for a reference."""
-    exact = np.float64 if np.issubdtype(target, np.floating) else target
+    exact = np.dtype("float64") if np.issubdtype(target, np.floating) else target
     return converted(array.transpose([layout.index(letter) for letter in order]), exact)
 
 
