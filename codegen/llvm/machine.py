@@ -130,7 +130,19 @@ def _compiled(machine: Machine, target_machine: Any, text: str, level: int) -> t
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
         builder = llvm.create_pass_builder(target_machine, options)
         builder.getModulePassManager().run(module, builder)
-    return target_machine.emit_object(module), str(module)
+    return target_machine.emit_object(module), assembly_of(module)
+
+
+_printing = threading.Lock()
+
+
+def assembly_of(module: Any) -> str:
+    """The text of a module of llvmlite, which sets the locale of the process while it prints: one thread at a time.
+
+    Two at once would leave the process in the locale "C".
+    """
+    with _printing:
+        return str(module)
 
 
 class Compiler:

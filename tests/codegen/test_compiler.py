@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -100,3 +101,13 @@ def test_several_threads_may_compile_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(all_of_them, range(3))) == [expected] * 3
+
+
+def test_compiling_in_threads_leaves_the_locale_of_the_process() -> None:
+    """llvmlite sets it while it prints a module; two threads that print at once would leave it changed."""
+    text = "define i32 @f() { ret i32 1 }\n" + "".join(f"@g{i} = global i32 {i}\n" for i in range(300))
+    before = locale.setlocale(locale.LC_ALL)
+    with Compiler() as compiler:
+        jobs = [compiler.add(Machine(), f"{text}@other = global i32 {number}\n") for number in range(60)]
+    assert all(job.result()[1] for job in jobs)
+    assert locale.setlocale(locale.LC_ALL) == before
