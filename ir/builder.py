@@ -99,6 +99,7 @@ class BlockBuilder:
     cannot take); those of type deduction at the emit that causes them.
 
     >>> from weft.ir.dim import symbol
+    >>> from weft.ir import TensorType, te
     >>> x = Var("x", TensorType((symbol("n"), 4), "float32"))
     >>> bb = BlockBuilder()
     >>> with bb.function("main", [x]):

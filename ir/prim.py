@@ -145,6 +145,21 @@ def binary(kind: str, a: Scalar, b: Scalar, span: Span | None = None) -> PrimExp
     return Binary(kind, left, right, span=span)
 
 
+def never_defined(kind: str, a: PrimExpr, b: PrimExpr) -> str | None:
+    """What is wrong with an integer operation that has no value whatever its left side is; None for all others.
+
+    >>> never_defined("floordiv", const(1, "int32"), const(0, "int32"))
+    'a division by zero'
+    """
+    if not isinstance(b, IntImm) or not dtypes.is_integer(dtypes.element(a.dtype)):
+        return None
+    if kind in ("floordiv", "floormod", "truncdiv", "truncmod") and b.value == 0:
+        return "a division by zero"
+    if kind in ("shift_left", "shift_right") and not 0 <= b.value < dtypes.bits(a.dtype):
+        return f"a shift of {a.dtype} by {b.value}"
+    return None
+
+
 def unary(kind: str, a: Scalar, span: Span | None = None) -> PrimExpr:
     """neg, not or bitwise_not of an expression."""
     value = as_expr(a)

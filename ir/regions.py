@@ -21,6 +21,7 @@ from weft.ir.prim_dim import dim_to_prim
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
+    AssertStmt,
     AttrStmt,
     Binary,
     Bind,
@@ -290,6 +291,7 @@ def _inside(node: Node, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Boun
             yield step, bounds, sure
             if isinstance(step, Bind):
                 bounds = bounds.with_value(step.var, step.value)
+            sure = sure and not isinstance(step, AssertStmt)  # what an assertion stops does not run
     elif isinstance(node, IfThenElse):
         yield node.condition, bounds, sure
         yield from ((part, bounds, False) for part in (node.then_body, node.else_body) if part is not None)

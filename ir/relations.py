@@ -14,6 +14,7 @@ from weft.ir.device_mesh import DTensorType, placement_text, same_mesh
 from weft.ir.dim import Dim, Facts, free_symbols, match_dims, prove_equal, same, substitute
 from weft.ir.graph import Var
 from weft.ir.node import replace
+from weft.ir.structural import structural_equal
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
 __all__ = [
@@ -288,7 +289,7 @@ def common_base(a: Type, b: Type) -> Type:
     if type(a) is not type(b):
         return AnyType()
     if isinstance(a, TensorType) and isinstance(b, TensorType):
-        device = a.vdevice if a.vdevice is b.vdevice else None
+        device = a.vdevice if structural_equal(a.vdevice, b.vdevice) else None
         dims = _common_dims(a, b)
         return TensorType(dims, a.dtype if a.dtype == b.dtype else None, a.ndim if a.ndim == b.ndim else -1, device)
     if isinstance(a, DTensorType) and isinstance(b, DTensorType):

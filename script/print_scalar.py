@@ -12,6 +12,7 @@ from weft.ir.graph import (
     StringImm,
 )
 from weft.ir.intrinsics import INTRINSICS, result_dtype
+from weft.ir.prim import never_defined
 from weft.ir.tensor import (
     Binary,
     Broadcast,
@@ -84,7 +85,7 @@ class ScalarPrinter(BasePrinter):
         row = BINARY.get(expr.kind)
         integral = expr.kind == "div" and not dtypes.is_float(dtypes.element(expr.a.dtype))
         left, right = self._sides(expr)
-        if row is None or integral:
+        if row is None or integral or never_defined(expr.kind, expr.a, expr.b):
             return [f"{BINARY_CALLS[expr.kind]}(", *left, ", ", *right, ")"], ATOM
         low = row.precedence + (0 if row.associative else 1)
         return [*raised(left, low), f" {row.text} ", *raised(right, row.precedence + 1)], row.precedence

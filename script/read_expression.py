@@ -20,8 +20,9 @@ from weft.ir.dim import DimExpr, free_symbols, symbol
 from weft.ir.dtype import check_dtype
 from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
+from weft.ir.prim import never_defined
 from weft.ir.target import Target
-from weft.ir.tensor import PrimVar
+from weft.ir.tensor import Binary, PrimVar
 from weft.script.defaults import DEVICE_KINDS
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
@@ -495,7 +496,12 @@ class ExpressionReader:
         if kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int):
             self._check_size(kind, left, right, tree)
             return left * right
-        return self.combine(kind, left, right, tree)
+        made = self.combine(kind, left, right, tree)
+        # Passes may make such nodes of code that does not run: those are written as calls (`T.floordiv(x, 0)`).
+        wrong = never_defined(kind, made.a, made.b) if isinstance(made, Binary) else None
+        if wrong is not None:
+            raise self.fail("W124", wrong, tree)
+        return made
 
     def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
         sized = (str, tuple, list)

@@ -33,9 +33,6 @@ from weft.script.source import MISSING, Unit
 __all__ = ["ScalarReader", "extent_of", "index_const", "literal"]
 
 
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
-
-
 def index_const(value: int) -> IntImm:
     """The expression of a literal index."""
     made = as_expr(value)
@@ -184,12 +181,6 @@ class ScalarReader(Reader):
         if kind == "matmul":
             raise self.fail("W115", "`@` is not a scalar operation", tree, "write the loops of the product")
         a, b = self._side(left, tree), self._side(right, tree)
-        divisor = b.value if isinstance(b, IntImm) else b
-        if kind in _DIVISIONS and type(divisor) is int and divisor == 0:
-            raise self.fail("W124", "a division by zero", tree)
-        if kind in ("shift_left", "shift_right") and type(divisor) is int and isinstance(a, PrimExpr):
-            if dtypes.is_integer(a.dtype) and not 0 <= divisor < dtypes.bits(a.dtype):
-                raise self.fail("W124", f"a shift of {a.dtype} by {divisor}", tree)
         if kind in ("and", "or"):
             a, b = self._as_bool(a, tree), self._as_bool(b, tree)
         return self.fold(lambda: binary(kind, a, b, self.span(tree)), tree)

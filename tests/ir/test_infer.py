@@ -32,7 +32,7 @@ from weft.ir.op import get_op
 from weft.ir.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, prim_to_dim
 from weft.ir.relations import common_base, dims_of, erase, is_base_of, match_types, type_text
 from weft.ir.tensor import Buffer, Evaluate, IntImm, PrimFunc, PrimVar
-from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 
 n, m, k = symbol("n"), symbol("m"), symbol("k")
 
@@ -730,3 +730,12 @@ def main(a: R.Tensor((1, 1), "float32")):
     assert weft.verify(function) == []
     assert 'd: R.Tensor((rows,), "float32") = R.squeeze(n)' in function.script()
     weft.assert_structural_equal(weft.parse(function.script()), function)
+
+
+def test_the_common_type_of_two_branches_keeps_a_device_that_both_have() -> None:
+    a, b = (TensorType(shape, "float32", vdevice=VDevice("llvm")) for shape in ((2, 4), (3,)))
+    device = common_base(a, b).vdevice  # type: ignore[attr-defined]
+    assert device is not None
+    assert device.target == "llvm"
+    other = common_base(a, TensorType((3,), "float32", vdevice=VDevice("llvm", 1)))
+    assert other.vdevice is None  # type: ignore[attr-defined]

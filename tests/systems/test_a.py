@@ -124,8 +124,8 @@ def test_a_hook_runs_in_the_phase_that_it_names(toy: TargetKind, phase: str) -> 
     ("returned", "said"),
     [
         (None, "it returned None"),
-        (42, "it returned a int"),
-        (lambda module: module, "it returned a function"),
+        (42, "it returned an int"),
+        (lambda module: module, "it returned the function"),
         (weft.transform.LegalizeOps, "it returned the class LegalizeOps"),
     ],
 )

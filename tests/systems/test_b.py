@@ -189,9 +189,9 @@ def test_a_public_function_keeps_its_name_and_form(toy: TargetKind, toy2: Target
 
 BREACHES = {
     "missing": (lambda m, f: (kernel("fast", "X[i, j]"), GlobalVar("fats")), "names 'fats', which is not in the"),
-    "tuple": (lambda m, f: kernel("fast", "X[i, j]"), r"must return \(IRModule, GlobalVar\), it returned a IRModule"),
+    "tuple": (lambda m, f: kernel("fast", "X[i, j]"), r"must return \(IRModule, GlobalVar\), it returned an IRModule"),
     "none": (lambda m, f: None, r"must return \(IRModule, GlobalVar\), it returned None"),
-    "name": (lambda m, f: (m, "fast"), r"must return \(IRModule, GlobalVar\), it returned a IRModule, a str"),
+    "name": (lambda m, f: (m, "fast"), r"must return \(IRModule, GlobalVar\), it returned an IRModule, a str"),
     "dtype": (
         lambda m, f: (kernel("fast", "X[i, j]", "float64"), GlobalVar("fast")),
         "another signature: .*float64",

@@ -142,7 +142,7 @@ def test_a_reduction_of_pairs_that_keeps_something_else_stays_as_it_is() -> None
                 with T.init():
                     p[vi] = T.int64(0)
                     v[vi] = T.float32("-inf")
-                a: T.let = T.Select(v[vi] > x[vi, vk], p[vi], vk)
+                a: T.let = T.Select(v[vi] > x[vi, vk], p[vi], T.Cast("int64", vk))
                 b: T.let = T.Select(v[vi] > x[vi, vk], v[vi], x[vi, vk])
                 p[vi] = a
                 v[vi] = b

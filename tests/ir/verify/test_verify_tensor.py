@@ -13,6 +13,7 @@ from weft.ir.graph import GlobalVar
 from weft.ir.prim import as_expr, binary, cast
 from weft.ir.tensor import (
     AllocBuffer,
+    AssertStmt,
     Binary,
     Bind,
     Block,
@@ -216,6 +217,10 @@ def symbolic(shift: int) -> PrimFunc:
     return PrimFunc((a, b), For(i, 0, N, store(b, load(a, i + shift), i)))
 
 
+def too_far() -> For:
+    return loop(4, lambda i: Evaluate(load(X, i + 1)))
+
+
 @pytest.mark.parametrize(("code", "what", "build"), BROKEN, ids=[f"{code} {what}" for code, what, _ in BROKEN])
 def test_a_function_that_breaks_a_rule_is_reported_under_its_code(
     code: str, what: str, build: Callable[[], Any]
@@ -234,6 +239,10 @@ GOOD: list[tuple[str, Callable[[], Any]]] = [
     (
         "an access to an empty buffer that never runs",
         lambda: kernel(loop(0, lambda i: Evaluate(load(NOTHING, 0))), NOTHING),
+    ),
+    (
+        "an access after an assertion that stops what would be wrong",
+        lambda: kernel(seq(AssertStmt(binary("eq", N, 0), "no elements"), too_far()), Buffer("a", (N,)), X),
     ),
     (
         "a lazily guarded access",
