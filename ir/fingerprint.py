@@ -8,6 +8,7 @@ fingerprints (the order of attributes and which nodes are shared objects count).
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -83,7 +84,7 @@ class _Fingerprint:
             if not self._seen(x):
                 self.parts.append(f"source {len(x.name)} {len(x.text)} {x.first_line}:{x.name}{x.text}")
         elif isinstance(x, float):
-            self.parts.append(x.hex())
+            self.parts.append(struct.pack("<d", x).hex())  # of a nan too: its sign and payload
         elif isinstance(x, bytes):
             self.parts.append(f"b{x.hex()}")
         elif isinstance(x, np.ndarray) and not x.dtype.hasobject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from weft.errors import ArgumentError, BoundsError
 from weft.ir.fingerprint import fingerprint
 from weft.ir.graph import Constant
 from weft.ir.op import OPS, Param, register_op
+from weft.ir.tensor import FloatImm
 
 SCRIPT = """from weft.script import ir as I, relax as R, tir as T
 
@@ -226,3 +228,11 @@ def test_programs_of_great_weights_are_not_kept(monkeypatch: pytest.MonkeyPatch)
     weft.compile(module())
     assert object_cache().info().entries > before
     assert cache_module.LIMIT // 8 > 100
+
+
+def test_a_nan_of_another_sign_or_payload_is_another_program() -> None:
+    quiet, negative = (
+        struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8000000000001, 0xFFF8000000000002)
+    )
+    marks = {fingerprint(FloatImm(value, "float64")) for value in (quiet, negative, float("nan"))}
+    assert len(marks) == 3
