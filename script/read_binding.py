@@ -116,11 +116,14 @@ class BindingReader(BufferReader):
             parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
             annotation = ast.copy_location(ast.Call(annotation.value, list(parts), []), annotation)
         if isinstance(annotation, ast.Call) and self.dotted(annotation.func) in _POINTERS:
-            values = [self.constant(item) for item in annotation.args]
-            if len(values) > 2 or annotation.keywords:
+            given = dict(zip(("dtype", "storage_scope"), annotation.args, strict=False))
+            words = {str(word.arg): word.value for word in annotation.keywords}
+            if len(annotation.args) > 2 or words.keys() - {"dtype", "storage_scope"} or words.keys() & given.keys():
                 raise self.fail("W113", "T.handle takes a dtype and a scope", annotation)
-            pointee = self.fold(lambda: dtypes.check_dtype(values[0]), annotation) if values else None
-            return PrimVar(name, "handle", pointee, values[1] if len(values) > 1 else "global", span=self.span(place))
+            values = {key: self.constant(item) for key, item in {**given, **words}.items()}
+            to = "void" if values.get("dtype") is None else values["dtype"]
+            pointee = self.fold(lambda: dtypes.check_dtype(to), annotation) if values else None
+            return PrimVar(name, "handle", pointee, values.get("storage_scope", "global"), span=self.span(place))
         return None
 
     def pointer_dtype(self, tree: ast.Attribute) -> str | None:

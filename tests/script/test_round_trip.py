@@ -96,6 +96,7 @@ GRAPH = {
     "mixed blocks": "a = R.exp(x)\nwith R.dataflow():\n    b = R.exp(a)\n    R.output(b)\nc = R.exp(b)\nreturn c",
     "blocks apart": "a = R.exp(x)\nwith R.bindings():\n    b = R.exp(a)\nreturn b",
     "match_cast": 'y = R.match_cast(x, R.Tensor(("m", 3), "float32"))\nz: R.Tensor((m, 3), "float32") = R.exp(y)\nreturn z',
+    "weaker match_cast": 'y: R.Tensor(dtype="float32", ndim=2) = R.match_cast(x, R.Tensor((2, 3), "float32"))\nreturn y',
     "match_cast inside": 'y = R.exp(R.match_cast(x, R.Tensor(("m", 3), "float32")))\nreturn y',
     "declared symbol": 'm = T.int64()\ny = R.match_cast(x, R.Tensor((m, 3), "float32"))\nreturn y',
     "annotation": 'y: R.Tensor((2, 3), "float32") = R.exp(x)\nreturn y',
@@ -122,6 +123,23 @@ GRAPH = {
 @pytest.mark.parametrize("name", GRAPH)
 def test_a_graph_construct_reads_back(name: str) -> None:
     check(graph(GRAPH[name]))
+
+
+def test_a_call_of_a_function_keeps_its_attributes() -> None:
+    text = """
+@I.ir_module
+class M:
+    @R.function
+    def g(x: R.Tensor((2, 3), "float32")):
+        return x
+
+    @R.function
+    def f(x: R.Tensor((2, 3), "float32")):
+        y = cls.g(x, attrs={"a": 1})
+        return y
+"""
+    assert 'attrs={"a": 1}' in weft.parse(text).script()
+    check(text)
 
 
 def test_an_if_gives_the_last_binding_of_its_branches() -> None:
@@ -382,6 +400,13 @@ PRIM = {
         'with T.block("outer"):\n    for i in range(8):\n        with T.block("inner"):\n            vi = T.axis.spatial(8, i)\n            B[vi, 0] = A[vi, 0]'
     ),
     "func attr": 'T.func_attr({"global_symbol": "f", "tir.noalias": True, "big": 123456789012345678901234567890})\nB[0, 0] = A[0, 0]',
+    "buffer without memory": 'C = T.Buffer((64,), "float32")\nT.evaluate(T.call_extern("int32", "g", C.data))',
+    "axis apart from its loop": (
+        'for i in range(2, 6):\n    with T.block("b"):\n        vi = T.axis.spatial((0, 4), i)\n        B[vi, 0] = A[vi, 0]'
+    ),
+    "pointer in a scope": (
+        'p: T.let[T.handle(storage_scope="shared")] = T.call_extern("handle", "f")\nT.evaluate(T.call_extern("int32", "g", p))'
+    ),
     "docstring": '"""Copy one."""\nB[0, 0] = A[0, 0]',
 }
 
