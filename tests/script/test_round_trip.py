@@ -402,7 +402,8 @@ PRIM = {
     "func attr": 'T.func_attr({"global_symbol": "f", "tir.noalias": True, "big": 123456789012345678901234567890})\nB[0, 0] = A[0, 0]',
     "buffer without memory": 'C = T.Buffer((64,), "float32")\nT.evaluate(T.call_extern("int32", "g", C.data))',
     "axis apart from its loop": (
-        'for i in range(2, 6):\n    with T.block("b"):\n        vi = T.axis.spatial((0, 4), i)\n        B[vi, 0] = A[vi, 0]'
+        'for i in range(2, 6):\n    for j in range(4):\n        with T.block("b"):\n            vi = T.axis.spatial((0, 4), i)\n'
+        "            vj = T.axis.spatial(4, j)\n            B[vi, 0] = A[vi, vj]"
     ),
     "pointer in a scope": (
         'p: T.let[T.handle(storage_scope="shared")] = T.call_extern("handle", "f")\nT.evaluate(T.call_extern("int32", "g", p))'
