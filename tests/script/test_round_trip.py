@@ -400,6 +400,7 @@ PRIM = {
         'with T.block("outer"):\n    for i in range(8):\n        with T.block("inner"):\n            vi = T.axis.spatial(8, i)\n            B[vi, 0] = A[vi, 0]'
     ),
     "func attr": 'T.func_attr({"global_symbol": "f", "tir.noalias": True, "big": 123456789012345678901234567890})\nB[0, 0] = A[0, 0]',
+    "comparison of a comparison": "B[0, 0] = T.Select((A[0, 0] < A[1, 0]) == (A[2, 0] < A[3, 0]), A[0, 0], A[1, 0])",
     "buffer without memory": 'C = T.Buffer((64,), "float32")\nT.evaluate(T.call_extern("int32", "g", C.data))',
     "axis apart from its loop": (
         'for i in range(2, 6):\n    for j in range(4):\n        with T.block("b"):\n            vi = T.axis.spatial((0, 4), i)\n'
