@@ -32,8 +32,8 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "lane_count", "pair",
-    "unary",
+    "CONVERSIONS", "as_expr", "binary", "buffer_strides", "cast", "const", "equal", "intrinsic", "lane_count",
+    "never_defined", "pair", "unary",
 ]  # fmt: skip
 
 Scalar = PrimExpr | int | float | bool

@@ -18,9 +18,10 @@ from weft.ir.dtype import is_float
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.loops import INDEX, index
 from weft.ir.op.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
-from weft.ir.prim import as_expr, binary, cast, const, intrinsic, unary
+from weft.ir.prim import binary, cast, const, intrinsic, unary
 from weft.ir.prim_dim import dim_to_prim
 from weft.ir.relations import dims_of
 from weft.ir.tensor import (
@@ -41,12 +42,6 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import TensorType, TupleType, Type
-
-INDEX = "int64"
-
-
-def _index(value: int | PrimExpr) -> PrimExpr:
-    return as_expr(value, INDEX)
 
 
 def _lazy(condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> PrimExpr:
@@ -71,7 +66,7 @@ class _MergeSort:
         self.symbols = {name: PrimVar(name, INDEX) for name in names}
         self.sizes = tuple(dim_to_prim(dim, self.symbols) for dim in self.dims)
         count = dim_to_prim(product(self.dims[axis] for axis in self.axes), self.symbols)
-        self.size = _index(count)
+        self.size = index(count)
         self.source = Buffer("data", self.sizes, self.dtype)
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
@@ -109,17 +104,17 @@ class _MergeSort:
         """The element at a position of the row, which counts the sorted axes in row-major order."""
         places: dict[int, PrimExpr] = dict(self.row)
         for axis in reversed(self.axes[1:]):
-            places[axis] = binary("floormod", position, _index(self.sizes[axis]))
-            position = binary("floordiv", position, _index(self.sizes[axis]))
+            places[axis] = binary("floormod", position, index(self.sizes[axis]))
+            position = binary("floordiv", position, index(self.sizes[axis]))
         for axis in self.axes[:1]:
             places[axis] = position
         return BufferLoad(self.source, tuple(places[d] for d in range(len(self.sizes))))
 
     def _get(self, buffer: Buffer, position: int | PrimExpr = 0) -> PrimExpr:
-        return BufferLoad(buffer, (_index(position),))
+        return BufferLoad(buffer, (index(position),))
 
     def _set(self, buffer: Buffer, value: int | PrimExpr, position: int | PrimExpr = 0) -> Stmt:
-        return BufferStore(buffer, _index(value), (_index(position),))
+        return BufferStore(buffer, index(value), (index(position),))
 
     def _before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         """Whether a must stand before b."""
@@ -183,7 +178,7 @@ class _Leading(_MergeSort):
         (axis,) = self.axes
         if prove_le(self.count, self.dims[axis]) is True:
             return []
-        kept = _index(dim_to_prim(self.count, self.symbols))
+        kept = index(dim_to_prim(self.count, self.symbols))
         message = f"R.topk: {self.count} of {self.dims[axis]} elements"
         return [AssertStmt(binary("le", kept, self.size), message, "ShapeError")]
 
@@ -191,7 +186,7 @@ class _Leading(_MergeSort):
         rank = PrimVar("rank", INDEX)
         places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
         target = [places[d] for d in range(len(self.sizes))]
-        kept = _index(dim_to_prim(self.count, self.symbols))
+        kept = index(dim_to_prim(self.count, self.symbols))
         return For(rank, 0, kept, self._stores(results, self._get(self.order, rank), target))
 
 
@@ -208,18 +203,18 @@ class _Middle(_MergeSort):
 
     def _checks(self) -> list[Stmt]:
         return [
-            AssertStmt(binary("lt", _index(0), _index(self.sizes[axis])), f"R.median: {empty_axis(axis)}", "ShapeError")
+            AssertStmt(binary("lt", index(0), index(self.sizes[axis])), f"R.median: {empty_axis(axis)}", "ShapeError")
             for axis in self.axes
             if prove_le(1, self.dims[axis]) is not True
         ]
 
     def _write(self, results: Sequence[Buffer]) -> Stmt:
         last = self._get(self.order, self.size - 1)
-        middle = self._get(self.order, binary("floordiv", self.size - 1, _index(2)))
+        middle = self._get(self.order, binary("floordiv", self.size - 1, index(2)))
         chosen = PrimVar("chosen", INDEX)
         places: dict[int, PrimExpr] = dict(self.row)
         if self.keepdims:
-            places |= {axis: _index(0) for axis in self.axes}
+            places |= {axis: index(0) for axis in self.axes}
         target = [places[d] for d in sorted(places)]
         position = _lazy(intrinsic("isnan", self._element(last)), last, middle)
         return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
