@@ -1,0 +1,158 @@
+"""Tensors of formulas: given ones, and computed ones with the stage that computes them.
+
+    tensor ::= placeholder(shape, dtype) | compute(shape, f) | scan(shape, f, axis)
+    f      ::= (i, j, ...) -> expr | reduction | (expr, ...)       one expression per output
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from weft.errors import ShapeError
+from weft.ir import dtype as dtypes
+from weft.ir import prim
+from weft.ir.dim import DimExpr
+from weft.ir.node import ignored, node
+from weft.ir.te.reductions import Reduction
+from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size
+from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimVar
+
+__all__ = ["FormulaBuffer", "Stage", "Tensor", "compute", "index_names", "placeholder", "scan"]
+
+
+@node
+class FormulaBuffer(Buffer):
+    """What stands for a tensor in formulas; every created function replaces it by a buffer of its own."""
+
+    tensor: Any = ignored(default=None)
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor of a formula; indexing gives the expression that loads one element.
+
+    >>> A = placeholder((4, 8), "float32", name="A")
+    >>> A.shape, A.dtype, A.ndim, A[0, 1].dtype
+    ((4, 8), 'float32', 2, 'float32')
+    """
+
+    name: str
+    shape: tuple[Any, ...]
+    dtype: str
+    stage: Stage | None = None
+    buffer: Buffer = field(init=False)
+    __iter__: ClassVar[None] = None  # indexing by 0, 1, 2, ... would never end
+
+    def __post_init__(self) -> None:
+        self.shape = tuple(extent.value if isinstance(extent, IntImm) else extent for extent in self.shape)
+        self.dtype = dtypes.check_dtype(self.dtype)
+        shape = tuple(as_extent(extent) for extent in self.shape)
+        self.buffer = FormulaBuffer(self.name, shape, self.dtype, tensor=self)
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Index | tuple[Index, ...]) -> PrimExpr:
+        chosen = indices if isinstance(indices, tuple) else (indices,)
+        if len(chosen) != self.ndim:
+            raise ShapeError(f"{self.name!r} has {self.ndim} dimensions, got {len(chosen)} indices", code="W240")
+        return BufferLoad(self.buffer, tuple(index(i) for i in chosen))
+
+    def __call__(self, *indices: Index) -> PrimExpr:
+        """The element at the indices; the same as indexing."""
+        return self[indices]
+
+
+def placeholder(shape: Iterable[Size] | Size, dtype: str = "float32", name: str = "placeholder") -> Tensor:
+    """An input tensor."""
+    return Tensor(name, as_shape(shape), dtype)
+
+
+@dataclass(eq=False, slots=True)
+class Stage:
+    """How tensors are computed: index variables, axes, and one expression (or one reduction) per output."""
+
+    name: str
+    variables: tuple[PrimVar, ...]
+    kinds: tuple[str, ...]
+    values: tuple[PrimExpr, ...]
+    reduction: Reduction | None = None
+    outputs: tuple[Tensor, ...] = ()
+
+
+def index_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Names for the indices: those of the function's parameters, i0, i1, ... where it has none."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return [f"i{position}" for position in range(count)]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    own = [parameter for parameter in parameters if parameter.kind in positional]
+    required = len([parameter for parameter in own if parameter.default is inspect.Parameter.empty])
+    variadic = any(parameter.kind == inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+    if required > count or (len(own) < count and not variadic):
+        raise ShapeError(f"the formula takes {required} indices, the shape has {count} dimensions", code="W241")
+    names = [parameter.name for parameter in own[:count]]
+    return [*names, *(f"i{position}" for position in range(len(names), count))]
+
+
+def compute(shape: Iterable[Size] | Size, fcompute: Callable[..., Any], name: str = "compute") -> Any:
+    """A tensor given by a formula over its indices; a tuple of tensors when the formula gives several values.
+
+    Errors: W240, W241 (numbers of indices), W480 (a reduction inside an expression).
+
+    >>> from weft.ir.te import reduce_axis, sum
+    >>> A = placeholder((4, 8), name="A")
+    >>> k = reduce_axis((0, 8), name="k")
+    >>> compute((4,), lambda i: sum(A[i, k], axis=k), name="row_sum").shape
+    (4,)
+    """
+    dims = as_shape(shape)
+    variables = tuple(PrimVar(text, INDEX) for text in index_names(fcompute, len(dims)))
+    result = fcompute(*variables)
+    several = isinstance(result, (tuple, list)) or (isinstance(result, Reduction) and len(result.values) > 1)
+    reduction = result if isinstance(result, Reduction) else None
+    if reduction is not None:
+        values = reduction.values
+        variables = (*variables, *reduction.axes)
+    else:
+        parts: tuple[Any, ...] = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        values = tuple(_value(part) for part in parts)
+    kinds = ("spatial",) * len(dims) + ("reduce",) * (len(variables) - len(dims))
+    stage = Stage(name, variables, kinds, values, reduction)
+    names = [name] if not several else [f"{name}_v{position}" for position in range(len(values))]
+    stage.outputs = tuple(Tensor(text, dims, value.dtype, stage) for text, value in zip(names, values, strict=True))
+    return stage.outputs if several else stage.outputs[0]
+
+
+def _value(value: Any) -> PrimExpr:
+    if isinstance(value, Reduction):
+        return value._no_arithmetic()
+    return size(value) if isinstance(value, DimExpr) else prim.as_expr(value)
+
+
+def scan(
+    shape: Iterable[Size] | Size, fcompute: Callable[..., Any], axis: int, dtype: str, name: str = "scan"
+) -> Tensor:
+    """A tensor whose elements may use elements before them along one axis, computed in that order.
+
+    The formula takes the tensor itself and the indices, and must guard the first element with `if_then_else`.
+
+    >>> from weft.ir.te import if_then_else
+    >>> A = placeholder((8,), name="A")
+    >>> total = scan((8,), lambda out, i: A[i] + if_then_else(i > 0, out[i - 1], 0.0), axis=0, dtype="float32")
+    """
+    dims = as_shape(shape)
+    names = index_names(fcompute, len(dims) + 1)[1:]
+    variables = tuple(PrimVar(text, INDEX) for text in names)
+    kinds = tuple("scan" if position == axis else "spatial" for position in range(len(dims)))
+    stage = Stage(name, variables, kinds, ())
+    out = Tensor(name, dims, dtype, stage)
+    stage.values = (prim.cast(out.dtype, _value(fcompute(out, *variables))),)
+    stage.outputs = (out,)
+    return out
