@@ -12,9 +12,11 @@
 
 Both ways use one table: `syntax` (the forms), `kinds` (the arguments of forms), `defaults` and `constants`. The readers
 build on each other: read_expression, read_call, read_static (what is known while reading: macros, loops, captured
-functions), reader (types), then read_value, read_index and read_graph for graph functions, read_scalar, read_intrinsic,
-read_buffer, read_binding and read_tensor for tensor functions. `live_source` finds the text of a running program,
-`blobs` keeps data beside a text, `underline` marks parts of one; the stubs (*.pyi) are written by docs/stubs.py.
+functions), reader (types); then for graph functions read_value, read_index, read_assign, read_region, read_graph; for
+tensor functions read_scalar, read_intrinsic, read_buffer, read_block, read_declaration, read_thread, read_store,
+read_binding, read_early and read_recent (spellings of other releases), read_tensor. `live_source` finds the text of a
+running program, `blobs` keeps data beside a text, `underline` marks parts of one; the stubs (*.pyi) are written by
+docs/stubs.py.
 """
 
 from __future__ import annotations

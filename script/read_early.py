@@ -33,7 +33,8 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.script.defaults import axis_dtype
-from weft.script.read_binding import BindingReader, BlockHeader
+from weft.script.read_binding import BindingReader
+from weft.script.read_block import BlockHeader
 from weft.script.read_scalar import extent_of
 from weft.script.reader import ModuleScope, Scope, describe
 from weft.script.source import MISSING, Unit

@@ -348,7 +348,7 @@ class ExpressionReader:
         return self.attribute_of(self.value(tree.value), tree) if pointer is None else pointer
 
     def pointer_dtype(self, tree: ast.Attribute) -> str | None:
-        """The dtype of `T.handle("float32").ty`, None for any other attribute (see `read_binding`)."""
+        """The dtype of `T.handle("float32").ty`, None for any other attribute (see `read_declaration`)."""
         return None
 
     def captured_path(self, tree: ast.expr) -> Any:

@@ -41,7 +41,7 @@ from weft.ir.visit import walk
 from weft.script.defaults import loop_dtype
 from weft.script.diagnostics import did_you_mean, fail
 from weft.script.macros import Macro
-from weft.script.read_binding import BlockHeader
+from weft.script.read_block import BlockHeader
 from weft.script.read_call import KnownValue
 from weft.script.read_recent import RecentReader
 from weft.script.reader import Scope, describe, is_plain, macro_of
