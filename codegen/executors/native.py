@@ -17,6 +17,7 @@ from weft.codegen.llvm.graph import emit_function
 from weft.codegen.llvm.heap import declare_heap, emit_heap
 from weft.codegen.llvm.kernel import emit_kernel, is_explicit
 from weft.codegen.llvm.machine import Compiler, Machine, compile_module
+from weft.codegen.llvm.parallel import emit_chunk_runtime
 from weft.codegen.llvm.program import Program as Emission
 from weft.codegen.llvm.text import ModuleWriter
 from weft.codegen.llvm.wrapper import emit_wrapper
@@ -46,8 +47,8 @@ def generate(
     emission = Emission(functions, machines[driver].opt, aliases=aliases)
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
     with Compiler() as compiler:
-        kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler)
         graphs, calls = ModuleWriter(), ModuleWriter()
+        kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs)
         signatures = _graphs(graphs, functions, emission, kernels_only)
         constant_bytes = sum(array.nbytes for array, _ in emission.constants)
         calls_out = any(site["kind"] == "call" for site in emission.sites)
@@ -57,7 +58,7 @@ def generate(
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
         called = [compiler.add(machine, str(calls), quick=True)] if python else []
-    made = [_heap(machine.cpu, machine.features), *(job.result() for label in machines for job in kernels[label])]
+    made = [_runtime(machine.cpu, machine.features), *(job.result() for label in machines for job in kernels[label])]
     objects, texts = [code for code, _ in made], [text for _, text in made]
     objects += [job.result()[0] for job in called]
     return Program(
@@ -68,18 +69,20 @@ def generate(
 
 
 @functools.lru_cache(maxsize=8)
-def _heap(cpu: str, features: str) -> tuple[bytes, str]:
-    """Code of the memory of graph functions, which follows from the processor alone."""
+def _runtime(cpu: str, features: str) -> tuple[bytes, str]:
+    """What all programs have: memory of graph functions, chunks of parallel loops. It follows from the processor alone."""
     module = ModuleWriter()
     emit_heap(module)
+    emit_chunk_runtime(module)
     return compile_module(Machine(cpu, features), str(module), quick=True)
 
 
 def _kernels(
     functions: Mapping[str, BaseFunc], aliases: Mapping[str, str], machines: Mapping[str, HostTarget],
     owner: Mapping[str, str], driver: str, emission: Emission, processors: Mapping[str, Machine], compiler: Compiler,
+    graphs: ModuleWriter,
 ) -> dict[str, list[Future[Any]]]:  # fmt: skip
-    """Code of the kernels of each part, under way."""
+    """Code of the kernels of each part, under way; what only hands their loops to threads is added to `graphs`."""
     jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
     for name, function in functions.items():
         if not isinstance(function, PrimFunc) or name in aliases:
@@ -89,9 +92,10 @@ def _kernels(
         emission.threads = machines[label].threads
         emission.features = _names(machines[label])
         lowered = lower_vector_loops(lower_blocks(function))
-        writer = ModuleWriter()  # a module for each, so that one that was compiled before is found again
+        writer = ModuleWriter(graphs)  # a module for each, so that one that was compiled before is found again
         emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
-        jobs[label].append(compiler.add(processors[label], str(writer), explicit=is_explicit(lowered)))
+        if writer.has_functions:
+            jobs[label].append(compiler.add(processors[label], str(writer), explicit=is_explicit(lowered)))
     return jobs
 
 

@@ -164,6 +164,7 @@ class KernelEmitter(ExpressionEmitter):
         self.name = name
         self.noalias = noalias
         self.parallel_loops = 0
+        self.stores = False
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -176,7 +177,7 @@ class KernelEmitter(ExpressionEmitter):
         finally:
             sys.setrecursionlimit(limit)
         self.leave(0)
-        self.w.finish()
+        self.w.finish(beside=bool(self.parallel_loops) and not self.stores)
 
     def _parameters(self) -> None:
         for i, symbol in enumerate(self.symbols):
@@ -263,6 +264,7 @@ class KernelEmitter(ExpressionEmitter):
         return dtypes.bits(expr.dtype) < 64 and self.is_cheap(expr)
 
     def _store(self, stmt: BufferStore) -> None:
+        self.stores = True
         view = self.view(stmt.buffer)
         value = self._running_sum(stmt) or self.value(stmt.value)
         dtype = stmt.value.dtype
@@ -367,8 +369,8 @@ class KernelEmitter(ExpressionEmitter):
             hints = ['!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.enable", i1 false}']
         else:
             return ""
-        nodes = ", ".join(self.module.add_metadata(hint) for hint in hints)
-        return f", !llvm.loop {self.module.add_metadata(f'!{{@self, {nodes}}}')}"
+        node = self.module.add_metadata(f"!{{@self, {', '.join(hints)}}}")
+        return f", !llvm.loop {node}"
 
     def _while(self, stmt: While) -> None:
         w = self.w

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from weft.codegen.llvm.program import frame_word
 from weft.codegen.llvm.spelling import value_type
-from weft.codegen.llvm.text import FunctionWriter, Size
+from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.ir import dtype as dtypes
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import Node, replace
@@ -54,7 +54,7 @@ from weft.transform.accesses import iterations_are_apart, memory_of
 if TYPE_CHECKING:
     from weft.codegen.llvm.kernel import KernelEmitter
 
-__all__ = ["PAYS", "emit_parallel"]
+__all__ = ["PAYS", "emit_chunk_runtime", "emit_parallel"]
 
 PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
@@ -227,52 +227,74 @@ class _Outlined:
 
     def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:
         """The function that the threads call: the body's kernel with a frame of its own."""
-        module = self.emitter.module
+        own = self.emitter.module
+        module = own.beside
         name = f"weft.chunk.{self.name}"
-        w = FunctionWriter(module, name, "void", [("ptr", "context"), ("i64", "first"), ("i64", "last")], "nounwind")
+        params = [("ptr", "context"), ("i64", "first"), ("i64", "last")]
+        w = FunctionWriter(module, name, "void", params, "nounwind")
         frame = w.alloca("i64", FRAME_WORDS)
-        outer = w.emit("load ptr, ptr %context")
-        module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1 immarg"))
-        w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {frame}, ptr {outer}, i64 {8 * FRAME_WORDS}, i1 false)")
-        for word in (PARALLEL, STACK):
-            w.do(f"store i64 0, ptr {_at(w, frame, word)}")
+        module.declare("weft.chunk.begin", "void", ("ptr", "ptr"))
+        module.declare("weft.chunk.end", "void", ("ptr", "ptr", "i64", "i32"))
+        w.do(f"call void @weft.chunk.begin(ptr %context, ptr {frame})")
         kinds = [*(ty for ty, _ in operands), *["i64"] * symbols]
         values = [w.emit(f"load {ty}, ptr {_at(w, '%context', _FIRST_WORD + i)}") for i, ty in enumerate(kinds)]
         captured = [f"{ty} {value}" for ty, value in zip(kinds, values, strict=True)]
         at = len(operands)
+        module.declare(f"weft.loop.{self.name}", "i32", ("ptr", *kinds[:at], "i64", "i64", *kinds[at:]))
+        own.declare(name, "void", ("ptr", "i64", "i64"))
         given = ", ".join([f"ptr {frame}", *captured[:at], "i64 %first", "i64 %last", *captured[at:]])
         status = w.emit(f"call i32 {symbol}({given})")
-        bad, good = w.label("failed"), w.label("good")
-        w.branch(w.emit(f"icmp eq i32 {status}, 0"), good, bad)
-        w.open(bad)
-        self._record(w, frame, outer, status)
-        w.open(good)
+        w.do(f"call void @weft.chunk.end(ptr %context, ptr {frame}, i64 %first, i32 {status})")
         w.ret("void")
         w.finish()
         return module.spelled(name)
 
-    def _record(self, w: FunctionWriter, frame: str, outer: str, status: str) -> None:
-        """Keep the failure of the earliest iterations: the frames are compared under a lock."""
-        lock = _at(w, "%context", _LOCK)
-        again, locked = w.label("again"), w.label("locked")
-        w.open(again)
-        before = w.emit(f"atomicrmw xchg ptr {lock}, i64 1 acquire")
-        w.branch(w.emit(f"icmp eq i64 {before}, 0"), locked, again)
-        w.open(locked)
-        place = _at(w, "%context", _EARLIEST)
-        earlier = w.emit(f"icmp slt i64 %first, {w.emit(f'load i64, ptr {place}')}")
-        keep, unlock = w.label("keep"), w.label("unlock")
-        w.branch(earlier, keep, unlock)
-        w.open(keep)
-        w.do(f"store i64 %first, ptr {place}")
-        w.do(f"store i64 {w.emit(f'zext i32 {status} to i64')}, ptr {_at(w, '%context', _STATUS)}")
-        runner = w.emit(f"load i64, ptr {_at(w, outer, PARALLEL)}")
-        stack = w.emit(f"load i64, ptr {_at(w, outer, STACK)}")
-        w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {outer}, ptr {frame}, i64 {8 * FRAME_WORDS}, i1 false)")
-        w.do(f"store i64 {runner}, ptr {_at(w, outer, PARALLEL)}")
-        w.do(f"store i64 {stack}, ptr {_at(w, outer, STACK)}")
-        w.open(unlock)
-        w.do(f"store atomic i64 0, ptr {lock} release, align 8")
+
+def emit_chunk_runtime(module: ModuleWriter) -> None:
+    """Emit what the chunks of all kernels call: a frame of their own, and the record of the earliest failure."""
+    copy = ("ptr", "ptr", "i64", "i1 immarg")
+    module.declare("llvm.memcpy.p0.p0.i64", "void", copy)
+    w = FunctionWriter(module, "weft.chunk.begin", "void", [("ptr", "context"), ("ptr", "frame")], "nounwind")
+    outer = w.emit("load ptr, ptr %context")
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr {outer}, i64 {8 * FRAME_WORDS}, i1 false)")
+    for word in (PARALLEL, STACK):
+        w.do(f"store i64 0, ptr {_at(w, '%frame', word)}")
+    w.ret("void")
+    w.finish()
+    params = [("ptr", "context"), ("ptr", "frame"), ("i64", "first"), ("i32", "status")]
+    w = FunctionWriter(module, "weft.chunk.end", "void", params, "nounwind")
+    bad, good = w.label("failed"), w.label("good")
+    w.branch(w.emit("icmp eq i32 %status, 0"), good, bad)
+    w.open(bad)
+    _record(w)
+    w.open(good)
+    w.ret("void")
+    w.finish()
+
+
+def _record(w: FunctionWriter) -> None:
+    """Keep the failure of the earliest iterations: the frames are compared under a lock."""
+    lock = _at(w, "%context", _LOCK)
+    outer = w.emit("load ptr, ptr %context")
+    again, locked = w.label("again"), w.label("locked")
+    w.open(again)
+    before = w.emit(f"atomicrmw xchg ptr {lock}, i64 1 acquire")
+    w.branch(w.emit(f"icmp eq i64 {before}, 0"), locked, again)
+    w.open(locked)
+    place = _at(w, "%context", _EARLIEST)
+    earlier = w.emit(f"icmp slt i64 %first, {w.emit(f'load i64, ptr {place}')}")
+    keep, unlock = w.label("keep"), w.label("unlock")
+    w.branch(earlier, keep, unlock)
+    w.open(keep)
+    w.do(f"store i64 %first, ptr {place}")
+    w.do(f"store i64 {w.emit('zext i32 %status to i64')}, ptr {_at(w, '%context', _STATUS)}")
+    runner = w.emit(f"load i64, ptr {_at(w, outer, PARALLEL)}")
+    stack = w.emit(f"load i64, ptr {_at(w, outer, STACK)}")
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {outer}, ptr %frame, i64 {8 * FRAME_WORDS}, i1 false)")
+    w.do(f"store i64 {runner}, ptr {_at(w, outer, PARALLEL)}")
+    w.do(f"store i64 {stack}, ptr {_at(w, outer, STACK)}")
+    w.open(unlock)
+    w.do(f"store atomic i64 0, ptr {lock} release, align 8")
 
 
 def _at(w: FunctionWriter, base: str, index: int) -> str:

@@ -14,6 +14,8 @@ it, before LLVM sees them.
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["FunctionWriter", "ModuleWriter"]
 
 Size = int | str  # a 64-bit size: known now, or the spelling of an i64
@@ -25,9 +27,13 @@ _WITHOUT_EFFECTS = frozenset(
 
 
 class ModuleWriter:
-    """One LLVM module under construction."""
+    """One LLVM module under construction.
 
-    def __init__(self) -> None:
+    `beside` is where functions go that only connect others, and are not worth optimising; by default they stay here.
+    """
+
+    def __init__(self, beside: ModuleWriter | None = None) -> None:
+        self.beside = self if beside is None else beside
         self._declarations: dict[str, str] = {}
         self._globals: list[str] = []
         self._functions: list[str] = []
@@ -53,6 +59,14 @@ class ModuleWriter:
         """Add a finished function; declarations of the same name are dropped."""
         self._functions.append(text)
         self._defined.add(name)
+
+    def move(self, name: str, text: str) -> None:
+        """Add a finished function beside this module, with what it may call and without hints about its loops."""
+        if self.beside is not self:
+            text = re.sub(r", !llvm\.loop !\d+$", "", text, flags=re.MULTILINE)
+            for declared, line in self._declarations.items():
+                self.beside._declarations.setdefault(declared, line)
+        self.beside.define(name, text)
 
     @property
     def has_functions(self) -> bool:
@@ -228,13 +242,14 @@ class FunctionWriter:
         self.do(f"ret {text}")
         self.terminated = True
 
-    def finish(self) -> None:
-        """Add the function to its module."""
+    def finish(self, *, beside: bool = False) -> None:
+        """Add the function to its module, or to the one beside it."""
         if not self.terminated:
             self.do("unreachable")
         body = "\n".join(self._lines)
         entry = "\n".join(self._allocas)
-        self.module.define(self.name, f"{self._head} {{\nentry:\n{entry}\n  br label %body\nbody:\n{body}\n}}\n")
+        add = self.module.move if beside else self.module.define
+        add(self.name, f"{self._head} {{\nentry:\n{entry}\n  br label %body\nbody:\n{body}\n}}\n")
 
     # Sizes fold when they are known.
 
