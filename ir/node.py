@@ -85,7 +85,10 @@ def node(cls: type[N]) -> type[N]:
 _FIELDS: dict[type, tuple[FieldInfo, ...]] = {}
 _PARTS: dict[type, tuple[FieldInfo, ...]] = {}
 _PLAIN = frozenset(
-    {"str", "int", "bool", "float", "str | None", "tuple[int, ...]", "np.ndarray", str, int, bool, float}
+    {
+        "str", "int", "bool", "float", "str | None", "tuple[int, ...]", "tuple[str, ...]", "np.ndarray", str, int, bool,
+        float,
+    }  # fmt: skip
 )
 """Annotations of fields that hold data alone."""
 

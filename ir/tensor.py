@@ -433,7 +433,8 @@ class Block(Stmt):
     """A unit of computation with declared iteration space and accesses.
 
     `reads` and `writes` None mean "as the body does" (`weft.ir.regions` derives them). `predicate` guards the instance;
-    `init` runs before the first iteration of the reduce variables.
+    `init` runs before the first iteration of the reduce variables. `bare` keeps that a text gives a block without
+    variables that is bound to nothing (`no_realize=True`), which is the same block here.
     """
 
     visit_order: ClassVar[tuple[str, ...]] = (
@@ -450,6 +451,7 @@ class Block(Stmt):
     match_buffers: tuple[MatchBufferRegion, ...] = ()
     annotations: FrozenMap = EMPTY
     span: Span | None = ignored(default=None)
+    bare: bool = ignored(default=False)
 
 
 @node
@@ -481,12 +483,21 @@ class DeclBuffer(Stmt):
 
 @node
 class AssertStmt(Stmt):
-    """Stop with an error of the given kind unless the condition holds."""
+    """Stop with an error of the given kind unless the condition holds.
+
+    `parts` keeps how a text divides the message, where it says more than the message and the kind do.
+    """
 
     condition: PrimExpr
     message: str
     kind: str = "AssertionError"
+    parts: tuple[str, ...] = ()
     span: Span | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        # `assert c, "m"` is an AssertionError here and a RuntimeError elsewhere: one that names it is told apart.
+        if len(self.parts) == 1 and self.kind != "AssertionError":
+            object.__setattr__(self, "parts", ())
 
 
 @node

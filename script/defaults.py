@@ -20,12 +20,13 @@ DTYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm
 # Calls of devices that may state the dtype of their result first.
 DTYPE_MAYBE_FIRST = frozenset(
     "vectorlow vectorhigh vectorcombine ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_cp_async_bulk mma_store "
-    "mma_fill undef get_active_lane_mask ptx_cp_async_mbarrier masked_load".split()
+    "ptx_ldg32 mma_fill undef get_active_lane_mask ptx_cp_async_mbarrier masked_load".split()
 )
 
 # Calls whose result has the dtype of one of their arguments, by its position.
 DTYPE_OF_ARGUMENT = {
     "tvm_thread_invariant": 0,
+    "ptx_ldg32": 0,
     "tvm_warp_shuffle": 1,
     "tvm_warp_shuffle_up": 1,
     "tvm_warp_shuffle_down": 1,
@@ -80,11 +81,13 @@ DEVICE_KINDS: dict[Any, str] = {
 # Device intrinsics that TVM's readers know as operators only (`T.call_intrin`), and those that 0.27 renamed.
 OPERATORS_ONLY = frozenset(
     "dma_copy dma_wait dma_start_group dma_end_group make_filled_simdgroup_matrix simdgroup_load simdgroup_store "
-    "simdgroup_multiply_accumulate texture2d_load texture2d_store tvm_static_handle mma_fill mma_store".split()
+    "simdgroup_multiply_accumulate texture2d_load texture2d_store tvm_static_handle mma_fill mma_store prefetch".split()
 )
 RENAMED_OPERATORS = {
     "ptx_mma": "ptx_legacy.mma",
     "ptx_ldmatrix": "ptx_legacy.ldmatrix",
+    "ptx_cp_async": "s_tir.cp_async_raw",
+    "ptx_ldg32": "s_tir.ldg32",
     "ptx_commit_group": "ptx.cp_async_commit_group",
     "ptx_wait_group": "ptx.cp_async_wait_group",
 }
@@ -113,6 +116,7 @@ _RUNTIME_NAMES = frozenset(
 )
 _DEVICE_PREFIXES = (
     "ptx",
+    "s_tir.",
     "cuda",
     "mma_",
     "simdgroup",

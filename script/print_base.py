@@ -344,11 +344,13 @@ class BasePrinter:
 
     def show_types(self, values: Sequence[Type]) -> str:
         """One type, or a list."""
-        if len(values) == 1 and not (isinstance(values[0], TupleType) and len(values[0].fields) > 1):
-            return self.show_type(values[0])
         if len(values) == 1:
-            return self.show_type(values[0])
-        return f"[{', '.join(map(self.show_type, values))}]"
+            return self.type_value(values[0])
+        return f"[{', '.join(map(self.type_value, values))}]"
+
+    def type_value(self, ty: Type) -> str:
+        """A type where it is an argument, not an annotation."""
+        return self.show_type(ty)
 
     def show_leaf(self, value: Expr) -> str:
         """A graph-level leaf."""

@@ -139,7 +139,7 @@ class GraphPrinter(BasePrinter):
             source = self.leaf(value)
             if self.foreign:
                 self.declare_symbols(binding.ty)
-            ty = self.show_type(binding.ty)
+            ty = self.type_value(binding.ty)
             same = var.ty is binding.ty or var.ty is None or structural_equal(var.ty, binding.ty)
             self.symbols |= type_symbols(binding.ty)
             annotation = "" if same else f": {self.show_type(var.ty)}"
@@ -365,10 +365,10 @@ class GraphPrinter(BasePrinter):
 
     def _type_argument(self, value: Any) -> str:
         if isinstance(value, TupleType) and len(value.fields) > 1:
-            return f"[{', '.join(map(self.show_type, value.fields))}]"
+            return f"[{', '.join(map(self.type_value, value.fields))}]"
         if isinstance(value, (tuple, list)):
-            return f"[{', '.join(map(self.show_type, value))}]"
-        return self.show_type(value)
+            return f"[{', '.join(map(self.type_value, value))}]"
+        return self.type_value(value)
 
     _LEAVES: ClassVar[dict[type, Callable[[Any, Any], str]]] = {
         Constant: _constant, GlobalVar: global_name, Tuple: _tuple, PrimValue: _prim_value, ExternFunc: _extern,

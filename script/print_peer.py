@@ -327,6 +327,10 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             return text if text.endswith((")", "]")) else f"{text}()"
         return self._argument(param, value)
 
+    def type_value(self, ty: Type) -> str:
+        """A type as an argument, where that of strings has a form."""
+        return "I.StringType()" if isinstance(ty, StringType) and not self.older else super().type_value(ty)
+
     def _argument(self, param: Any, value: Any) -> str:
         """An argument of an operator by the kind of its parameter."""
         if param.name == "fill_value" and isinstance(value, PrimValue):

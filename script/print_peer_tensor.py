@@ -296,7 +296,10 @@ class PeerTensorPrinter(TensorPrinter):
     def _binary(self, expr: Binary) -> tuple[list[Piece], int]:
         constants = [side for side in (expr.a, expr.b) if isinstance(side, (IntImm, FloatImm))]
         computed = len(constants) == 2 or any(side.value in _FOLDED.get(expr.kind, ()) for side in constants)
-        integral = expr.kind == "div" and not dtypes.is_float(dtypes.element(expr.a.dtype))
+        floating = dtypes.is_float(dtypes.element(expr.a.dtype))
+        if floating and expr.kind in ("floordiv", "floormod", "truncdiv"):
+            raise self.refuse(f"{expr.kind} of {expr.a.dtype}", expr, "compute it: T.floor(a / b), T.fmod(a, b)")
+        integral = expr.kind == "div" and not floating
         name = _CONSTRUCTORS.get(expr.kind)
         if name is None or not (integral or computed):
             return super()._binary(expr)
@@ -452,6 +455,8 @@ class PeerTensorPrinter(TensorPrinter):
     def _assert(self, stmt: AssertStmt) -> None:
         if self.older and stmt.kind != "AssertionError":
             raise self.refuse(f"an assertion that raises {stmt.kind}", stmt)
+        if self.older and stmt.parts:
+            raise self.refuse("an assertion with a message of parts", stmt, "give it one message")
         super()._assert(stmt)
 
     def _seq(self, stmt: SeqStmt) -> None:

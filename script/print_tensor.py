@@ -270,7 +270,7 @@ class TensorPrinter(ScalarPrinter):
             self._inner("else:", current)
 
     def _block(self, stmt: Block) -> None:
-        values = {"name": stmt.name, "no_realize": any(item.value is None for item in stmt.iter_vars)}
+        values = {"name": stmt.name, "no_realize": stmt.bare or any(item.value is None for item in stmt.iter_vars)}
         self.block_of(f"with {self.form_text(SCOPES['T.block'], values)}:", lambda: self._block_body(stmt))
 
     def _block_body(self, stmt: Block) -> None:
@@ -351,7 +351,9 @@ class TensorPrinter(ScalarPrinter):
 
     def _assert(self, stmt: AssertStmt) -> None:
         message = string_text(stmt.message)
-        if stmt.kind != "AssertionError":
+        if stmt.parts or (stmt.kind != "AssertionError" and not stmt.message):
+            message = f"[{', '.join(map(string_text, stmt.parts))}]"
+        if stmt.kind != "AssertionError" or stmt.parts:
             message = f"({string_text(stmt.kind)}, {message})"
         self.line(f"assert {self.join([*self._condition(stmt.condition), f', {message}'])}")
 

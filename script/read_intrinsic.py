@@ -340,8 +340,8 @@ class IntrinsicReader(ScalarReader):
         return self.as_prim(value, tree)
 
     def _opaque(self, name: str, tree: ast.Call) -> PrimExpr:
-        """An intrinsic of some device: kept as it is written."""
-        return self._given(name, tree)
+        """An intrinsic of some device: kept as it is written, by the name that all releases understand."""
+        return self._given(OLD_OPERATORS.get(name, name), tree)
 
     def _call_intrin(self, tree: ast.Call) -> PrimExpr:
         values = self.bind(SCALARS["T.call_intrin"], tree)

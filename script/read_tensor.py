@@ -477,19 +477,29 @@ class TensorReader(RecentReader):
         finally:
             self.scope, self.block, self.loops_here = saved_scope, saved_block, loops
         own = self.early_bindings(header, call) if axes else []
-        if not values["no_realize"]:
-            for item in header.iter_vars:
-                if item.value is None:
-                    message = f"the block variable '{item.var.name}' is bound to nothing"
-                    raise fail("W113", message, item.span or self.span(call), "or say no_realize=True")
+        self._check_bound(header, values["no_realize"], call)
         made: Stmt = Block(
             header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
             tuple(header.alloc_buffers), tuple(header.match_buffers), header.annotations, span=self.span(call),
+            bare=values["no_realize"] and not header.iter_vars,
         )  # fmt: skip
         for item in reversed(own):
             assert isinstance(item.value, PrimVar)
             made = For(item.value, item.start, item.extent, made, span=self.span(tree))
         return made
+
+    def _check_bound(self, header: BlockHeader, bare: bool, call: ast.Call) -> None:
+        """W113 for a variable that is bound to nothing, or that is bound where nothing is."""
+        for item in header.iter_vars:
+            place = item.span or self.span(call)
+            if item.value is None and not bare:
+                message = f"the block variable '{item.var.name}' is bound to nothing"
+                raise fail("W113", message, place, "or say no_realize=True")
+            if item.value is not None and bare:
+                message = f"the block variable '{item.var.name}' is bound to a value, and the block to nothing"
+                raise fail("W113", message, place, "leave out no_realize=True")
+        if bare and header.predicate is not None:
+            raise fail("W113", "a block that is bound to nothing has no predicate", self.span(call))
 
     def _with_init(self, tree: ast.With, call: ast.Call, target: ast.expr | None) -> None:
         header = self._header(call, "T.init")
@@ -571,19 +581,19 @@ class TensorReader(RecentReader):
     def _assert(self, tree: ast.Assert) -> Stmt | None:
         test = self.value(tree.test)
         message = self.value(tree.msg) if tree.msg is not None else ""
-        kind = "AssertionError"
+        kind, parts = "AssertionError", ()
         if isinstance(message, (tuple, list)):
             if len(message) != 2 or not isinstance(message[0], str):
                 raise self.fail("W114", "expected a message or (kind, message)", tree)
             kind, message = message
-        if isinstance(message, (list, tuple)):
-            message = "".join(str(part) for part in message)
+            parts = tuple(map(str, message)) if isinstance(message, (list, tuple)) else (message,)
+            message = "".join(parts) if all(isinstance(part, str) for part in parts) else message
         if not isinstance(message, str):
             raise self.fail("W114", f"the message of an assertion is a string, got {describe(message)}", tree)
         condition = self._as_bool(self.as_prim(test, tree.test), tree.test)
         if not isinstance(condition, PrimExpr):
             condition = const(bool(condition), "bool")
-        return AssertStmt(condition, message, kind, span=self.span(tree))
+        return AssertStmt(condition, message, kind, parts, span=self.span(tree))
 
     def _return(self, tree: ast.Return) -> Stmt:
         if tree.value is None or (isinstance(tree.value, ast.Constant) and tree.value.value is None):

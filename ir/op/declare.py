@@ -70,7 +70,7 @@ class Param:
     `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions),
     device, index_map, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that
     is no operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take
-    its dtype, and it does not take theirs.
+    its dtype, and it does not take theirs. Values that must come as a list or a tuple, even one alone, say `several`.
     """
 
     name: str
@@ -467,6 +467,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "index_map": _index_map,
     "mesh": _mesh,
     "placement": _placement,
+    "several": _any,
     "any": _any,
 }
 
@@ -610,6 +611,10 @@ class _Binder:
         value = self.element(param, value)
         if isinstance(value, Tuple) or isinstance(quick_type(value), (TupleType, AnyType)):
             return value
+        if param.of == "several" and isinstance(quick_type(value), TensorType):
+            written = getattr(value, "name", "") or "x"
+            hint = f"give a list: R.{self.definition.name}([{written}])"
+            raise self.error(f"{param.name} must be a list of tensors, got one tensor", "W142", hint)
         return Tuple((value,), span=self.span)
 
     def element(self, param: Param, value: Any) -> Expr:

@@ -385,7 +385,7 @@ def _einsum_reference(operands: Any, *, subscripts: str) -> Any:
 
 @register_op(
     "einsum",
-    [Param("operands", "exprs"), Param("subscripts", "attr", of="str")],
+    [Param("operands", "exprs", of="several"), Param("subscripts", "attr", of="str")],
     lowering=_lower_einsum,
     numpy=_einsum_reference,
     pure=True,

@@ -382,7 +382,7 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
 
 @register_op(
     "concat",
-    [Param("tensors", "exprs"), Param("axis", "attr", 0, "int?")],
+    [Param("tensors", "exprs", of="several"), Param("axis", "attr", 0, "int?")],
     lowering=_lower_concat,
     numpy=lambda tensors, axis: np.concatenate(tensors, axis),
     pure=True,
@@ -455,7 +455,7 @@ def _lower_stack(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
 
 @register_op(
     "stack",
-    [Param("tensors", "exprs"), Param("axis", "attr", 0, "int")],
+    [Param("tensors", "exprs", of="several"), Param("axis", "attr", 0, "int")],
     lowering=_lower_stack,
     numpy=lambda tensors, axis: np.stack(tensors, axis),
     pure=True,

@@ -508,7 +508,7 @@ def _lower_meshgrid(args: Arguments, context: TypeContext, name: str) -> PrimFun
 
 @register_op(
     "meshgrid",
-    [Param("tensors", "exprs"), Param("indexing", "attr", "ij", "str?")],
+    [Param("tensors", "exprs", of="several"), Param("indexing", "attr", "ij", "str?")],
     lowering=_lower_meshgrid,
     numpy=lambda tensors, indexing: tuple(
         np.array(grid) for grid in np.meshgrid(*tensors, indexing="xy" if indexing == "xy" else "ij")

@@ -14,7 +14,9 @@ import pytest
 import weft
 from weft.ir.dim import symbol
 from weft.ir.graph import BindingBlock, Call, Function, Op, SeqExpr, Var, VarBinding
+from weft.ir.tensor import AssertStmt
 from weft.ir.types import TensorType
+from weft.ir.visit import walk
 from weft.script import parse
 
 SPELLINGS = ("tvm-0.27", "tvm-0.20")
@@ -152,6 +154,20 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
     ),
     "strings": (
         graph("s = R.str('a')\nt = (s, x)\nreturn t"), ["def main(x: R.Tensor((\"n\", 4), \"float32\")):", 's = R.str("a")', "t = (s, x)"], None,
+    ),
+    "copies and loads of devices": (
+        prim("T.ptx_cp_async('float32', A.data, 0, B.data, 4, 16)\nT.s_tir.cp_async_raw('float32', A.data, 0, B.data, 4, 16)\nT.evaluate(T.ptx_ldg32(A[1], True, B[1], 0, dtype='float32'))"),
+        ['T.evaluate(T.call_intrin("float32", "tirx.s_tir.cp_async_raw", A.data, 0, B.data, 4, 16))', 'T.evaluate(T.call_intrin("float32", "tirx.s_tir.ldg32", A[1], True, B[1], 0))'],
+        ['T.evaluate(T.ptx_cp_async("float32", A.data, 0, B.data, 4, 16))', 'T.evaluate(T.ptx_ldg32("float32", A[1], True, B[1], 0))'],
+    ),
+    "wanted soon": (
+        prim("T.prefetch(T.address_of(A[1]), 0, 3, 1)"),
+        ['T.evaluate(T.call_intrin("void", "tirx.prefetch", T.address_of(A[1]), 0, 3, 1))'],
+        ['T.evaluate(T.call_intrin("void", "tir.prefetch", T.address_of(A[1]), 0, 3, 1))'],
+    ),
+    "blocks bound to nothing": (
+        prim("with T.block('b', no_realize=True):\n    T.reads()\n    T.writes(B[0])\n    B[0] = 0.0"), ['with T.sblock("b", no_realize=True):'],
+        ['with T.block("b", no_realize=True):'],
     ),
     "bound values": (
         prim("v: T.let = A[0]\nw: T.let = T.float32(2)\nB[0] = v + w"), ["v: T.let = A[0]"], ["v: T.float32 = A[0]", "w: T.float32 = T.float32(2.0)"],
@@ -292,11 +308,15 @@ REFUSED = {
     ),
     "what only newer versions have": (prim("for i in range(4):\n    if A[i] > 0.0:\n        break"), "`break`"),
     "steps": (prim("for i in range(0, 8, 2):\n    B[i] = A[i]"), "the step of the loop over 'i'"),
+    "the kind of an assertion": (prim("assert A[0] > 0.0, ('ValueError', 'm')"), "an assertion that raises ValueError"),
+    "parts of a message": (prim("assert A[0] > 0.0, ('AssertionError', ['a', 'b'])"), "an assertion with a message of parts"),
+    "barriers by number": (prim("T.ptx_wait_barrier(0)"), "T.ptx_wait_barrier"),
+    "floor division of floats": (prim("B[0] = A[0] // A[1]"), "floordiv of float32"),
     "the type of a string": ("@R.function\ndef main(s: R.Str):\n    return s\n", "the type of a string"),
 }  # fmt: skip
 
 
-ONLY_OLDER = ("what only newer versions have", "steps")
+ONLY_OLDER = ("what only newer versions have", "steps", "the kind of an assertion", "parts of a message")
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -307,6 +327,36 @@ def test_what_has_no_form_is_refused_by_name(name: str) -> None:
         parse(script).script(spelling=spelling)
     assert caught.value.code == "W116"
     assert spelling in str(caught.value)
+
+
+def test_the_type_of_a_string_is_written_where_it_is_an_argument() -> None:
+    body = "    y = R.call_packed('f', x, ty_args=[R.Str, R.Any])\n    z = R.match_cast(x, R.Str)\n    return x\n"
+    module = parse(f"@R.function(pure=False)\ndef main(x: R.Any):\n{body}")
+    text = module.script(spelling="tvm-0.27")
+    assert 'y = R.call_packed("f", x, ty_args=[I.StringType(), R.Any])' in text
+    assert "z = R.match_cast(x, I.StringType())" in text
+    weft.assert_structural_equal(module, parse(text))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ('"m n"', '"m n"'),
+        ('("AssertionError", "m n")', '("AssertionError", ["m n"])'),
+        ('("AssertionError", ["m", " n"])', '("AssertionError", ["m", " n"])'),
+        ('("ValueError", ["m", " n"])', '("ValueError", ["m", " n"])'),
+        ('("ValueError", ["m n"])', '("ValueError", "m n")'),
+        ('("ValueError", "m n")', '("ValueError", "m n")'),
+        ('("ValueError", [])', '("ValueError", [])'),
+    ],
+)
+def test_the_parts_of_a_message_are_kept(said: str, shown: str) -> None:
+    module = parse(prim(f"assert A[0] > 0.0, {said}\nB[0] = A[0]"))
+    for text in (module.script(), module.script(spelling="tvm-0.27")):
+        assert f"assert A[0] > T.float32(0.0), {shown}" in _lines(text)
+        weft.assert_structural_equal(module, parse(text))
+    checks = [node for node in walk(module) if isinstance(node, AssertStmt)]
+    assert [check.message for check in checks] == ["" if said.endswith("[])") else "m n"]
 
 
 def test_a_size_that_nothing_declares_is_refused_with_its_binding() -> None:
