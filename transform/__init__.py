@@ -23,6 +23,7 @@ from weft.transform.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.check_bounds import CheckBounds
 from weft.transform.check_memory_plan import CheckMemoryPlan
+from weft.transform.combine_parallel_matmul import CombineParallelMatmul
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.context import PassContext
 from weft.transform.convert_to_dataflow import ConvertToDataflow
@@ -66,6 +67,7 @@ __all__ = [
     "CanonicalizeBindings",
     "CheckBounds",
     "CheckMemoryPlan",
+    "CombineParallelMatmul",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "EliminateCommonSubexpr",

@@ -31,6 +31,7 @@ from weft.transform.assign import assignment_passes
 from weft.transform.base import Pass
 from weft.transform.canonicalize import CanonicalizeBindings
 from weft.transform.check_bounds import CheckBounds
+from weft.transform.combine_parallel_matmul import CombineParallelMatmul
 from weft.transform.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.convert_to_dataflow import ConvertToDataflow
 from weft.transform.dead_code import DeadCodeElimination
@@ -84,7 +85,7 @@ def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass
         return passes
     new: list[Pass] = []
     for item in passes:
-        if isinstance(item, LegalizeOps):
+        if isinstance(item, (CombineParallelMatmul, LegalizeOps)):
             new.extend(on_host_parts(target, item))
         elif isinstance(item, LowerToMemory):
             new.extend((RunLoweringHooks(target.to_str()), item))
@@ -125,7 +126,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("partition"),
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
-    Phase("legalize", (NameUnknownSizes(), FoldConstant(), LegalizeOps(), CheckBounds())),
+    Phase("legalize", (NameUnknownSizes(), FoldConstant(), CombineParallelMatmul(), LegalizeOps(), CheckBounds())),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
     Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
