@@ -3,6 +3,7 @@
     infer_type(expr, context)          the type; raises where a claim or constraint is refuted
     TypeContext                        functions in scope, what is known about symbols, checks left for run time
     func_type(function)                the signature of a function of any level
+    signature_type(params, ret, pure)  that of a graph function with these parameters
     check_claim(declared, computed)    a type that the user wrote against the deduced one
 
 Deduction is forward and never loses a fact in silence: an equality of dimensions is proved, refuted (ShapeError), or
@@ -60,6 +61,7 @@ from weft.ir.relations import (
     substitute_type,
     type_symbols,
     type_text,
+    unnamed,
 )
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
@@ -77,6 +79,7 @@ __all__ = [
     "is_base_of",
     "match_call",
     "quick_type",
+    "signature_type",
     "type_text",
 ]
 
@@ -205,9 +208,20 @@ def func_type(function: BaseFunc) -> FuncType:
     return found
 
 
+def signature_type(params: Sequence[Var], ret: Type, pure: bool) -> FuncType:
+    """The type of a graph function; nothing outside of the function sees the names of its shape variables.
+
+    >>> shape = Var("s", ShapeType(ndim=2))
+    >>> type_text(signature_type([shape], TensorType(shape, "float32"), True).ret)
+    'R.Tensor(dtype="float32", ndim=2)'
+    """
+    shapes = [param for param in params if isinstance(param.ty, ShapeType)]
+    return FuncType(tuple(unnamed(param.ty, shapes) for param in params), unnamed(ret, shapes), pure)
+
+
 def _func_type(function: BaseFunc) -> FuncType:
     if isinstance(function, Function):
-        return FuncType(tuple(param.ty for param in function.params), function.ret_type, function.pure)
+        return signature_type(function.params, function.ret_type, function.pure)
     if isinstance(function, PrimFunc):
         return FuncType(kernel_signature(function), function.ret_type or VOID, pure=False)
     return function.ty if isinstance(function.ty, FuncType) else FuncType(None, function.ty or AnyType(), pure=False)

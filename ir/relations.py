@@ -28,6 +28,7 @@ __all__ = [
     "substitute_type",
     "type_symbols",
     "type_text",
+    "unnamed",
 ]
 
 
@@ -330,10 +331,22 @@ def erase(ty: Type, symbols: set[str] | frozenset[str], variables: Iterable[Var]
     return _map_dims(ty, keep, lambda var: var if var in visible else None)
 
 
+def unnamed(ty: Type, variables: Iterable[Var]) -> Type:
+    """The type without the names of shape variables: the sizes that they stand for, their rank where these are unknown.
+
+    >>> from weft.ir.dim import symbol
+    >>> shape = Var("s", ShapeType((symbol("n"), 4)))
+    >>> type_text(unnamed(TensorType(shape, "float32"), [shape]))
+    'R.Tensor((n, 4), "float32")'
+    """
+    hidden = set(variables)
+    return _map_dims(ty, lambda dims: dims, lambda var: dims_of(var.ty) if var in hidden else var) if hidden else ty
+
+
 def _map_dims(
     ty: Type,
     dims: Callable[[tuple[Dim, ...]], tuple[Dim, ...] | None],
-    variable: Callable[[Var], Var | None] = lambda var: var,
+    variable: Callable[[Var], Var | tuple[Dim, ...] | None] = lambda var: var,
 ) -> Type:
     """The type with the dims of every tensor and shape in it mapped; itself when nothing changes."""
     if isinstance(ty, TensorType) and ty.shape is not None:

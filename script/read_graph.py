@@ -20,7 +20,7 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import VOID, check_claim, type_text
+from weft.ir.infer import VOID, check_claim, func_type, signature_type, type_text
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.relations import is_base_of
 from weft.ir.structural import structural_equal
@@ -94,7 +94,7 @@ class GraphReader(RegionReader):
     def func_type(self) -> FuncType:
         """The signature as a type."""
         assert self.ret_type is not None
-        return FuncType(tuple(param.ty for param in self.params), self.ret_type, self.pure)
+        return signature_type(self.params, self.ret_type, self.pure)
 
     def function(self, tree: ast.FunctionDef, *, pure: bool, private: bool, name: str | None = None) -> Function:
         """The function, its signature having been read."""
@@ -294,9 +294,7 @@ class GraphReader(RegionReader):
             inner.scope.parent.names[tree.name] = var
         value = inner.function(tree, pure=options["pure"], private=options["private"])
         if declared is None:
-            var = self.make_var(
-                tree.name, FuncType(tuple(p.ty for p in value.params), value.ret_type, value.pure), tree
-            )
+            var = self.make_var(tree.name, func_type(value), tree)
         self._emit(VarBinding(var, value, span=self.span(tree)))  # type: ignore[possibly-undefined]
         self.scope.names[tree.name] = var  # type: ignore[possibly-undefined]
 

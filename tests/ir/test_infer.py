@@ -437,6 +437,23 @@ def test_parameters_may_carry_expressions_with_a_symbolic_argument() -> None:
         infer_type(Call(GlobalVar("f"), (var(2 * m + 1), ShapeExpr((m,)))), context)
 
 
+@pytest.mark.parametrize(
+    ("ty", "result"),
+    [
+        (ShapeType(ndim=3), 'R.Tensor(dtype="float32", ndim=3)'),
+        (ShapeType((n, 4)), 'R.Tensor((m, 4), "float32")'),
+    ],
+)
+def test_the_shape_variables_of_a_function_have_no_meaning_where_it_is_called(ty: ShapeType, result: str) -> None:
+    """D7: their sizes are known there, or their rank."""
+    shape = Var("s", ty)
+    x = Var("x", TensorType(shape, "float32"))
+    function = Function((shape, x), SeqExpr((), x), TensorType(shape, "float32"))
+    given = Var("t", ShapeType(ndim=3) if ty.dims is None else ShapeType((m, 4)))
+    call = Call(GlobalVar("f"), (given, Var("a", TensorType(None, "float32", ty.ndim))))
+    assert type_text(infer_type(call, TypeContext({"f": function}))) == result
+
+
 def test_a_result_size_that_no_argument_binds_is_unknown() -> None:
     context = TypeContext({"f": FuncType((tensor(n),), tensor(n, k))})
     assert type_text(infer_type(Call(GlobalVar("f"), (var(3),)), context)) == 'R.Tensor(dtype="float32", ndim=2)'
