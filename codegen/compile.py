@@ -148,6 +148,8 @@ def _lowered(
 ) -> IRModule:  # fmt: skip
     """The module after the phases of a plan, ready for code generators."""
     level = plan.opt
+    if plan.straight_line and start is None:
+        module = transform.InlinePrivateFunctions()(module)
     if pipeline is not None:
         module, level = pipeline(module), 0
     with transform.PassContext(level=level):

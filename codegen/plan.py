@@ -52,6 +52,11 @@ class Plan:
         return self.driver in self.machines
 
     @property
+    def straight_line(self) -> bool:
+        """Whether the program becomes one straight line of steps, which has no place for calls of graph functions."""
+        return self.executor in ("graph", "aot") or (not self.runs_here and self.parts[self.driver].kind is LLVM)
+
+    @property
     def model(self) -> str:
         """The name of the compiled model, for symbols and files: that of the package, else `model`."""
         package = self.target.options.get("package") if self.target.kind.name == "config" else None

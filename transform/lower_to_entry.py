@@ -267,7 +267,7 @@ class _Reader:
             elif isinstance(callee, ExternFunc):
                 self.external(callee.name, call, span)
             else:
-                hint = f"{_EVERYTHING}; or run weft.transform.InlinePrivateFunctions() first"
+                hint = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"
                 raise self.refuse(f"a call of the graph function {call.op.name!r}", span, hint)
             self.values[var] = Tuple(())
         elif isinstance(call.op, ExternFunc):

@@ -21,12 +21,7 @@ from weft.runtime.entry import FORMATS, VERSION
 from weft.runtime.executable import Program
 from weft.transform.lower_to_entry import Entry, Place, Scalar, Step, read_entry
 
-__all__ = ["aot", "entries", "graph", "only_entry"]
-
-
-def entries(module: IRModule) -> list[Entry]:
-    """The programs of the public graph functions."""
-    return [read_entry(module, name) for name, f in module.items() if isinstance(f, Function) and not f.private]
+__all__ = ["aot", "graph", "only_entry"]
 
 
 def graph(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
@@ -64,15 +59,15 @@ def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
 
 def only_entry(module: IRModule) -> Entry | None:
     """The program of the one public graph function, None when there is none; TargetError W739 for several."""
-    found = entries(module)
-    if len(found) > 1:
+    public = {name: item for name, item in module.items() if isinstance(item, Function) and not item.private}
+    if len(public) > 1:
         raise TargetError(
-            f"one entry can be compiled ahead, the module has {', '.join(item.name for item in found)}",
+            f"one entry can be compiled ahead, the module has {', '.join(public)}",
             code="W739",
-            span=found[1].function.span,
-            hint="make the others private, or compile them one by one",
+            span=[*public.values()][1].span,
+            hint="make the others private (@R.function(private=True)), or compile them one by one",
         )
-    return found[0] if found else None
+    return read_entry(module, *public) if public else None
 
 
 def _head(entry: Entry, executor: str, program: Program) -> dict[str, Any]:

@@ -309,6 +309,42 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
         assert caught.value.span.line == line
 
 
+CELLS = """
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def cell(x: R.Tensor((3, 8), "float32"), h: R.Tensor((3, 4), "float32"), w: R.Tensor((12, 4), "float32")):
+        return R.tanh(R.matmul(R.concat((x, h), axis=1), w))
+
+    @R.function
+    def main(x: R.Tensor((5, 3, 8), "float32"), w: R.Tensor((12, 4), "float32")):
+        h = R.zeros((3, 4), "float32")
+        for t in range(5):
+            h = Module.cell(x[t], h, w)
+        return h
+"""
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
+def test_private_functions_become_part_of_a_straight_line(executor: str) -> None:
+    """A9: calls of private graph functions need no step by hand, in any executor."""
+    module = weft.parse(CELLS)
+    x, w = np.random.default_rng(0).standard_normal((5, 3, 8), "float32"), np.full((12, 4), 0.25, "float32")
+    got = weft.compile(module, executor=executor)["main"](x, w)
+    np.testing.assert_allclose(got, weft.interpret(module)["main"](x, w), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_several_public_functions_are_refused_before_what_is_in_them(executor: str) -> None:
+    """A9: the second one is shown, and how it becomes part of the first."""
+    with pytest.raises(TargetError, match="one entry can be compiled ahead, the module has cell, main") as caught:
+        weft.compile(weft.parse(CELLS.replace("(private=True)", "")), executor=executor)
+    assert caught.value.code == "W739"
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (9, 9)
+    assert "@R.function(private=True)" in (caught.value.hint or "")
+
+
 def test_the_graph_is_json_with_places_in_one_arena() -> None:
     """A9: nodes in order, each with the places of its arguments; nothing overlaps the end of the arena."""
     exe = weft.compile(weft.parse(STATIC), executor="graph")
