@@ -11,6 +11,7 @@ from weft.errors import TargetError
 from weft.ir.dim import Dim, operation
 from weft.ir.graph import Function
 from weft.ir.prim_dim import kernel_signature, prim_to_dim, symbol_names
+from weft.ir.relations import type_text
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
@@ -37,7 +38,9 @@ def type_data(ty: Type) -> list[Any]:
     if isinstance(ty, ShapeType):
         return ["shape", None if ty.dims is None else [dim_data(dim) for dim in ty.dims], ty.ndim]
     if isinstance(ty, PrimType):
-        return ["prim", ty.dtype, None]
+        if ty.value is not None and ty.dims is None:
+            raise TargetError(f"llvm: {type_text(ty)} has no compiled form", code="W743", span=ty.span)
+        return ["prim", ty.dtype, None] if ty.dims is None else ["prim", ty.dtype, dim_data(ty.dims[0]), "size"]
     if isinstance(ty, TupleType):
         return ["tuple", *(type_data(field) for field in ty.fields)]
     if isinstance(ty, StringType):

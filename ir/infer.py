@@ -74,6 +74,7 @@ __all__ = [
     "check_claim",
     "common_base",
     "erase",
+    "exact_type",
     "func_type",
     "infer_type",
     "is_base_of",
@@ -434,11 +435,20 @@ def match_call(name: str, signature: FuncType, call: Call, context: TypeContext)
             f"{name} takes {wanted} argument{'s' * (wanted != 1)}, got {len(call.args)}", code="W130", span=call.span,
             hint="R.call_tir makes the outputs of a kernel: R.call_tir(f, (x,), out_ty=...)" if is_kernel else None,
         )  # fmt: skip
-    match = match_types(signature.params, [context.type_of(arg) for arg in call.args])
+    match = match_types(signature.params, [exact_type(arg, context) for arg in call.args])
     require_match(name, match, context, call.span)
     own = type_symbols(signature.ret)
     result = erase(signature.ret, own & set(match.symbols), _shape_variables(signature.ret))
     return substitute_type(result, match.symbols)
+
+
+def exact_type(expr: Expr, context: TypeContext) -> Type:
+    """The type of an expression, with the value of a scalar that is written out.
+
+    >>> type_text(exact_type(PrimValue(3), TypeContext()))
+    'R.Prim("int64", value=3)'
+    """
+    return PrimType(expr.dtype, expr.value) if isinstance(expr, PrimValue) else context.type_of(expr)
 
 
 def require_match(name: str, match: Match, context: TypeContext, span: Span | None) -> None:
@@ -536,6 +546,8 @@ def _static(ty: Type) -> Type:
     """The type without its dimensions."""
     if isinstance(ty, TensorType):
         return TensorType(None, ty.dtype, ty.ndim, ty.vdevice)
+    if isinstance(ty, PrimType):
+        return PrimType(ty.dtype)
     return ShapeType(None, ty.ndim) if isinstance(ty, ShapeType) else ty
 
 

@@ -88,7 +88,7 @@ _PLAIN = frozenset(
     {
         "str", "int", "bool", "float", "str | None", "tuple[int, ...]", "tuple[str, ...]", "np.ndarray", str, int, bool,
         float,
-    }  # fmt: skip
+    }
 )
 """Annotations of fields that hold data alone."""
 

@@ -48,7 +48,7 @@ def type_text(ty: Type | None) -> str:
             return f"R.Shape([{', '.join(str(dim) for dim in ty.dims)}])"
         return f"R.Shape(ndim={ty.ndim})" if ty.ndim >= 0 else "R.Shape"
     if isinstance(ty, PrimType):
-        return f'R.Prim("{ty.dtype}")'
+        return f'R.Prim("{ty.dtype}"{"" if ty.value is None else f", value={ty.value}"})'
     if isinstance(ty, TupleType):
         return f"R.Tuple({', '.join(type_text(field) for field in ty.fields)})"
     if isinstance(ty, FuncType):
@@ -77,12 +77,15 @@ def _spread_parts(ty: DTensorType) -> Iterator[str]:
 
 
 def dims_of(ty: Type) -> tuple[Dim, ...] | None:
-    """The dimensions that a tensor or shape type writes out (through a shape variable too), else None."""
+    """The dimensions that a tensor or shape type writes out (through a shape variable too), else None.
+
+    The value of a scalar type is one as well.
+    """
     if isinstance(ty, DTensorType):
         return dims_of(ty.tensor)
     if isinstance(ty, TensorType):
         return dims_of(ty.shape.ty) if isinstance(ty.shape, Var) else ty.dims
-    return ty.dims if isinstance(ty, ShapeType) else None
+    return ty.dims if isinstance(ty, (ShapeType, PrimType)) else None
 
 
 def all_of(answers: Iterable[bool | None]) -> bool | None:
@@ -168,6 +171,16 @@ def _dims_base(base: TensorType | ShapeType, derived: TensorType | ShapeType, fa
     return all_of(prove_equal(a, b, facts) for a, b in zip(wanted, given, strict=True))
 
 
+def _scalar_base(base: PrimType, derived: PrimType, facts: Facts | None) -> bool | None:
+    if base.dtype != derived.dtype or base.value is None:
+        return base.dtype == derived.dtype
+    if derived.value is None:
+        return None
+    if base.dims is not None and derived.dims is not None:
+        return prove_equal(base.dims[0], derived.dims[0], facts)
+    return str(base.value) == str(derived.value)  # constants: nan is itself, -0.0 is not 0.0
+
+
 def _tuple_base(base: TupleType, derived: TupleType, facts: Facts | None) -> bool | None:
     if len(base.fields) != len(derived.fields):
         return False
@@ -193,7 +206,7 @@ _RULES: dict[type, Callable[..., bool | None]] = {
     TensorType: _tensor_base,
     DTensorType: _spread_base,
     ShapeType: _shape_base,
-    PrimType: lambda base, derived, facts: base.dtype == derived.dtype,
+    PrimType: _scalar_base,
     StringType: lambda base, derived, facts: True,
     TupleType: _tuple_base,
     FuncType: _func_base,
@@ -267,6 +280,11 @@ def _collect(match: Match, index: int, param: Type, arg: Type, pattern: list[Dim
         elif wanted is not None and rank is True:
             match.fail(index, None, f"expected {type_text(param)}, got {type_text(arg)}")
         return
+    if isinstance(param, PrimType) and isinstance(arg, PrimType) and param.dtype == arg.dtype:
+        if param.dims is not None and arg.dims is not None:
+            pattern.extend(param.dims)
+            values.extend(arg.dims)
+            return
     answer = is_base_of(param, arg)
     if answer is not True:
         match.fail(index, answer, f"expected {type_text(param)}, got {type_text(arg)}")
@@ -302,6 +320,8 @@ def common_base(a: Type, b: Type) -> Type:
         return DTensorType(tensor, a.mesh, a.placement if kept else None)
     if isinstance(a, ShapeType) and isinstance(b, ShapeType):
         return ShapeType(_common_dims(a, b), a.ndim if a.ndim == b.ndim else -1)
+    if isinstance(a, PrimType) and isinstance(b, PrimType) and a.dtype == b.dtype:
+        return PrimType(a.dtype)
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.fields) == len(b.fields):
         return TupleType(tuple(common_base(x, y) for x, y in zip(a.fields, b.fields, strict=True)))
     if isinstance(a, FuncType) and isinstance(b, FuncType):
@@ -355,6 +375,9 @@ def _map_dims(
     if isinstance(ty, ShapeType) and ty.dims is not None:
         new = dims(ty.dims)
         return ty if _unchanged(new, ty.dims) else replace(ty, dims=new)
+    if isinstance(ty, PrimType) and ty.dims is not None:
+        new = dims(ty.dims)
+        return ty if _unchanged(new, ty.dims) else replace(ty, value=None if new is None else new[0])
     if isinstance(ty, DTensorType):
         return replace(ty, tensor=_map_dims(ty.tensor, dims, variable))
     if isinstance(ty, TupleType):
@@ -374,7 +397,7 @@ def _unchanged(new: object, old: object) -> bool:
 
 def type_symbols(ty: Type) -> set[str]:
     """The names of the symbols that occur in a type."""
-    if isinstance(ty, (TensorType, DTensorType, ShapeType)):
+    if isinstance(ty, (TensorType, DTensorType, ShapeType, PrimType)):
         return {name for dim in dims_of(ty) or () for name in free_symbols(dim)}
     if isinstance(ty, TupleType):
         return reduce(set.union, (type_symbols(part) for part in ty.fields), set())

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.errors import Span
-from weft.ir.dim import Dim
+from weft.ir.dim import Dim, DimExpr
 from weft.ir.dtype import check_dtype
 from weft.ir.node import Node, ignored, node
 
@@ -45,13 +45,20 @@ class StringType(Type):
 
 @node
 class PrimType(Type):
-    """One scalar of the given dtype."""
+    """One scalar of the given dtype; with a `value` (a dimension of an int64, a constant of any) the one that it is."""
 
     dtype: str
+    value: object = None
     span: Span | None = ignored(default=None)
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+
+    @property
+    def dims(self) -> tuple[Dim, ...] | None:
+        """The value when it is a dimension, alone in a tuple, as if the scalar were a shape of one size."""
+        sized = self.dtype == "int64" and isinstance(self.value, (int, DimExpr)) and not isinstance(self.value, bool)
+        return (self.value,) if sized else None  # type: ignore[return-value]
 
 
 @node

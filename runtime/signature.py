@@ -3,7 +3,7 @@
     signature ::= {name, kind, symbol, params: [{name, type, span}], result: type}
     type      ::= ["tensor", dtype | null, dims | null, rank, use?]  rank -1 is unknown; use: copied | written
                 | ["buffer", dtype, dims, strides | null, written]   a tensor-level parameter
-                | ["shape", dims | null, rank] | ["prim", dtype, dim | null]
+                | ["shape", dims | null, rank] | ["prim", dtype, dim | null, "size"?]
                 | ["tuple", type*] | ["string"] | ["object"]
     dim       ::= int | name | [text, tree] | null                   null: any size
     tree      ::= int | name | [operation, tree*]                    add mul floordiv mod min max pow

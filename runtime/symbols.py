@@ -117,6 +117,8 @@ def _claims(value: Any, ty: Sequence[Any], what: str, code: str) -> Iterator[tup
         for item, field in zip(value, ty[1:], strict=True):
             yield from _claims(item, field, what, code)
     elif kind == "prim":
+        if ty[3:] == ["size"] and not is_size(value):
+            raise _mismatch(what, ty, value, code)
         if ty[2] is not None and is_size(value):
             yield [ty[2]], [value], value, ty
     elif kind == "string" and not isinstance(value, str):

@@ -200,6 +200,8 @@ class Packer:
         scalar = check_scalar(value, ty[1])
         if scalar is None:
             raise self.refuse(ty, value, position, name)
+        if ty[3:] == ["size"] and int(scalar) < 0:
+            raise self.refuse(ty, value, position, name, hint="it is a size, which is not negative", code="W852")
         if ty[2] is not None:
             self.binder.add(ty, [int(scalar)], value_text(scalar), position, name)
         self.words.append(scalar_word(scalar, ty[1]))

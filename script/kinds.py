@@ -113,7 +113,8 @@ def string_text(value: str) -> str:
 
 _DELEGATED = (
     "anything", "buffer", "callee", "dim", "dims", "extent", "extents", "lanes", "leaf", "literal", "mesh", "operand",
-    "placement", "pointer", "prim", "prims", "region", "regions", "shape", "type", "types", "vdevice", "where",
+    "placement", "pointer", "prim", "prims", "region", "regions", "scalar_value", "shape", "type", "types", "vdevice",
+    "where",
 )  # fmt: skip
 
 KINDS: dict[str, Kind] = {

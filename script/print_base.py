@@ -36,7 +36,7 @@ from weft.ir.tensor import (
     PrimExpr,
     PrimVar,
 )
-from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type, VDevice
+from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 from weft.ir.visit import walk
 from weft.script.constants import float_text
 from weft.script.kinds import string_text
@@ -438,6 +438,8 @@ class BasePrinter:
             if ty.dims is not None:
                 return f"R.Shape({self.show_dims(ty.dims)})"
             return "R.Shape" if ty.ndim < 0 else f"R.Shape(ndim={ty.ndim})"
+        if isinstance(ty, PrimType):
+            return self._prim_type(ty)
         if isinstance(ty, TupleType):
             return f"R.Tuple({', '.join(map(self.show_type, ty.fields))})"
         if isinstance(ty, FuncType):
@@ -447,6 +449,17 @@ class BasePrinter:
             return repr(ty)
         text = self.join(self.fill(form, self.node_values(form, ty)))
         return text[:-2] if text.endswith("()") else text
+
+    def _prim_type(self, ty: PrimType) -> str:
+        if ty.value is None:
+            return f'R.Prim("{ty.dtype}")'
+        return f'R.Prim("{ty.dtype}", value={self.scalar_value(ty)})'
+
+    def scalar_value(self, ty: PrimType) -> str:
+        """The value that a scalar type states."""
+        if ty.dims is not None:
+            return self.show_dim(ty.dims[0])
+        return self.show_literal(ty.value)
 
     def _tensor_type(self, ty: TensorType) -> str:
         if ty.shape is not None and ty.vdevice is None and ty.dtype is not None:

@@ -46,7 +46,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     PrimExpr,
 )
-from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_parts
 from weft.script.kinds import string_text
 from weft.script.print_base import RESERVED, BasePrinter, Ready
@@ -396,7 +396,7 @@ def type_symbols(ty: Type | None) -> set[str]:
             current = current.tensor
         if isinstance(current, TensorType):
             dims: Any = current.shape if isinstance(current.shape, tuple) else ()
-        elif isinstance(current, ShapeType):
+        elif isinstance(current, (ShapeType, PrimType)):
             dims = current.dims or ()
         else:
             if isinstance(current, TupleType):

@@ -36,9 +36,10 @@ from weft.ir.graph import (
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node
 from weft.ir.op import OPS
+from weft.ir.relations import type_text
 from weft.ir.target import Target
 from weft.ir.tensor import Buffer, PrimVar
-from weft.ir.types import AnyType, FuncType, StringType, TensorType, TupleType, Type, VDevice
+from weft.ir.types import AnyType, FuncType, PrimType, StringType, TensorType, TupleType, Type, VDevice
 from weft.ir.visit import walk
 from weft.script.constants import constant_lists
 from weft.script.defaults import DEVICE_KINDS
@@ -189,6 +190,20 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             hint = "annotate the variable with its placement"
             raise self.refuse("a spread tensor whose place is not said", hint=hint)
         return super().show_type(ty)
+
+    def _prim_type(self, ty: PrimType) -> str:
+        if ty.value is None:
+            return super()._prim_type(ty)
+        if not self.older:
+            hint = 'say R.Prim("int64"), and the size by a shape'
+            raise self.refuse(f"the scalar type {type_text(ty)}", ty, hint)
+        return f"R.Prim(value={self.scalar_value(ty)})"
+
+    def scalar_value(self, ty: PrimType) -> str:
+        """The value of a scalar type, which says the dtype too."""
+        if ty.dims is not None:
+            return self.show_dim(ty.dims[0])
+        return self._typed_number(PrimValue(ty.value, ty.dtype))  # type: ignore[arg-type]
 
     def _func_type(self, ty: FuncType) -> str:
         if ty.derive is None and ty.params is not None:

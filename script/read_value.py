@@ -36,12 +36,12 @@ from weft.ir.graph import (
     VarBinding,
 )
 from weft.ir.index_map import MappedLayout
-from weft.ir.infer import TypeContext, check_claim, infer_type, type_text
+from weft.ir.infer import TypeContext, check_claim, exact_type, infer_type, type_text
 from weft.ir.node import EMPTY, replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.relations import substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
-from weft.ir.types import AnyType, FuncType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
 from weft.script.macros import Macro
@@ -118,6 +118,7 @@ class ValueReader(Reader):
         if isinstance(ty, TupleType):
             self._check_fields(list(ty.fields), tree)
         if declared is not None:
+            ty = exact_type(value, self.context) if isinstance(value, PrimValue) else ty
             ty = self._with_declared_names(ty, declared)
             try:
                 check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
@@ -125,7 +126,8 @@ class ValueReader(Reader):
                 if error.code != "W211":
                     raise
                 return self.bind_checked(target, value, declared, tree)
-            ty = declared
+            # The value of a scalar that is written out is there to see: its variable has the plain type.
+            ty = PrimType(value.dtype, span=declared.span) if isinstance(value, PrimValue) else declared
         else:
             for name in type_symbols(ty) if not isinstance(value, Var) else ():
                 self.symbols.add(name)
@@ -660,7 +662,7 @@ def _dims_within(ty: Type) -> Iterator[Any]:
     """The dimensions of a type in order."""
     if isinstance(ty, TensorType):
         yield from ty.dims or ()
-    elif isinstance(ty, ShapeType):
+    elif isinstance(ty, (ShapeType, PrimType)):
         yield from ty.dims or ()
     elif isinstance(ty, TupleType):
         for part in ty.fields:

@@ -11,12 +11,13 @@ import numpy as np
 from weft.errors import ShapeError, WeftError
 from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
-from weft.ir.dtype import check_dtype
+from weft.ir.dtype import can_hold, check_dtype, is_float, is_integer
+from weft.ir.graph import PrimValue, Var
 from weft.ir.index_map import MappedLayout, index_map, index_map_text
 from weft.ir.node import FrozenMap, replace
 from weft.ir.structural import structural_equal
 from weft.ir.target import Target
-from weft.ir.tensor import IntImm
+from weft.ir.tensor import FloatImm, IntImm
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.late import provider
 from weft.script.defaults import DEVICE_KINDS
@@ -82,7 +83,7 @@ class Reader(StaticReader):
         if value is None:
             return TupleType((), self.span(tree))
         if isinstance(value, str) and isinstance(tree, ast.Attribute):
-            return PrimType(value, self.span(tree))
+            return PrimType(value, span=self.span(tree))
         if isinstance(value, (tuple, list)) and value and all(isinstance(item, Type) for item in value):
             return TupleType(tuple(value), self.span(tree))
         return None
@@ -219,11 +220,31 @@ class Reader(StaticReader):
         return FuncType(values["params"], ret, pure, values["derive"], span=self.span(tree))
 
     def _prim_type(self, tree: ast.Call) -> PrimType:
-        for keyword in tree.keywords:
-            if keyword.arg == "value":
-                hint = 'write `R.Prim("int64")`; sizes are known by the shapes that hold them: `R.Shape(["n"])`'
-                raise self.fail("W115", "`R.Prim(value=...)` is not read: a scalar type has no value", keyword, hint)
-        return PrimType(self.bind(TYPES["R.Prim"], tree)["dtype"], self.span(tree))
+        """`R.Prim("int64")`, `R.Prim(value="n")`: a scalar, or the one that has a value."""
+        if not tree.args and not tree.keywords:
+            raise self.fail("W113", "R.Prim takes a dtype or a value", tree, 'R.Prim("int64")')
+        values = self.bind(TYPES["R.Prim"], tree)
+        if values["value"] is None:
+            return PrimType(values["dtype"], span=self.span(tree))
+        natural, value = values["value"]
+        dtype = values["dtype"] or natural
+        if dtype != natural:
+            integral = type(value) is int and is_integer(dtype) and can_hold(dtype, value)
+            if not integral and not (type(value) is float and is_float(dtype)):
+                raise self.fail("W123", f"the value is {natural}, not {dtype}", tree)
+        return PrimType(dtype, value, self.span(tree))
+
+    def read_scalar_value(self, tree: ast.expr) -> tuple[str, Any] | None:
+        """The value of a scalar type with its dtype: a dimension, or a constant; None for none."""
+        value = self.value(tree)
+        if value is None:
+            return None
+        if isinstance(value, (bool, float)):
+            return ("bool" if isinstance(value, bool) else "float32"), value
+        if isinstance(value, (FloatImm, IntImm, PrimValue)) and not isinstance(value.value, DimExpr):
+            number = bool(value.value) if value.dtype == "bool" else value.value
+            return value.dtype, number if value.dtype != "int64" else self.as_dim(number, tree)
+        return "int64", self.as_dim(value, tree)
 
     def read_shape(self, tree: ast.expr) -> Any:
         """A shape in a type: dimensions or a variable of shape type."""
@@ -251,6 +272,8 @@ class Reader(StaticReader):
             return self.dim_text(value, tree)
         if isinstance(value, IntImm) and value.dtype != "bool":
             value = value.value
+        if isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims is not None:
+            value = value.ty.dims[0]  # a scalar that is a size
         if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise self.fail("W103", f"the dimension {value} does not fit in 64 bits", tree)

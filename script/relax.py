@@ -119,9 +119,17 @@ def Tuple(*fields: _Any) -> TupleType:
 
 
 @placed("R.Prim")
-def Prim(dtype: _Any) -> PrimType:
-    """The type of one scalar."""
-    return PrimType(check_dtype(dtype))
+def Prim(dtype: _Any = None, value: _Any = None) -> PrimType:
+    """The type of one scalar; with a value of the one that it is: a number, or a size by name.
+
+    >>> Prim(value="n")
+    R.Prim("int64", value="n")
+    """
+    if value is None:
+        return PrimType(check_dtype(dtype))
+    if isinstance(value, (bool, float)):
+        return PrimType(check_dtype(dtype or ("bool" if isinstance(value, bool) else "float32")), value)
+    return PrimType(check_dtype(dtype or "int64"), _dims((value,))[0])  # type: ignore[index]
 
 
 @placed("R.Callable")

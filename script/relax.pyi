@@ -22,8 +22,8 @@ def DTensor(shape: _t.Any = None, dtype: _t.Any = None, device_mesh: _t.Any = No
 def ExternFunc(name: _t.Any, ty: _t.Any = None) -> _t.Any:
     """A function outside the module, by name."""
 
-def Prim(dtype: _t.Any) -> _t.Any:
-    """The type of one scalar."""
+def Prim(dtype: _t.Any = None, value: _t.Any = None) -> _t.Any:
+    """The type of one scalar; with a value of the one that it is: a number, or a size by name."""
 
 def Shape(dims: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
     """A shape type."""

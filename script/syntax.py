@@ -132,7 +132,7 @@ _form(TYPES, "R.Tensor(shape: shape_or_none = None, dtype: dtype_or_none = None,
              "vdevice: vdevice_or_none = None)", types.TensorType)  # fmt: skip
 _form(TYPES, "R.Shape(dims: dims_or_none = None, *, ndim: integer = -1)", types.ShapeType)
 _form(TYPES, "R.Tuple(*fields: type)", types.TupleType)
-_form(TYPES, "R.Prim(dtype: dtype)", types.PrimType)
+_form(TYPES, "R.Prim(dtype: dtype_or_none = None, value: scalar_value_or_none = None)", types.PrimType)
 _form(TYPES, "R.Callable(params: types_or_none = None, ret: type_or_none = None, pure: boolean_or_none = None, *, "
              "derive: text_or_none = None)", types.FuncType,
       old_names={"purity": "pure", "derive_func": "derive"})  # fmt: skip

@@ -20,6 +20,7 @@ from weft.ir import (
     ExternFunc,
     GlobalVar,
     Op,
+    PrimType,
     PrimValue,
     ShapeExpr,
     ShapeType,
@@ -47,6 +48,8 @@ def type_key(ty: Type) -> Hashable:
         return ("shape", ty.dims, ty.ndim)
     if isinstance(ty, TupleType):
         return ("tuple", *map(type_key, ty.fields))
+    if isinstance(ty, PrimType):
+        return ("prim", ty.dtype, ty.dims or data_key(ty.value))
     return data_key(ty)
 
 
@@ -95,7 +98,7 @@ def data_key(value: Any) -> Hashable:
         return ("map", *((key, data_key(value[key])) for key in sorted(value)))
     if isinstance(value, np.ndarray):
         return ("array", value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, Type) and isinstance(value, (TensorType, ShapeType, TupleType)):
+    if isinstance(value, Type) and isinstance(value, (TensorType, ShapeType, PrimType, TupleType)):
         return type_key(value)
     if isinstance(value, Var):
         return ("var", id(value))

@@ -16,6 +16,7 @@ from weft.codegen.llvm.graph_values import (
     DynamicShape,
     Handle,
     Items,
+    Scalar,
     Shape,
     Tensor,
     Text,
@@ -38,7 +39,7 @@ from weft.ir.graph import (
     Function,
     Var,
 )
-from weft.ir.types import AnyType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.frame import PLACE
 from weft.runtime.signature import expected_text, shape_text
 
@@ -200,11 +201,19 @@ class CheckingEmitter:
             return []
         if isinstance(ty, ShapeType) and ty.dims is not None and isinstance(value, Shape):
             return [(ty.dims, value.sizes, value, ty)]
+        if isinstance(ty, PrimType) and ty.dims is not None and isinstance(value, Scalar):
+            return [(ty.dims, [self._as_size(value, ty)], value, ty)]
         if isinstance(ty, TupleType) and isinstance(value, Items):
             return [
                 part for item, field in zip(value.fields, ty.fields, strict=True) for part in self._sized(item, field)
             ]
         return []
+
+    def _as_size(self, value: Scalar, ty: PrimType) -> Size:
+        """The word of a scalar that is a size: symbols are not negative."""
+        fine = self.w.emit(f"icmp sge i64 {value.word}, 0")
+        self.unless(fine, "ShapeError", [f"expected {type_name(ty)}, got ", 0], [value.word], ty.span, "W222")
+        return value.word
 
     def _compare_sizes(self, wanted: Sequence[Size], sizes: Sequence[Size], ty: Type) -> None:
         for axis, (a, b) in enumerate(zip(wanted, sizes, strict=True)):

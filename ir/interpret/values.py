@@ -67,7 +67,9 @@ def expected_text(ty: Type) -> str:
     if isinstance(ty, TupleType):
         return f"tuple({', '.join(map(expected_text, ty.fields))})"
     names = {StringType: "a string", FuncType: "a function", AnyType: "anything"}
-    return ty.dtype if isinstance(ty, PrimType) else names.get(type(ty), "a value")
+    if isinstance(ty, PrimType):
+        return ty.dtype if ty.value is None else f"{ty.dtype} {ty.value}"
+    return names.get(type(ty), "a value")
 
 
 def adopt(value: Any, ty: Type | None) -> Any:
@@ -130,12 +132,27 @@ def _sizes(value: Any, ty: Type, shape_of: ShapeOf) -> Iterator[tuple[Sequence[D
         for item, field in zip(value, ty.fields, strict=True):
             yield from _sizes(item, field, shape_of)
     elif isinstance(ty, PrimType):
-        if check_scalar(value, ty.dtype) is None:
-            raise Mismatch(expected_text(ty), value_text(value))
+        yield from _scalar_sizes(value, ty)
     elif (isinstance(ty, StringType) and not isinstance(value, str)) or (
         isinstance(ty, FuncType) and not callable(value)
     ):
         raise Mismatch(expected_text(ty), value_text(value))
+
+
+def _scalar_sizes(value: Any, ty: PrimType) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:
+    scalar = check_scalar(value, ty.dtype)
+    if scalar is None or (ty.value is not None and ty.dims is None and not _is_constant(scalar, ty)):
+        raise Mismatch(expected_text(ty), value_text(value))
+    if ty.dims is not None:
+        if int(scalar) < 0:  # symbols are sizes
+            raise Mismatch(expected_text(ty), value_text(value), "a size is not negative", "W852")
+        yield ty.dims, (int(scalar),)
+
+
+def _is_constant(scalar: Any, ty: PrimType) -> bool:
+    """Whether a scalar has the bits of the value that its type states."""
+    storage = dtypes.storage(ty.dtype)
+    return np.asarray(scalar, storage).tobytes() == np.asarray(ty.value, storage).tobytes()
 
 
 def _tensor_sizes(value: Any, ty: TensorType, shape_of: ShapeOf) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:

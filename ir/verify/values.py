@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from weft.errors import Span, WeftError
-from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, Tuple
-from weft.ir.infer import ShapeCheck, TypeContext, check_claim, infer_type, is_base_of, type_text
+from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, PrimValue, Tuple
+from weft.ir.infer import ShapeCheck, TypeContext, check_claim, exact_type, infer_type, is_base_of, type_text
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import FuncType, TupleType, Type
@@ -92,6 +92,8 @@ def _check_site(site: Site, deduction: Deduction, report: Report) -> None:
             )
         deduction.context.learn(binding.ty, found)
         found = binding.ty
+    elif isinstance(site.value, PrimValue):
+        found = exact_type(site.value, deduction.context)
     _check_claim(
         binding.var.ty, found, deduction, report, f"the type of {binding.var.name}", site.value.span or binding.span
     )

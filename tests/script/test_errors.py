@@ -682,21 +682,3 @@ def test_an_index_that_is_never_in_range_is_an_error_at_reading() -> None:
     assert caught.value.span is not None
     assert caught.value.span.line == 4
     weft.parse(text.format("(check_well_formed=False)"))
-
-
-@pytest.mark.parametrize(
-    ("parameter", "column", "message", "hint"),
-    [
-        ('n: R.Prim(value="n")', 17, "`R.Prim(value=...)` is not read: a scalar type", 'write `R.Prim("int64")`'),
-        ('n: R.Prim("int64", value=3)', 26, "`R.Prim(value=...)` is not read: a scalar type", 'write `R.Prim("int64")`'),
-    ],
-)
-def test_types_of_the_field_that_have_no_counterpart_are_refused_by_name(
-    parameter: str, column: int, message: str, hint: str
-) -> None:
-    with pytest.raises(weft.WeftError) as caught:
-        weft.parse(f"@R.function\ndef f({parameter}):\n    return 1\n")
-    error = caught.value
-    assert (error.code, error.span and (error.span.line, error.span.column)) == ("W115", (2, column))
-    assert message in str(error)
-    assert hint in (error.hint or "")
