@@ -6,15 +6,16 @@
     pipeline, phases             passes in order; the named phases from a module to an executable
     rewriting, keys, symbols,    what passes are written with
     purity, retype, index_facts
+    pattern/                     what stands in a graph, found and replaced
     schedule/, scheduled         loops and blocks changed step by step by users; the mark of such functions
     one file per pass            normalize, legalize, fold_constant, ...
 
-A place kept for later work, as a file of this folder: `pattern` (matching of graphs). `weft.transform.phases` names
-the phases and what runs in each.
+`weft.transform.phases` names the phases and what runs in each.
 """
 
 from __future__ import annotations
 
+from weft.transform import pattern
 from weft.transform.annotate_pattern import AnnotateTIROpPattern
 from weft.transform.assign_by_cost import AssignByCost
 from weft.transform.base import FunctionPass, Pass, function_pass, map_functions, module_pass
@@ -30,6 +31,7 @@ from weft.transform.convert_to_dataflow import ConvertToDataflow
 from weft.transform.dead_code import DeadCodeElimination
 from weft.transform.fold_constant import FoldConstant
 from weft.transform.fuse_ops import FuseOps
+from weft.transform.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern, PatternCheckContext
 from weft.transform.fuse_tir import FuseTIR
 from weft.transform.hoist_scratch import HoistScratch
 from weft.transform.inline_functions import InlinePrivateFunctions
@@ -74,7 +76,9 @@ __all__ = [
     "FoldConstant",
     "FunctionPass",
     "FuseOps",
+    "FuseOpsByPattern",
     "FuseTIR",
+    "FusionPattern",
     "HoistScratch",
     "InlinePrivateFunctions",
     "Instrument",
@@ -91,6 +95,7 @@ __all__ = [
     "Pass",
     "PassContext",
     "PassTime",
+    "PatternCheckContext",
     "Pipeline",
     "PlaceCopies",
     "PrintAfter",
@@ -112,6 +117,7 @@ __all__ = [
     "module_pass",
     "parse_pipeline",
     "pass_names",
+    "pattern",
     "phase",
     "phases",
     "run_phases",

@@ -15,6 +15,7 @@ from weft.ir import (
     BaseFunc,
     Binding,
     BindingBlock,
+    DataflowVar,
     Expr,
     Function,
     GlobalVar,
@@ -31,7 +32,7 @@ from weft.transform.base import Pass, map_functions
 from weft.transform.purity import checks_sizes, is_pure
 from weft.transform.rewriting import merge_blocks, operands, shape_variables
 
-__all__ = ["DeadCodeElimination"]
+__all__ = ["DeadCodeElimination", "without_dead_bindings", "without_dead_values"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,18 @@ class DeadCodeElimination(Pass):
             module[name]
         lean = map_functions(module, lambda name, function: _Sweep(module).function(function))
         return remove_unreachable(lean, self.entry_functions)
+
+
+def without_dead_bindings(function: Function, module: IRModule) -> Function:
+    """The function without pure bindings whose value nothing uses; `module` has the functions that are called."""
+    return _Sweep(module).function(function)
+
+
+def without_dead_values(block: BindingBlock, module: IRModule) -> BindingBlock:
+    """The dataflow block without pure bindings that neither its outputs nor what has effects in it need."""
+    sweep = _Sweep(module)
+    sweep.used.update(binding.var for binding in block.bindings if not isinstance(binding.var, DataflowVar))
+    return sweep.block(block)
 
 
 def remove_unreachable(module: IRModule, entry_functions: tuple[str, ...] = ()) -> IRModule:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from weft.ir import (
     Call,
+    Constant,
     DataflowBlock,
     DataflowVar,
     Expr,
@@ -39,7 +40,7 @@ from weft.transform.base import Pass
 from weft.transform.symbols import bare_symbols, symbols_of
 from weft.transform.target_parts import LABEL
 
-__all__ = ["COMPOSITE", "PartitionCalls"]
+__all__ = ["COMPOSITE", "PartitionCalls", "outlined_function"]
 
 COMPOSITE = "Composite"
 """The attribute of a function that holds the name of the pattern it was made by."""
@@ -117,7 +118,7 @@ class _Outliner:
 
     def outlined(self, name: str, chain: Sequence[VarBinding]) -> VarBinding:
         """The call of a new function in place of the last binding of a chain."""
-        function, args = _function(chain, {LABEL: self.item.label, COMPOSITE: name})
+        function, args = outlined_function(chain, {LABEL: self.item.label, COMPOSITE: name})
         fresh = self.module.fresh_name("".join(char if char.isalnum() else "_" for char in name))
         self.module = self.module.with_function(fresh, replace(function, name=fresh))
         return replace(chain[-1], value=Call(GlobalVar(fresh), args, span=chain[-1].value.span))
@@ -161,21 +162,28 @@ def _operator(binding: VarBinding) -> str | None:
     return call.op.name if isinstance(call, Call) and isinstance(call.op, Op) else None
 
 
-def _function(chain: Sequence[VarBinding], attrs: dict[str, str]) -> tuple[Function, tuple[Expr, ...]]:
-    """The function of a chain and the arguments of its call; what the chain takes from outside are parameters."""
+def outlined_function(
+    chain: Sequence[VarBinding], attrs: dict[str, str], *, constants: bool = True
+) -> tuple[Function, tuple[Expr, ...]]:
+    """The function of bindings whose last one is its result, and the arguments of its call.
+
+    What they take from outside are parameters, arrays too where `constants` is false.
+    """
     own = {binding.var for binding in chain}
     params: dict[Expr, Var] = {}
     for binding in chain:
         for node in walk(binding.value):
             if isinstance(node, Var) and node not in own and node not in params:
                 params[node] = Var(node.name, node.ty, span=node.span)
+            elif isinstance(node, Constant) and not constants:
+                params.setdefault(node, Var("constant", node.ty, span=node.span))
     result = chain[-1]
     local: dict[Var, Var] = {item.var: DataflowVar(item.var.name, item.var.ty) for item in chain[:-1]}
     local[result.var] = Var(result.var.name, result.var.ty)
     names: Mapping[Expr, Var] = {**params, **local}
 
     def rename(node: object) -> Var | None:
-        return names.get(node) if isinstance(node, Var) else None
+        return names.get(node) if isinstance(node, (Var, Constant)) else None
 
     bindings = tuple(replace(item, var=local[item.var], value=rewrite(item.value, rename)) for item in chain)
     body = SeqExpr((DataflowBlock(bindings),), local[result.var])
