@@ -1,7 +1,8 @@
 """What must hold for every module, as checks that the tests and `tests/fuzz.py` share.
 
 check_well_formed(module)            verify finds nothing
-check_round_trip(module)             text reads back as an equal module with the same text and hash
+check_round_trip(module)             text reads back as an equal module with the same text and hash; as does the text
+                                     without the types that follow from the rest
 run_main(module, arguments)          the interpreter's result, or None where no program has one (sizes that do not fit)
 interpreted(module, seed)            (arguments, result) for arguments that fit
 assert_agree(module, arguments, ...) two results up to rounding, judged by how the program answers small changes
@@ -44,12 +45,19 @@ def check_well_formed(module: IRModule) -> None:
 
 
 def check_round_trip(node: Any) -> None:
-    """Print, read, compare, print again, hash."""
-    text = node.script()
+    """Print, read, compare, print again, hash: with every type, and without those that follow from the rest."""
+    usual = node.script()
+    _check_text(node, usual, {})
+    hidden = node.script(types="hidden")
+    if hidden != usual:
+        _check_text(node, hidden, {"types": "hidden"})
+
+
+def _check_text(node: Any, text: str, options: dict[str, Any]) -> None:
     back = parse(text)
     mismatch = first_mismatch(node, back)
     assert mismatch is None, f"{mismatch}\n{text}"
-    again = back.script()
+    again = back.script(**options)
     assert again == text, f"printed again differently:\n{_first_difference(text, again)}"
     assert structural_hash(node) == structural_hash(back), text
 
