@@ -22,6 +22,7 @@ from weft.ir.graph import (
     Call,
     Constant,
     DataflowBlock,
+    Expr,
     ExternFunc,
     Function,
     GlobalVar,
@@ -35,9 +36,11 @@ from weft.ir.graph import (
 )
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node
+from weft.ir.node import replace as node_replace
 from weft.ir.op import OPS
 from weft.ir.relations import type_text
 from weft.ir.target import Target
+from weft.ir.target.syntax import parse_target
 from weft.ir.tensor import Buffer, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, StringType, TensorType, TupleType, Type, VDevice
 from weft.ir.visit import walk
@@ -301,7 +304,23 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
             self.operator = call.op.name
             if call.op.name in _LOGICAL and any(_not_bool(argument) for argument in call.args):
                 raise self.refuse(f"R.{call.op.name} of numbers", call, hint='convert them: R.astype(x, "bool")')
+        if isinstance(call.op, ExternFunc) and call.op.ty is not None and not call.attrs and not call.ty_args:
+            return f"{self.leaf(call.op)}({', '.join(map(self.leaf, call.args))})"  # call_packed takes a name only
         return super().call(call)
+
+    def show_callee(self, value: Expr) -> str:
+        """The function of a call: some operators take a string for a string."""
+        by_name = self.operator not in ("vm.call_tir_dyn", "make_closure")
+        return super().show_callee(value) if by_name else self.leaf(value)
+
+    def show_vdevice(self, value: Any) -> str:
+        """A virtual device, whose target newer readers know as a dictionary only, or by a kind or tag."""
+        target = value.target if isinstance(value, VDevice) else None
+        if isinstance(target, str) and " " in target.strip() and not self.older:
+            parts = parse_target(target)
+            told = {key: int(item) if str(item).isdecimal() else item for key, item in parts.items()}
+            value = node_replace(value, target=FrozenMap(told))
+        return super().show_vdevice(value)
 
     def _operator(self, name: str, definition: Any, call: Call) -> str:
         """A call as the operator's declaration says it is called there."""

@@ -121,6 +121,11 @@ class PeerTensorPrinter(TensorPrinter):
         """Whether the function is of the dialect that has blocks, which the newer reader is told."""
         return not self.older and (function.s_tir or self.blocks_inside)
 
+    def _variable_type(self, variable: PrimVar) -> str:  # type: ignore[override]
+        if variable.pointee == "handle" and not self.older:
+            raise self.refuse(f"the pointer to pointers '{variable.name}'", variable)
+        return super()._variable_type(variable)
+
     def signature(self, function: PrimFunc) -> tuple[str, list[str]]:
         """The parameters as text, and the lines that declare symbols and match buffers of symbolic sizes."""
         texts: list[str] = []
@@ -342,6 +347,8 @@ class PeerTensorPrinter(TensorPrinter):
         if isinstance(expr.op, GlobalVar) and self.module_class:
             args = separated([piece] for piece in self._arguments_of(expr.op, expr))
             return [f"{self.module_class}.{expr.op.name}(", *args, ")"], ATOM
+        if expr.op == "if_then_else" and expr.dtype == "handle" and not self.older:
+            raise self.refuse("a choice between pointers", expr, "make it with an `if`")
         if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]):
             name = self.name(expr.args[0].args[0].buffer)  # type: ignore[union-attr]
             rest: list[list[Piece]] = [[self._call_argument(item)] for item in expr.args[1:]]

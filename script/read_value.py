@@ -532,6 +532,10 @@ class ValueReader(Reader):
                 return self._call_of(found, tree)
             if isinstance(found, (Function, PrimFunc)):
                 return self._call_of(self.as_expr(found, tree.func), tree)
+        if isinstance(tree.func, (ast.Call, ast.Subscript)):
+            found = self.value(tree.func)
+            if isinstance(found, Expr) and not isinstance(found, PrimExpr):
+                return self._call_of(self.leaf(found, tree.func), tree)
         return super().call_other(tree)
 
     def _call_of(self, callee: Expr, tree: ast.Call) -> Call:

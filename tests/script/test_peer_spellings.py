@@ -160,6 +160,15 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ['T.evaluate(T.call_intrin("float32", "tirx.s_tir.cp_async_raw", A.data, 0, B.data, 4, 16))', 'T.evaluate(T.call_intrin("float32", "tirx.s_tir.ldg32", A[1], True, B[1], 0))'],
         ['T.evaluate(T.ptx_cp_async("float32", A.data, 0, B.data, 4, 16))', 'T.evaluate(T.ptx_ldg32("float32", A[1], True, B[1], 0))'],
     ),
+    "functions outside with a type": (
+        "@R.function(pure=False)\ndef main(x: R.Any):\n    y = R.ExternFunc('f', R.Callable((R.Any,), R.Any, False))(x)\n    return y\n",
+        ['y: R.Any = R.ExternFunc("f", R.Callable((R.Any,), R.Any, False))(x)'],
+        ['y: R.Object = R.ExternFunc("f", R.Callable((R.Object,), R.Object, False))(x)'],
+    ),
+    "functions outside as values": (
+        "@R.function(pure=False)\ndef main(x: R.Tensor((2,), 'float32')):\n    R.vm.call_tir_dyn('f', (x, x))\n    return x\n",
+        ['R.vm.call_tir_dyn(R.ExternFunc("f"), (x, x))'], None,
+    ),
     "wanted soon": (
         prim("T.prefetch(T.address_of(A[1]), 0, 3, 1)"),
         ['T.evaluate(T.call_intrin("void", "tirx.prefetch", T.address_of(A[1]), 0, 3, 1))'],
@@ -310,6 +319,8 @@ REFUSED = {
     "steps": (prim("for i in range(0, 8, 2):\n    B[i] = A[i]"), "the step of the loop over 'i'"),
     "the kind of an assertion": (prim("assert A[0] > 0.0, ('ValueError', 'm')"), "an assertion that raises ValueError"),
     "parts of a message": (prim("assert A[0] > 0.0, ('AssertionError', ['a', 'b'])"), "an assertion with a message of parts"),
+    "pointers to pointers": ("@T.prim_func\ndef f(p: T.handle('handle')):\n    T.evaluate(p)\n", "the pointer to pointers 'p'"),
+    "a choice between pointers": ("@T.prim_func\ndef f(p: T.handle, q: T.handle, n: T.int32):\n    T.evaluate(T.if_then_else(n > 0, p, q))\n", "a choice between pointers"),
     "barriers by number": (prim("T.ptx_wait_barrier(0)"), "T.ptx_wait_barrier"),
     "floor division of floats": (prim("B[0] = A[0] // A[1]"), "floordiv of float32"),
     "the type of a string": ("@R.function\ndef main(s: R.Str):\n    return s\n", "the type of a string"),
@@ -327,6 +338,15 @@ def test_what_has_no_form_is_refused_by_name(name: str) -> None:
         parse(script).script(spelling=spelling)
     assert caught.value.code == "W116"
     assert spelling in str(caught.value)
+
+
+def test_the_target_of_a_virtual_device_is_written_as_newer_versions_know_targets() -> None:
+    text = "@I.ir_module\nclass M:\n    I.module_global_infos({'vdevice': [I.vdevice('cuda -arch=sm_80 -max_num_threads=64'), I.vdevice('llvm')]})\n"
+    text += "\n    @R.function\n    def main(x: R.Tensor((2,), 'float32', 'cuda:0')):\n        return x\n"
+    module = parse(text)
+    newer = '[I.vdevice({"kind": "cuda", "arch": "sm_80", "max_num_threads": 64}), I.vdevice("llvm")]'
+    assert newer in module.script(spelling="tvm-0.27")
+    assert '[I.vdevice("cuda -arch=sm_80 -max_num_threads=64"), ' in module.script(spelling="tvm-0.20")
 
 
 def test_the_type_of_a_string_is_written_where_it_is_an_argument() -> None:
