@@ -70,7 +70,7 @@ def generate(
 
 @functools.lru_cache(maxsize=8)
 def _runtime(cpu: str, features: str) -> tuple[bytes, str]:
-    """What all programs have: memory of graph functions, chunks of parallel loops. It follows from the processor alone."""
+    """Code of all programs, which follows from the processor alone: memory of graph functions, chunks of loops."""
     module = ModuleWriter()
     emit_heap(module)
     emit_chunk_runtime(module)

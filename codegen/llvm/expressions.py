@@ -44,6 +44,7 @@ from weft.ir.visit import walk
 
 __all__ = ["BufferView", "ExpressionEmitter", "Linear", "Scattered", "dtype_of"]
 
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _CHEAP = (PrimVar, IntImm, FloatImm, Binary, Unary, Cast, Select, Broadcast, Ramp)
 
 
@@ -123,8 +124,37 @@ class ExpressionEmitter:
     def _binary(self, expr: Binary) -> str:
         if expr.kind in ("and", "or") and dtypes.lanes(expr.dtype) == 1 and not self.is_cheap(expr.b):
             return self._short_circuit(expr)
+        compared = self._compared_ramp(expr)
+        if compared is not None:
+            return compared
         a = self.value(expr.a)
         return self.arith.binary(expr.kind, expr.a.dtype, a, self.value(expr.b))
+
+    def _compared_ramp(self, expr: Binary) -> str | None:
+        """Consecutive indices compared with a bound, as masks are written; None for anything else."""
+        kind, ramp, bound = expr.kind, expr.a, expr.b
+        if isinstance(ramp, Broadcast):
+            kind, ramp, bound = _TURNED.get(kind, kind), bound, ramp
+        if kind not in _TURNED or not isinstance(ramp, Ramp) or not isinstance(bound, Broadcast):
+            return None
+        if dtypes.element(ramp.dtype) != "int64" or not isinstance(ramp.stride, IntImm) or ramp.stride.value != 1:
+            return None
+        base, limit = self.size(ramp.base), self.size(bound.value)
+        limit = self.w.add(limit, 1) if kind in ("le", "gt") else limit
+        return self.lanes_below(base, limit, ramp.lanes, turned=kind in ("gt", "ge"))
+
+    def lanes_below(self, base: Size, limit: Size, lanes: int, turned: bool = False) -> str:
+        """Lane k is true when base + k < limit, or (turned) when not."""
+        count = self.w.sub(limit, base)
+        if isinstance(count, int):
+            bits = [f"i1 {'true' if (lane < count) != turned else 'false'}" for lane in range(lanes)]
+            return f"splat ({bits[0]})" if len(set(bits)) == 1 else f"<{', '.join(bits)}>"
+        for kind, bound in (("max", 0), ("min", lanes)):
+            count = self.arith.binary(kind, "int64", count, str(bound))
+        # 32 bits are enough for a number of lanes, and the ramp is a constant that takes few registers.
+        ramp = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
+        until = self.splat(self.arith.cast("int64", "int32", count), "int32", lanes)
+        return self.w.emit(f"icmp {'sge' if turned else 'slt'} <{lanes} x i32> {ramp}, {until}")
 
     def _short_circuit(self, expr: Binary) -> str:
         """The right side is evaluated only when it decides: `i < n and x[i] > 0` never reads past the end."""
@@ -152,9 +182,11 @@ class ExpressionEmitter:
     def _ramp(self, expr: Ramp) -> str:
         scalar, ty = value_type(expr.base.dtype), value_type(expr.dtype)
         steps = f"<{', '.join(f'{scalar} {lane}' for lane in range(expr.lanes))}>"
-        stride = self.splat(self.value(expr.stride), expr.base.dtype, expr.lanes)
+        if not isinstance(expr.stride, IntImm) or expr.stride.value != 1:
+            stride = self.splat(self.value(expr.stride), expr.base.dtype, expr.lanes)
+            steps = self.w.emit(f"mul {ty} {steps}, {stride}")
         base = self.splat(self.value(expr.base), expr.base.dtype, expr.lanes)
-        return self.w.emit(f"add {ty} {base}, {self.w.emit(f'mul {ty} {steps}, {stride}')}")
+        return self.w.emit(f"add {ty} {base}, {steps}")
 
     def _broadcast(self, expr: Broadcast) -> str:
         return self.splat(self.value(expr.value), expr.value.dtype, expr.lanes)
@@ -309,8 +341,9 @@ class ExpressionEmitter:
     def _ramp_of(self, base: Size, step: Size, lanes: int) -> str:
         ty = f"<{lanes} x i64>"
         steps = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
-        scaled = self.w.emit(f"mul {ty} {steps}, {self.splat(str(step), 'int64', lanes)}")
-        return self.w.emit(f"add {ty} {scaled}, {self.splat(str(base), 'int64', lanes)}")
+        if step != 1:
+            steps = self.w.emit(f"mul {ty} {steps}, {self.splat(str(step), 'int64', lanes)}")
+        return steps if base == 0 else self.w.emit(f"add {ty} {steps}, {self.splat(str(base), 'int64', lanes)}")
 
     def address(self, view: BufferView, offset: Size, plus: int = 0) -> str:
         """The address of an element, so many more further on."""
@@ -611,9 +644,7 @@ class ExpressionEmitter:
         base, limit = expr.args[-2:]
         assert isinstance(base, PrimExpr)
         assert isinstance(limit, PrimExpr)
-        lanes = dtypes.lanes(expr.dtype)
-        ramp = self._ramp_of(self.size(base), 1, lanes)
-        return self.w.emit(f"icmp slt <{lanes} x i64> {ramp}, {self.splat(str(self.size(limit)), 'int64', lanes)}")
+        return self.lanes_below(self.size(base), self.size(limit), dtypes.lanes(expr.dtype))
 
     def call_call_llvm_intrin(self, expr: PrimCall) -> str:
         """An LLVM intrinsic by its name; a name without a type suffix gets that of the result."""

@@ -305,7 +305,7 @@ class KernelEmitter(ExpressionEmitter):
         start, extent = self.size(stmt.start), self.size(stmt.extent)
         step = 1 if stmt.step is None else self.size(stmt.step)
         if (
-            stmt.kind == "unrolled"
+            (stmt.kind == "unrolled" or extent == 1)
             and isinstance(start, int)
             and isinstance(extent, int)
             and isinstance(step, int)
@@ -345,13 +345,16 @@ class KernelEmitter(ExpressionEmitter):
 
     def _loop(self, stmt: For, start: Size, end: Size, step: Size) -> None:
         w = self.w
-        head, body, following, done = (w.label(name) for name in ("for", "for.body", "for.next", "for.done"))
+        some = start < end if isinstance(start, int) and isinstance(end, int) else None
+        if some is False:
+            return
+        body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
         before = w.block_label
-        w.open(head)
-        index, following_index = f"%{head}.i", f"%{head}.n"
-        w.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following_index}, %{following} ]")
-        w.branch(w.emit(f"icmp slt i64 {index}, {end}"), body, done)
+        if some is None:
+            w.branch(w.emit(f"icmp slt i64 {start}, {end}"), body, done)
         w.open(body)
+        index, following_index = f"%{body}.i", f"%{body}.n"
+        w.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following_index}, %{following} ]")
         self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
         self.loops.append(_Loop(done, following, len(self.scopes.open)))
         self._scoped(stmt.body)
@@ -359,7 +362,7 @@ class KernelEmitter(ExpressionEmitter):
         w.open(following)
         # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
         w.do(f"{following_index} = add nsw i64 {index}, {step}")
-        w.jump(head, self._loop_metadata(stmt))
+        w.branch(w.emit(f"icmp slt i64 {following_index}, {end}"), body, done, self._loop_metadata(stmt))
         w.open(done)
 
     def _loop_metadata(self, stmt: For) -> str:

@@ -8,13 +8,15 @@ faster than building objects, and LLVM's parser checks it. After a terminator th
 that follows `return` in a loop body needs no special case.
 
 What is computed already is not computed again: an instruction without effects whose text stands in a block that
-dominates the current one is that one, and so is a load after which nothing was written. Unrolled loops get short by
-it, before LLVM sees them.
+dominates the current one is that one, and so is a load of what is known to be there (`known_memory`). Unrolled loops
+get short by it, before LLVM sees them.
 """
 
 from __future__ import annotations
 
 import re
+
+from weft.codegen.llvm.known_memory import KnownMemory
 
 __all__ = ["FunctionWriter", "ModuleWriter"]
 
@@ -24,6 +26,8 @@ _WITHOUT_EFFECTS = frozenset(
     " getelementptr sext zext trunc fpext fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint inttoptr"
     " insertelement extractelement shufflevector".split()
 )
+
+_WRITES_AT_FIRST = "call void @llvm.masked.store"
 
 
 class ModuleWriter:
@@ -140,41 +144,57 @@ class FunctionWriter:
         self._dominating = {self._root}
         self._into: dict[str, _Region] = {}
         self._known: dict[str, tuple[str, _Region]] = {}
-        self._writes = 0
+        self._memory = KnownMemory()
+        for ty, param in params:
+            if ty.startswith("ptr"):
+                self._memory.root(f"%{param}", alone="noalias" in ty)
 
     def emit(self, instruction: str) -> str:
         """Append an instruction with a result, unless its result is known here; gives the result's name."""
         operation = instruction.partition(" ")[0]
-        key = instruction
-        if operation == "load":  # the same until something may have been written, at the latest to the end of the block
-            key = f"{self._writes} {instruction}"
-        elif operation not in _WITHOUT_EFFECTS and "@llvm." not in instruction:
-            self._writes += 1
-        numbered = not self.terminated and (operation == "load" or operation in _WITHOUT_EFFECTS)
-        if numbered:
-            found = self._known.get(key)
-            if found is not None and found[1] in self._dominating:
-                return found[0]
+        pure = operation in _WITHOUT_EFFECTS
+        if not self.terminated:
+            if pure:
+                found = self._known.get(instruction)
+                if found is not None and found[1] in self._dominating:
+                    return found[0]
+            elif operation == "load":
+                value = self._memory.loaded(instruction)
+                if value is not None:
+                    return value
+            elif operation != "phi" and "@llvm." not in instruction:
+                self._memory.forget()
         self._count += 1
         name = f"%.{self._count}"
         if not self.terminated:
             self._lines.append(f"  {name} = {instruction}")
-        if numbered:
-            self._known[key] = name, self._region
+            if pure:
+                self._known[instruction] = name, self._region
+                if operation == "getelementptr":
+                    self._memory.moved(name, instruction)
+            elif operation == "load":
+                self._memory.load(name, instruction)
         return name
 
     def do(self, instruction: str) -> None:
         """Append an instruction without a result."""
-        self._writes += 1
-        if not self.terminated:
-            self._lines.append(f"  {instruction}")
+        if self.terminated:
+            return
+        self._lines.append(f"  {instruction}")
+        if instruction.startswith("store "):
+            self._memory.store(instruction)
+        elif instruction.startswith(_WRITES_AT_FIRST):
+            self._memory.changed(instruction.partition(", ptr ")[2].partition(",")[0])
+        elif "call " in instruction and not instruction.startswith("call void @llvm.prefetch"):
+            self._memory.forget()
 
     def alloca(self, type_text: str, count: int = 1, align: int = 8) -> str:
         """Stack memory for the whole function, whatever block asks for it."""
         self._count += 1
         name = f"%.{self._count}"
-        size = f", i64 {count}" if count != 1 else ""
-        self._allocas.append(f"  {name} = alloca {type_text}{size}, align {align}")
+        of = f"[{count} x {type_text}]" if count != 1 else type_text  # an array: LLVM keeps parts of one in registers
+        self._allocas.append(f"  {name} = alloca {of}, align {align}")
+        self._memory.root(name, alone=True)
         return name
 
     def at_entry(self, instruction: str) -> None:
@@ -194,7 +214,7 @@ class FunctionWriter:
         self._lines.append(f"{label}:")
         self.block_label = label
         self.terminated = False
-        self._writes += 1
+        self._memory.forget()
         self._enter(_Region(self._into.get(label, self._root)))
 
     def open_if_used(self, label: str) -> None:

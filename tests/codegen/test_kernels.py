@@ -142,8 +142,8 @@ def test_address_arithmetic_is_done_in_64_bits() -> None:
     big = Buffer("big", (70_000, 40_000), "uint8")
     out = Buffer("out", (1,), "uint8")
     i = PrimVar("i", "int32")
-    row = binary("add", i, const(69_999, "int32"))
-    body = For(i, 0, 1, BufferStore(out, BufferLoad(big, (row, const(39_999, "int32"))), (const(0, "int32"),)))
+    row = binary("add", i, const(69_998, "int32"))
+    body = For(i, 0, 2, BufferStore(out, BufferLoad(big, (row, const(39_999, "int32"))), (const(0, "int32"),)))
     text = weft.compile(PrimFunc((big, out), body), opt=0).source("llvm")
     assert "mul i64" in text
     assert "mul i32" not in text

@@ -53,7 +53,7 @@ def test_memory_is_read_again_after_something_may_have_been_written() -> None:
     module, w = writer()
     first = w.emit("load i64, ptr %p")
     assert w.emit("load i64, ptr %p") == first
-    w.do("store i64 1, ptr %p")
+    w.do("store i64 1, ptr %q")
     second = w.emit("load i64, ptr %p")
     assert second != first
     assert w.emit("call i64 @g()") != w.emit("call i64 @g()")

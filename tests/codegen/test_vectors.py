@@ -144,6 +144,41 @@ def main(x: T.Buffer((16,), "float32"), y: T.Buffer((16,), "float32")):
     check_kernel(function, weft.compile(function, opt=1)["main"], {}, 1)
 
 
+@pytest.mark.parametrize("compared", ["{ramp} < {bound}", "{ramp} <= {bound}", "{ramp} > {bound}", "{ramp} >= {bound}",
+                                      "{bound} < {ramp}", "{bound} <= {ramp}", "{bound} > {ramp}", "{bound} >= {ramp}",
+                                      "{ramp} == {bound}"])  # fmt: skip
+def test_consecutive_indices_compared_with_a_bound_known_when_it_runs(compared: str) -> None:
+    text = compared.format(ramp="T.Ramp(start, T.int64(1), 8)", bound="T.Broadcast(end, 8)")
+    function = module(f"""
+@T.prim_func
+def main(start: T.int64, end: T.int64, y: T.Buffer((8,), "int32")):
+    y[T.Ramp(0, 1, 8)] = T.Select({text}, T.Broadcast(1, 8), T.Broadcast(0, 8))
+""")
+    run = weft.compile(function)["main"]
+    out = np.zeros(8, "int32")
+    for start in (-2, 0, 5):
+        for end in range(-5, 16):
+            run(start, end, out)
+            wanted = compared.format(ramp="np.arange(start, start + 8)", bound="end")
+            assert out.tolist() == eval(wanted, {"np": np, "start": start, "end": end}).astype("int32").tolist()
+
+
+@pytest.mark.parametrize("end", [-1, 0, 3, 8, 9])
+def test_consecutive_indices_compared_with_a_bound_known_before(end: int) -> None:
+    function = module(f"""
+@T.prim_func
+def main(y: T.Buffer((8,), "int32"), z: T.Buffer((8,), "int32")):
+    below: T.let[T.boolx8] = T.Ramp(T.int64(0), T.int64(1), 8) < T.Broadcast(T.int64({end}), 8)
+    y[T.Ramp(0, 1, 8)] = T.Select(below, T.Broadcast(1, 8), T.Broadcast(0, 8))
+    above: T.let[T.boolx8] = T.Ramp(T.int64(0), T.int64(1), 8) >= T.Broadcast(T.int64({end}), 8)
+    z[T.Ramp(0, 1, 8)] = T.Select(above, T.Broadcast(1, 8), T.Broadcast(0, 8))
+""")
+    y, z = np.zeros((2, 8), "int32")
+    weft.compile(function)["main"](y, z)
+    assert y.tolist() == (np.arange(8) < end).astype("int32").tolist()
+    assert (y + z == 1).all()
+
+
 def test_half_precision_vectors() -> None:
     function = module("""
 @T.prim_func
