@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
-from weft.ir.dim import Dim, Facts, evaluate, free_symbols, prove_equal, prove_le, prove_lt, symbol
+from weft.ir.dim import Dim, Facts, free_symbols, prove_equal, prove_le, prove_lt, symbol, value_at
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.dtype import Scalable, bits, is_integer, lanes
 from weft.ir.prim import binary
@@ -310,7 +310,7 @@ def _is_mixed_radix(parts: Mapping[str, Dim | None], extents: Mapping[str, Dim |
     def weight(name: str) -> int:
         slope = parts[name]
         assert slope is not None
-        return evaluate(slope, dict.fromkeys(free_symbols(slope), 64))
+        return value_at(slope, dict.fromkeys(free_symbols(slope), 64)) or 0
 
     reach: Dim = 0
     for name in sorted(parts, key=weight):

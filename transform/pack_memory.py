@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.errors import ShapeError
-from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol
+from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, maximum, prove_le, symbol, value_at
 
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 
@@ -151,7 +151,7 @@ class _Judge:
         if isinstance(size, int):
             return size
         if size not in self.weights:
-            self.weights[size] = evaluate(size, self.usual)
+            self.weights[size] = value_at(size, self.usual) or 0
         return self.weights[size]
 
     def le(self, a: Dim, b: Dim) -> bool:
@@ -166,8 +166,10 @@ class _Judge:
         return found
 
     def _proved(self, a: Dim, b: Dim) -> bool:
-        if any(evaluate(a, point) > evaluate(b, point) for point in self.points):
-            return False
+        for point in self.points:
+            least, most = value_at(a, point), value_at(b, point)
+            if least is not None and most is not None and least > most:
+                return False
         try:
             return prove_le(a, b, self.facts) is True
         except ShapeError:  # beyond the limits of dimensions

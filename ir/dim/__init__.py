@@ -40,7 +40,16 @@ from weft.ir.dim.expression import (
     symbol_name,
 )
 from weft.ir.dim.facts import Facts
-from weft.ir.dim.inspection import evaluate, free_symbols, fresh_name, is_symbolic, operation, same, substitute
+from weft.ir.dim.inspection import (
+    evaluate,
+    free_symbols,
+    fresh_name,
+    is_symbolic,
+    operation,
+    same,
+    substitute,
+    value_at,
+)
 from weft.ir.dim.notation import format_dim
 from weft.ir.dim.parsing import parse_dim
 from weft.ir.dim.proofs import bounds, prove_equal, prove_le, prove_lt, prove_ne, prove_nonnegative
@@ -78,4 +87,5 @@ __all__ = [
     "substitute",
     "symbol",
     "symbol_name",
+    "value_at",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import Any
 
+from weft.errors import ShapeError
 from weft.ir.dim.expression import Dim, DimExpr, as_dim, atom_dim, floordiv, floormod, make_expression, maximum, minimum
 from weft.ir.dim.representation import Atom, dim_error, make_monomial
 
@@ -105,6 +106,21 @@ def evaluate(d: Dim, values: Mapping[str, int]) -> int:
             coefficient *= value if power == 1 else value**power
         total += coefficient
     return total
+
+
+def value_at(d: Dim, values: Mapping[str, int]) -> int | None:
+    """The dimension's value, None where it has none: a divisor is 0 there.
+
+    >>> from weft.ir.dim import symbol
+    >>> value_at(8 // symbol("n"), {"n": 0}), value_at(8 // symbol("n"), {"n": 2})
+    (None, 4)
+    """
+    try:
+        return evaluate(d, values)
+    except ShapeError as error:
+        if error.code != "W280":
+            raise
+        return None
 
 
 def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:

@@ -476,6 +476,29 @@ def test_branches_and_what_lives_across_them_are_planned() -> None:
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+def test_sizes_that_have_no_value_at_some_sizes_are_planned() -> None:
+    """`m * n // (n // 2)` has none where n is 0 or 1, and the program has no result there."""
+    before = module(
+        """
+        @R.function
+        def main(s: R.Shape(["n", "m"]), x: R.Tensor(("m", "2 * n"), "int64")):
+            n = T.int64()
+            v = R.cumsum(R.cumsum(R.reshape(x, (n // 2, -1, 2)), axis=0), axis=1)
+            w = R.cumsum(x, axis=1)
+            return (R.flip(v, axis=0), R.add(w, R.flip(w, axis=0)))
+        """
+    )
+    planned(before)
+    run = weft.compile(before)["main"]
+    x = np.arange(24, dtype="int64").reshape(3, 8)
+    first, second = run((4, 3), x)
+    np.testing.assert_array_equal(first, x.reshape(2, -1, 2).cumsum(0).cumsum(1)[::-1])
+    np.testing.assert_array_equal(second, x.cumsum(1) + x.cumsum(1)[::-1])
+    few = np.zeros((3, 2), "int64")
+    with pytest.raises(weft.ShapeError, match="n // 2"):
+        run((1, 3), few)
+
+
 def test_sizes_that_a_match_cast_defines_are_planned_where_they_are_known() -> None:
     before = module(
         """
