@@ -3,7 +3,7 @@
     LLVM        an LLVM intrinsic of the value's type (the code generator picks an instruction or the C library)
     LIBRARY     a function of the C library, called lane by lane on vectors
     CUSTOM      a sequence written here
-    POLYNOMIALS what vector code computes itself in float32, unless the target asks for strict_math
+    POLYNOMIALS what vector code computes itself in float32 and float64, unless the target asks for strict_math
 float16 and bfloat16 are computed in float32 and rounded.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.llvm.arithmetic import Arithmetic, mangled
-from weft.codegen.llvm.polynomials import exp_float32, tanh_float32
+from weft.codegen.llvm.polynomials import exp_polynomial, tanh_polynomial
 from weft.codegen.llvm.spelling import constant, splat, value_type
 from weft.codegen.llvm.vector_math import (
     cos_float32,
@@ -22,17 +22,34 @@ from weft.codegen.llvm.vector_math import (
     sin_float32,
     whole_power_float32,
 )
+from weft.codegen.llvm.vector_math_float64 import (
+    cos_float64,
+    erf_float64,
+    log_float64,
+    pow_float64,
+    sin_float64,
+)
 from weft.ir import dtype as dtypes
 
 __all__ = ["emit_math", "is_math"]
 
-_POLYNOMIALS: dict[str, Callable[..., str]] = {
-    "cos": cos_float32,
-    "erf": erf_float32,
-    "exp": exp_float32,
-    "log": log_float32,
-    "sin": sin_float32,
-    "tanh": tanh_float32,
+_POLYNOMIALS: dict[str, dict[str, Callable[..., str]]] = {
+    "float32": {
+        "cos": cos_float32,
+        "erf": erf_float32,
+        "exp": exp_polynomial,
+        "log": log_float32,
+        "sin": sin_float32,
+        "tanh": tanh_polynomial,
+    },
+    "float64": {
+        "cos": cos_float64,
+        "erf": erf_float64,
+        "exp": exp_polynomial,
+        "log": log_float64,
+        "sin": sin_float64,
+        "tanh": tanh_polynomial,
+    },
 }
 _LLVM = {
     "exp": "exp",
@@ -86,8 +103,9 @@ def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str],
         return _in_float32(arith, name, dtype, operands)
     if dtypes.element(dtype) == "bfloat16":
         return _in_float32(arith, name, dtype, operands)
-    if name in _POLYNOMIALS and dtypes.element(dtype) == "float32" and not arith.strict:
-        return _POLYNOMIALS[name](arith, dtype, operands[0])
+    polynomial = None if arith.strict else _POLYNOMIALS.get(dtypes.element(dtype), {}).get(name)
+    if polynomial is not None:
+        return polynomial(arith, dtype, operands[0])
     if name in _LLVM:
         return arith.overloaded(_LLVM[name], dtype, *operands)
     return _library(arith, name, dtype, operands)
@@ -198,6 +216,11 @@ def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -
             if repeated:
                 return whole_power_float32(arith, dtype, operands[0], repeated[0])
             return pow_float32(arith, dtype, *operands)
+        if dtypes.element(dtype) == "float64" and not arith.strict and not simple:
+            x = operands[0]
+            if operands[1] == constant(3.0, dtype):
+                return arith.binary("mul", dtype, arith.binary("mul", dtype, x, x), x)
+            return pow_float64(arith, dtype, *operands)
         return arith.overloaded("pow", dtype, *operands)
     return by_lane(arith, dtype, operands, kinds, lambda a, b: _integer_power(arith, dtypes.element(dtype), a, b))
 
