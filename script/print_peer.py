@@ -38,7 +38,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node
 from weft.ir.node import replace as node_replace
 from weft.ir.op import OPS
-from weft.ir.relations import type_text
+from weft.ir.relations import dims_of, type_text
 from weft.ir.target import Target
 from weft.ir.target.syntax import parse_target
 from weft.ir.tensor import Buffer, PrimVar
@@ -105,6 +105,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def __init__(self, spelling: str, annotate: bool) -> None:
         super().__init__(spelling, annotate)
+        self.order: dict[str, int] = {}  # the symbols of the function being printed, as it names them
         if spelling == "tvm-0.27":
             self.block_buffer = replace(BUFFERS["T.alloc_buffer"], name="T.sblock_alloc_buffer")
         else:
@@ -148,13 +149,27 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def graph_function(self, written: str, name: str, function: Function) -> None:
         """`@R.function def ...`."""
-        before, self.place = self.place, f"the function '{name}'"
+        before, order = self.place, self.order
+        self.place, self.order = f"the function '{name}'", {**order}
+        for param in function.params:
+            self._number_symbols(param.ty)
         super().graph_function(written, name, function)
-        self.place = before
+        self.place, self.order = before, order
+
+    def _number_symbols(self, ty: Type | None) -> None:
+        """Number the symbols of a type after those that are known."""
+        if isinstance(ty, TupleType):
+            for part in ty.fields:
+                self._number_symbols(part)
+        elif ty is not None:
+            for dim in dims_of(ty) or ():
+                for symbol in free_symbols(dim):
+                    self.order.setdefault(symbol, len(self.order))
 
     def result_text(self, function: Function) -> str:
         """What a signature says of its result; strings have no type there."""
-        return "" if _mentions_strings(function.ret_type) else super().result_text(function)
+        unsaid = _mentions_strings(function.ret_type) or _mentions_no_place(function.ret_type)
+        return "" if unsaid else super().result_text(function)
 
     def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
         """One binding as one statement (an if as several)."""
@@ -167,11 +182,12 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         for binding in block.bindings:
             if isinstance(binding, MatchCast):
                 self.declare_symbols(binding.ty)
+                self._number_symbols(binding.ty)
         super()._dataflow(block)
 
     def _target(self, var: Var, annotate: bool) -> str:
         """The variable with its annotation, where that has a form."""
-        if _mentions_strings(var.ty):  # strings have no type in annotations
+        if _mentions_strings(var.ty) or _mentions_no_place(var.ty):  # what has no form in annotations is deduced
             return self.name(var)
         unknown = type_symbols(var.ty) - self.symbols
         if unknown:
@@ -220,7 +236,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
 
     def dim_text(self, value: DimExpr) -> str:
         """A dimension."""
-        return peer_dim(value)
+        return peer_dim(value, self.order)
 
     def _known_shape(self, value: ShapeExpr) -> str:
         return self.leaf(value)
@@ -284,7 +300,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         if isinstance(value, DimExpr):
             if not set(free_symbols(value)) <= self.symbols:
                 raise self.refuse(f"attribute data with the size '{value}'")
-            return peer_dim(value)
+            return peer_dim(value, self.order)
         return super().show_literal(value)
 
     def _attribute(self, key: str, value: Any) -> str:
@@ -418,6 +434,13 @@ def _mentions_strings(ty: Type | None) -> bool:
     if isinstance(ty, TupleType):
         return any(map(_mentions_strings, ty.fields))
     return isinstance(ty, StringType)
+
+
+def _mentions_no_place(ty: Type | None) -> bool:
+    """Whether a type is or holds that of a spread tensor whose place is not said."""
+    if isinstance(ty, TupleType):
+        return any(map(_mentions_no_place, ty.fields))
+    return isinstance(ty, DTensorType) and (ty.mesh is None or ty.placement is None)
 
 
 def _names_in(module: IRModule) -> Iterator[str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, prove_le, prove_lt
 from weft.ir.regions import Access, Bounds, accesses
-from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc, Select
 from weft.ir.verify.findings import Report
+from weft.ir.visit import walk
 
 __all__ = ["check_load", "check_ranges", "check_store", "goes_on"]
 
@@ -63,7 +64,14 @@ def check_ranges(function: PrimFunc, report: Report) -> None:
     for access in accesses(function.body, Bounds()):
         if len(access.intervals) == access.buffer.ndim:
             for position in range(access.buffer.ndim):
-                _check_range(access, position, report)
+                _check_range(access, position, report, function)
+
+
+def _is_chosen(access: Access, function: PrimFunc) -> bool:
+    """Whether a load is a side of `T.Select`: both are loaded, which is an error of the run only."""
+    choices = (node for node in walk(function.body) if isinstance(node, Select))
+    sides = (side for choice in choices for side in (choice.true_value, choice.false_value))
+    return any(access.node is node for side in sides for node in walk(side))
 
 
 def goes_on(access: Access, position: int) -> bool:
@@ -73,7 +81,7 @@ def goes_on(access: Access, position: int) -> bool:
     return last and dtypes.lanes(indices[position].dtype) > 1
 
 
-def _check_range(access: Access, position: int, report: Report) -> None:
+def _check_range(access: Access, position: int, report: Report, function: PrimFunc) -> None:
     interval, buffer = access.intervals[position], access.buffer
     size = access.bounds.of(buffer.shape[position])
     if interval is None or size is None:
@@ -92,7 +100,7 @@ def _check_range(access: Access, position: int, report: Report) -> None:
         wrong = interval.low
     elif prove_le(size.high, interval.high) and (constant or not isinstance(size.low, int) or size.low > 0):
         wrong = interval.high
-    if wrong is not None:
+    if wrong is not None and (constant or not _is_chosen(access, function)):
         report.add("W456", _message(buffer, position, wrong), access.node.span, key=access.node)
 
 

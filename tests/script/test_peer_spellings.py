@@ -216,6 +216,16 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
         ['y: R.Tensor((n * 4,), "float32") = R.reshape(x, R.shape([n * 4]))',
          'z: R.Tensor((T.min(n, 4), n // 2 + 1), "float32") = R.zeros(R.shape([T.min(n, 4), n // 2 + 1]), dtype="float32")'], None,
     ),
+    "symbols in the order of the signature": (
+        "@R.function\ndef main(x: R.Tensor(('n', 'm', 'k'), 'float32')):\n    y = R.reshape(x, (n * m, k))\n    z = R.zeros((k + n, max(m, k)), 'float32')\n    return y\n",
+        ['y: R.Tensor((n * m, k), "float32") = R.reshape(x, R.shape([n * m, k]))',
+         'z: R.Tensor((n + k, T.max(m, k)), "float32") = R.zeros(R.shape([n + k, T.max(m, k)]), dtype="float32")'], None,
+    ),
+    "spread tensors whose place is deduced": (
+        "@I.ir_module\nclass M:\n    I.module_global_infos({'mesh': [R.device_mesh((2,), [0, 1])]})\n\n"
+        "    @R.function\n    def main(x: R.DTensor((4, 4), 'float32', 'mesh[0]', 'R')):\n        y = R.exp(x)\n        return y\n",
+        ['def main(x: R.DTensor((4, 4), "float32", "mesh[0]", "R")):', "y = R.exp(x)"], None,
+    ),
     "symbols of a match": (
         graph("with R.dataflow():\n    y = R.match_cast(x, R.Tensor(('m', 4), 'float32'))\n    R.output(y)\nz = R.reshape(y, (m * 4,))\nreturn z"),
         ["m = T.int64()", 'z: R.Tensor((m * 4,), "float32") = R.reshape(y, R.shape([m * 4]))'], None,
