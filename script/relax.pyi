@@ -2132,7 +2132,15 @@ class vision:
         """Boxes that overlap no better one of their class, for every class.
 
         boxes (b, n, 4), scores (b, c, n). "onnx": rows (image, class, box) of shape (b * c * n, 3) and their number (1,);
-        "tensorflow": rows (class, box) of shape (b, c * n, 2), their scores (b, c * n), and a number per image (b,).
+        "tensorflow": rows (class, box) of shape (b, c * n, 2), their scores (b, c * n), and a number per image (b,). The
+        boxes of a class whose score is over score_threshold are taken by descending score, at most
+        max_output_boxes_per_class of them; one that is taken suppresses those whose overlap with it is at least
+        iou_threshold. Each of the three is one number. The results are filled up with 0.
+
+        R.vision.all_class_non_max_suppression(R.Tensor((b, n, 4), "float32"), R.Tensor((b, 3, n), "float32"), R.Tensor((), "int64"), R.Tensor((), "float32"), R.Tensor((), "float32")) -> R.Tuple(R.Tensor((3 * b * n, 3), "int64"), R.Tensor((1,), "int64"))
+        R.vision.all_class_non_max_suppression(R.Tensor((2, 5, 4), "float32"), R.Tensor((2, 2, 5), "float32"), R.Tensor((1,), "int64"), R.Tensor((1,), "float32"), R.Tensor((1,), "float32"), 'tensorflow') -> R.Tuple(R.Tensor((2, 10, 2), "int64"), R.Tensor((2, 10), "float32"), R.Tensor((2,), "int64"))
+        R.vision.all_class_non_max_suppression(R.Tensor((b, n, 4), "float32"), R.Tensor((b, c, n), "float32"), R.Tensor((), "int64"), R.Tensor((), "float32"), R.Tensor((), "float32"), 'tensorflow') -> R.Tuple(R.Tensor((b, c * n, 2), "int64"), R.Tensor((b, c * n), "float32"), R.Tensor((b,), "int64"))
+        R.vision.all_class_non_max_suppression(R.Tensor((1, 6, 4), "float32"), R.Tensor((1, 2, 6), "float32"), 2, 0.5, 0.25) -> R.Tuple(R.Tensor((12, 3), "int64"), R.Tensor((1,), "int64"))
         """
 
     @staticmethod
@@ -2163,8 +2171,20 @@ class vision:
     def non_max_suppression(data: _t.Any, valid_count: _t.Any, indices: _t.Any, max_output_size: _t.Any = -1, iou_threshold: _t.Any = 0.5, force_suppress: _t.Any = False, top_k: _t.Any = -1, coord_start: _t.Any = 2, score_index: _t.Any = 1, id_index: _t.Any = 0, return_indices: _t.Any = True, invalid_to_bottom: _t.Any = False, soft_nms_sigma: _t.Any = 0.0, score_threshold: _t.Any = 0.0) -> _t.Any:
         """Boxes that overlap no better one: their indices (b, n) and number (b, 1), or the boxes themselves.
 
-        data (b, n, e). Without return_indices the boxes, moved to the front; with soft_nms_sigma the boxes with their new
-        scores, the indices and the number.
+        data (b, n, e), of which the first valid_count of an image count and only the top_k best of these where it is over
+        0. Boxes whose score is over 0 are taken by descending score, at most max_output_size where it is over 0; one that
+        is taken suppresses those whose overlap with it is at least iou_threshold, of the same class unless id_index is
+        below 0 or force_suppress holds. The results are filled up with -1. Without return_indices: the boxes in the order
+        of their scores, each in its place, or moved to the front with invalid_to_bottom. With soft_nms_sigma an overlap
+        below the threshold multiplies the score by exp(-overlap**2 / (2 * soft_nms_sigma)), boxes count while their score
+        is over score_threshold, and the boxes with their new scores, at the front, come before the indices and the number.
+
+        R.vision.non_max_suppression(R.Tensor((b, n, 6), "float32"), R.Tensor((b,), "int32"), R.Tensor((b, n), "int32")) -> R.Tuple(R.Tensor((b, n), "int32"), R.Tensor((b, 1), "int32"))
+        R.vision.non_max_suppression(R.Tensor((2, 9, 6), "float32"), R.Tensor((2,), "int32"), R.Tensor((2, 9), "int32"), 2, 0.2, True, 6) -> R.Tuple(R.Tensor((2, 9), "int32"), R.Tensor((2, 1), "int32"))
+        R.vision.non_max_suppression(R.Tensor((b, 7, 6), "float32"), R.Tensor((b,), "int32"), R.Tensor((b, 7), "int32"), return_indices=False) -> R.Tensor((b, 7, 6), "float32")
+        R.vision.non_max_suppression(R.Tensor((b, n, 5), "float32"), R.Tensor((b,), "int32"), R.Tensor((b, n), "int32"), iou_threshold=0.1, id_index=-1, coord_start=1, score_index=0, return_indices=False, invalid_to_bottom=True) -> R.Tensor((b, n, 5), "float32")
+        R.vision.non_max_suppression(R.Tensor((b, n, 6), "float32"), R.Tensor((b,), "int32"), R.Tensor((b, n), "int32"), soft_nms_sigma=0.5, score_threshold=0.2, max_output_size=3) -> R.Tuple(R.Tensor((b, n, 6), "float32"), R.Tensor((b, n), "int32"), R.Tensor((b, 1), "int32"))
+        R.vision.non_max_suppression(R.Tensor((2, 5, 6), "float64"), R.Tensor((2,), "int64"), R.Tensor((2, 5), "int64"), soft_nms_sigma=0.3, id_index=-1, return_indices=False) -> R.Tensor((2, 5, 6), "float64")
         """
 
     @staticmethod

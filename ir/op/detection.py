@@ -13,10 +13,27 @@ import numpy as np
 
 from weft.ir.dim import symbol
 from weft.ir.infer import TypeContext
-from weft.ir.op.common import Dims, example, f32, require_dtype, require_rank, same_dtype, shape_error, tensor
+from weft.ir.op.common import (
+    Dims,
+    example,
+    f32,
+    i64,
+    require_dtype,
+    require_rank,
+    same_dtype,
+    shape_error,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.loops import Loops, counted, index, joined, load, loops, store
 from weft.ir.op.registry import register_op
+from weft.ir.op.suppression import (
+    lower_all_class_suppression,
+    lower_suppression,
+    numpy_all_class_suppression,
+    numpy_suppression,
+)
 from weft.ir.prim import binary, cast, const, intrinsic
 from weft.ir.relations import dims_of
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
@@ -24,7 +41,12 @@ from weft.ir.types import TensorType, TupleType, Type
 
 __all__: list[str] = []
 
-_LIBRARY = "a library of detection, by R.call_dps_packed"
+_COUNTS = typed("int32", "b")
+_BOXES: dict[str, tuple[Any, Any]] = {"data": (0, 1), "valid_count": (0, 9), "indices": (0, 99)}
+_CHOICE: dict[str, tuple[Any, Any]] = {
+    "boxes": (0, 1), "scores": (0, 1), "max_output_boxes_per_class": (0, 4), "iou_threshold": (0.1, 0.6),
+    "score_threshold": (0, 0.6),
+}  # fmt: skip
 _FORMS = ("onnx", "tensorflow")
 
 
@@ -110,6 +132,18 @@ def get_valid_counts(args: Arguments, context: TypeContext) -> Type:
     return TupleType((counts, TensorType(dims, data.dtype, 3, data.vdevice), indices))
 
 
+def _require_fields(args: Arguments, dims: Dims | None) -> None:
+    """Refuse places of fields outside of a row."""
+    for name in ("score_index", "coord_start"):
+        if args[name] < 0:
+            what = "score" if name == "score_index" else "corners"
+            raise shape_error(args, f"{name} is the place of the {what} in a row, got {args[name]}", "W205")
+    last = max(args.coord_start + 4, args.score_index + 1, args.id_index + 1)
+    if dims is not None and isinstance(dims[2], int) and dims[2] < last:
+        what = f"rows have {dims[2]} elements, and the corners, the score and the class reach to {last}"
+        raise shape_error(args, what, "W205")
+
+
 @register_op(
     "vision.non_max_suppression",
     [
@@ -122,13 +156,30 @@ def get_valid_counts(args: Arguments, context: TypeContext) -> Type:
         Param("score_threshold", "attr", 0.0, "float"),
     ],
     pure=True,
-    builtin=_LIBRARY,
+    lowering=lower_suppression,
+    numpy=numpy_suppression,
+    examples=(
+        example(f32("b", "n", 6), _COUNTS, typed("int32", "b", "n"), ranges=_BOXES),
+        example(f32(2, 9, 6), typed("int32", 2), typed("int32", 2, 9), 2, 0.2, True, 6, ranges=_BOXES),
+        example(f32("b", 7, 6), _COUNTS, typed("int32", "b", 7), return_indices=False, ranges=_BOXES),
+        example(f32("b", "n", 5), _COUNTS, typed("int32", "b", "n"), iou_threshold=0.1, id_index=-1, coord_start=1,
+                score_index=0, return_indices=False, invalid_to_bottom=True, ranges=_BOXES),
+        example(f32("b", "n", 6), _COUNTS, typed("int32", "b", "n"), soft_nms_sigma=0.5, score_threshold=0.2,
+                max_output_size=3, ranges=_BOXES),
+        example(typed("float64", 2, 5, 6), typed("int64", 2), typed("int64", 2, 5), soft_nms_sigma=0.3, id_index=-1,
+                return_indices=False, ranges=_BOXES),
+    ),
 )  # fmt: skip
 def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
     """Boxes that overlap no better one: their indices (b, n) and number (b, 1), or the boxes themselves.
 
-    data (b, n, e). Without return_indices the boxes, moved to the front; with soft_nms_sigma the boxes with their new
-    scores, the indices and the number.
+    data (b, n, e), of which the first valid_count of an image count and only the top_k best of these where it is over
+    0. Boxes whose score is over 0 are taken by descending score, at most max_output_size where it is over 0; one that
+    is taken suppresses those whose overlap with it is at least iou_threshold, of the same class unless id_index is
+    below 0 or force_suppress holds. The results are filled up with -1. Without return_indices: the boxes in the order
+    of their scores, each in its place, or moved to the front with invalid_to_bottom. With soft_nms_sigma an overlap
+    below the threshold multiplies the score by exp(-overlap**2 / (2 * soft_nms_sigma)), boxes count while their score
+    is over score_threshold, and the boxes with their new scores, at the front, come before the indices and the number.
     """
     data = tensor(args, "data", context)
     require_rank(args, "data", data, 3)
@@ -138,6 +189,12 @@ def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
         require_rank(args, name, given, rank)
         require_dtype(args, name, given, "integer")
     dims = dims_of(data)
+    _require_fields(args, dims)
+    if dims is not None:
+        for name, axes in (("valid_count", ("images",)), ("indices", ("images", "boxes"))):
+            own = dims_of(tensor(args, name, context))
+            for size, other, what in zip(dims, own or (), axes, strict=False):
+                context.require_equal(size, other, f"{args.name}: {what} of data and of {name}", args.span)
     boxes = TensorType(dims, data.dtype, 3, data.vdevice)
     if not args.return_indices:
         return boxes
@@ -149,29 +206,48 @@ def non_max_suppression(args: Arguments, context: TypeContext) -> Type:
 @register_op(
     "vision.all_class_non_max_suppression",
     [
-        Param("boxes"), Param("scores"), Param("max_output_boxes_per_class"), Param("iou_threshold"),
+        Param("boxes"), Param("scores"), Param("max_output_boxes_per_class", of="int"), Param("iou_threshold"),
         Param("score_threshold"), Param("output_format", "attr", "onnx", "str"),
     ],
     pure=True,
-    builtin=_LIBRARY,
+    lowering=lower_all_class_suppression,
+    numpy=numpy_all_class_suppression,
+    examples=(
+        example(f32("b", "n", 4), f32("b", 3, "n"), i64(), f32(), f32(), ranges=_CHOICE),
+        example(f32(2, 5, 4), f32(2, 2, 5), i64(1), f32(1), f32(1), "tensorflow", ranges=_CHOICE),
+        example(f32("b", "n", 4), f32("b", "c", "n"), i64(), f32(), f32(), "tensorflow", ranges=_CHOICE),
+        example(f32(1, 6, 4), f32(1, 2, 6), 2, 0.5, 0.25, ranges=_CHOICE),
+    ),
 )  # fmt: skip
 def all_class_non_max_suppression(args: Arguments, context: TypeContext) -> Type:
     """Boxes that overlap no better one of their class, for every class.
 
     boxes (b, n, 4), scores (b, c, n). "onnx": rows (image, class, box) of shape (b * c * n, 3) and their number (1,);
-    "tensorflow": rows (class, box) of shape (b, c * n, 2), their scores (b, c * n), and a number per image (b,).
+    "tensorflow": rows (class, box) of shape (b, c * n, 2), their scores (b, c * n), and a number per image (b,). The
+    boxes of a class whose score is over score_threshold are taken by descending score, at most
+    max_output_boxes_per_class of them; one that is taken suppresses those whose overlap with it is at least
+    iou_threshold. Each of the three is one number. The results are filled up with 0.
     """
     boxes, scores = tensor(args, "boxes", context), tensor(args, "scores", context)
     for name, ty in (("boxes", boxes), ("scores", scores)):
         require_rank(args, name, ty, 3)
         require_dtype(args, name, ty, "float")
     same_dtype(args, boxes, scores)
+    for name in ("max_output_boxes_per_class", "iou_threshold", "score_threshold"):
+        domain = "integer" if name == "max_output_boxes_per_class" else "float"
+        given = tensor(args, name, context)
+        require_rank(args, name, given, 0, 1)
+        require_dtype(args, name, given, domain)
+        for dim in dims_of(given) or ():
+            context.require_equal(dim, 1, f"{args.name}: {name} is one number", args.span)
     if args.output_format not in _FORMS:
         raise shape_error(args, f"unknown output_format {args.output_format!r}", "W205", f"one of {', '.join(_FORMS)}")
     places, dims = dims_of(boxes), dims_of(scores)
     if places is not None and dims is not None:
         context.require_equal(places[0], dims[0], f"{args.name}: images of boxes and of scores", args.span)
         context.require_equal(places[1], dims[2], f"{args.name}: boxes and scores of an image", args.span)
+    if places is not None:
+        context.require_equal(places[2], 4, f"{args.name}: the corners of a box", args.span)
     onnx = args.output_format == "onnx"
     if dims is None:
         rows = TensorType(None, "int64", 2 if onnx else 3, boxes.vdevice)

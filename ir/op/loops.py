@@ -155,6 +155,10 @@ class Loops:
         self._locals.append(self._buffer(name, dims, dtype))
         return self._locals[-1]
 
+    def own(self, buffer: Buffer) -> None:
+        """Take a buffer that was made elsewhere as one of the kernel's own."""
+        self._locals.append(buffer)
+
     def require_equal(self, a: Dim, b: Dim) -> None:
         """Assert that two dimensions are equal, unless that is proved."""
         if prove_equal(a, b, self.context.facts) is not True:

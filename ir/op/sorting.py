@@ -1,8 +1,7 @@
 """Sorting along an axis, and the middle by rank.
 
-One kernel serves all operators: it sorts positions by a bottom-up merge sort (stable, n log n), then writes the
-elements, the positions, or both: of every rank, of the first ones, or of the middle one. nan counts as greater than
-every number.
+One kernel serves all operators: it sorts the positions of a row (`row_sort`), then writes the elements, the positions,
+or both: of every rank, of the first ones, or of the middle one. nan counts as greater than every number.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dim import Dim, free_symbols, product, prove_le
-from weft.ir.dtype import is_float
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.loops import INDEX, index
 from weft.ir.op.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
-from weft.ir.prim import binary, cast, const, intrinsic, unary
+from weft.ir.op.row_sort import RowSort, lazy
+from weft.ir.prim import binary, cast, intrinsic
 from weft.ir.prim_dim import dim_to_prim
 from weft.ir.relations import dims_of
 from weft.ir.tensor import (
@@ -32,24 +31,17 @@ from weft.ir.tensor import (
     BufferLoad,
     BufferStore,
     For,
-    IfThenElse,
-    PrimCall,
     PrimExpr,
     PrimFunc,
     PrimVar,
     SeqStmt,
     Stmt,
-    While,
 )
 from weft.ir.types import TensorType, TupleType, Type
 
 
-def _lazy(condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> PrimExpr:
-    return PrimCall("if_then_else", (condition, yes, no), yes.dtype)
-
-
 @dataclass
-class _MergeSort:
+class _RowKernel:
     """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions)."""
 
     name: str
@@ -70,14 +62,12 @@ class _MergeSort:
         self.source = Buffer("data", self.sizes, self.dtype)
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
-        self.order, self.merged = (Buffer(name, (count,), INDEX) for name in ("order", "merged"))
-        self.width, self.left, self.right = (Buffer(name, (1,), INDEX) for name in ("width", "left", "right"))
         self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
-        body: Stmt = SeqStmt((*self._sort_row(), self._write(results)))
+        self.order = RowSort(count, self.size, self._element, self.dtype, self.descending)
+        body: Stmt = SeqStmt((*self.order.statements(), self._write(results)))
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
-        local = (self.order, self.merged, self.width, self.left, self.right)
-        statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in local), body))
+        statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in self.order.buffers), body))
         bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
         scalars = [variable for variable in self.symbols.values() if variable not in bound]
         return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
@@ -110,62 +100,9 @@ class _MergeSort:
             places[axis] = position
         return BufferLoad(self.source, tuple(places[d] for d in range(len(self.sizes))))
 
-    def _get(self, buffer: Buffer, position: int | PrimExpr = 0) -> PrimExpr:
-        return BufferLoad(buffer, (index(position),))
-
-    def _set(self, buffer: Buffer, value: int | PrimExpr, position: int | PrimExpr = 0) -> Stmt:
-        return BufferStore(buffer, index(value), (index(position),))
-
-    def _before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        """Whether a must stand before b."""
-        if self.descending:
-            a, b = b, a
-        less = binary("lt", a, b)
-        if not is_float(self.dtype):
-            return less
-        nan_last = binary("and", intrinsic("isnan", b), unary("not", intrinsic("isnan", a)))
-        return binary("or", less, nan_last)
-
-    def _sort_row(self) -> list[Stmt]:
-        i = PrimVar("i", INDEX)
-        start = For(i, 0, self.size, self._set(self.order, i, i))
-        return [start, self._set(self.width, 1), While(binary("lt", self._get(self.width), self.size), self._pass())]
-
-    def _pass(self) -> Stmt:
-        """Merge neighbouring runs of `width` positions, and double it."""
-        width, run, i = self._get(self.width), PrimVar("run", INDEX), PrimVar("j", INDEX)
-        runs = binary("floordiv", self.size + width * 2 - 1, width * 2)
-        copy = For(i, 0, self.size, self._set(self.order, self._get(self.merged, i), i))
-        return SeqStmt((For(run, 0, runs, self._merge(run, width)), copy, self._set(self.width, width * 2)))
-
-    def _merge(self, run: PrimVar, width: PrimExpr) -> Stmt:
-        """Merge [low, middle) and [middle, high) of the order."""
-        low, middle, high, at = (PrimVar(name, INDEX) for name in ("low", "middle", "high", "at"))
-        left, right = self._get(self.left), self._get(self.right)
-        later = self._before(self._element(self._get(self.order, right)), self._element(self._get(self.order, left)))
-        true, false = const(True, "bool"), const(False, "bool")
-        from_left = _lazy(
-            binary("lt", left, middle), _lazy(binary("lt", right, high), unary("not", later), true), false
-        )
-
-        def take(side: Buffer) -> Stmt:
-            position = self._get(side)
-            return SeqStmt((self._set(self.merged, self._get(self.order, position), at), self._set(side, position + 1)))
-
-        return SeqStmt(
-            (
-                Bind(low, run * 2 * width),
-                Bind(middle, binary("min", low + width, self.size)),
-                Bind(high, binary("min", low + width * 2, self.size)),
-                self._set(self.left, low),
-                self._set(self.right, middle),
-                For(at, low, high - low, IfThenElse(from_left, take(self.left), take(self.right))),
-            )
-        )
-
 
 @dataclass
-class _Leading(_MergeSort):
+class _Leading(_RowKernel):
     """The first `count` elements of one axis in order."""
 
     count: Dim
@@ -187,11 +124,11 @@ class _Leading(_MergeSort):
         places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
         target = [places[d] for d in range(len(self.sizes))]
         kept = index(dim_to_prim(self.count, self.symbols))
-        return For(rank, 0, kept, self._stores(results, self._get(self.order, rank), target))
+        return For(rank, 0, kept, self._stores(results, self.order.at(rank), target))
 
 
 @dataclass
-class _Middle(_MergeSort):
+class _Middle(_RowKernel):
     """The middle element of the axes, the lower of two; the last nan where there is one."""
 
     keepdims: bool
@@ -209,14 +146,14 @@ class _Middle(_MergeSort):
         ]
 
     def _write(self, results: Sequence[Buffer]) -> Stmt:
-        last = self._get(self.order, self.size - 1)
-        middle = self._get(self.order, binary("floordiv", self.size - 1, index(2)))
+        last = self.order.at(self.size - 1)
+        middle = self.order.at(binary("floordiv", self.size - 1, index(2)))
         chosen = PrimVar("chosen", INDEX)
         places: dict[int, PrimExpr] = dict(self.row)
         if self.keepdims:
             places |= {axis: index(0) for axis in self.axes}
         target = [places[d] for d in sorted(places)]
-        position = _lazy(intrinsic("isnan", self._element(last)), last, middle)
+        position = lazy(intrinsic("isnan", self._element(last)), last, middle)
         return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
 
 
