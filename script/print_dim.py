@@ -56,7 +56,7 @@ def _key(atom: Any, power: int, order: Mapping[str, int]) -> tuple[Any, ...]:
 
 
 def _powers(monomial: Any, order: Mapping[str, int]) -> list[Any]:
-    return sorted(monomial.powers, key=lambda item: _key(*item, order))
+    return sorted(monomial.powers, key=lambda item: _key(item[0], item[1], order))
 
 
 def _term(monomial: Any, coefficient: int, order: Mapping[str, int]) -> tuple[str, int]:
