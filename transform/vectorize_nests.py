@@ -7,6 +7,7 @@ Each nest of a kernel goes to the first rule that knows its form (`transform/rul
     transposes    elements along another axis: squares of vectors, turned in registers
     reductions    sums, products, least and greatest values: vectors along the rows or down the columns
     partial       reductions of much to few results in parts that threads can share
+    gathers       rows fetched by numbers from memory: asked for ahead, checked once each
     extremes      positions of least and greatest values, the same two ways
 
 Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
@@ -26,6 +27,7 @@ from weft.transform.nests import nest_of
 from weft.transform.rules.chains import is_chain
 from weft.transform.rules.extremes import vector_extreme
 from weft.transform.rules.facts import Facts
+from weft.transform.rules.gathers import row_gather
 from weft.transform.rules.loops import sequence
 from weft.transform.rules.maps import vector_map
 from weft.transform.rules.partial import partial_reduction
@@ -91,7 +93,8 @@ def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
         return replace(stmt, body=body)
     nest = nest_of(stmt) if isinstance(stmt, For) else None
     if nest is None:
-        return vector_extreme(stmt, facts) or stmt
+        gathered = row_gather(stmt, facts) if isinstance(stmt, For) else None
+        return gathered or vector_extreme(stmt, facts) or stmt
     parts = partial_reduction(nest, facts)
     if parts is not None:
         return sequence(part if isinstance(part, AllocBuffer) else _by_rules(part, facts) for part in parts)

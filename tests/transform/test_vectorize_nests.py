@@ -12,9 +12,9 @@ from weft.ir import For, IRModule, PrimFunc, TensorType, Var, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
-from weft.ir.tensor import AllocBuffer
+from weft.ir.tensor import AllocBuffer, AssertStmt, AttrStmt, SeqStmt
 from weft.script import tir as T
-from weft.transform import LegalizeOps, VectorizeNests
+from weft.transform import CheckBounds, LegalizeOps, VectorizeNests
 
 N, M = symbol("n"), symbol("m")
 
@@ -231,4 +231,70 @@ def binding(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
 
 def test_a_value_that_binds_a_variable_is_not_copied() -> None:
     module = IRModule({"main": binding})
+    assert VectorizeNests()(module) is module
+
+
+GATHER = """
+from weft.script import ir as I, tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(x: T.Buffer(("r", "m"), "float32"), i: T.Buffer(("n",), "int64"), y: T.Buffer(("n", "m"), "float32")):
+        for a in range(n):
+            for b in range(m):
+                with T.block("row"):
+                    va, vb = T.axis.remap("SS", [a, b])
+                    y[va, vb] = x[i[va], vb] * T.float32(2)
+"""
+
+
+def checked(text: str) -> IRModule:
+    """The module of a text with its assertions."""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    return CheckBounds()(module)
+
+
+@settings(max_examples=6, deadline=None)
+@given(SIZES, SIZES, st.sampled_from([128, 256, 512]), st.sampled_from(["float32", "int8"]))
+def test_rows_chosen_by_numbers(rows: int, length: int, bits: int, dtype: str) -> None:
+    module = checked(GATHER.replace("float32(2)", f"{dtype}(2)").replace('"float32"', f'"{dtype}"'))
+    new = VectorizeNests(vector_bits=bits)(module)
+    weft.assert_structural_equal(weft.parse(new.script()), new)
+    x = random(9, length, dtype=dtype)
+    index = np.random.default_rng(rows).integers(0, 9, rows)
+    compiled = weft.compile(module, pipeline=VectorizeNests(vector_bits=bits))
+    for run in (weft.interpret(new)["main"], compiled["main"]):
+        y = np.zeros((rows, length), dtype)
+        run(x, index, y)
+        np.testing.assert_array_equal(y, (x[index] * 2).astype(dtype))
+
+
+def test_assertions_about_rows_come_before_them_and_later_rows_are_asked_for() -> None:
+    new = VectorizeNests()(checked(GATHER))
+    (outer,) = [part for part in walk(new["main"]) if isinstance(part, For) and part.loop_var.name == "a"]
+    assert isinstance(outer.body, SeqStmt)
+    first, *rest = outer.body.stmts
+    assert isinstance(first, AssertStmt)
+    assert [part.key for part in rest if isinstance(part, AttrStmt)] == ["prefetch"] * 4
+    assert not any(isinstance(part, AssertStmt) for stmt in rest for part in walk(stmt))
+    assert has_vectors(new)
+
+
+def test_wrong_numbers_of_rows_are_found_and_rows_of_no_elements_have_none() -> None:
+    compiled = weft.compile(weft.parse(GATHER))["main"]
+    index = np.array([0, 1, 5])
+    with pytest.raises(weft.BoundsError) as raised:
+        compiled(random(4, 3), index, np.zeros((3, 3), "float32"))
+    assert "'x'" in raised.value.message
+    compiled(random(4, 0), index, np.zeros((3, 0), "float32"))
+    weft.interpret(VectorizeNests()(checked(GATHER)))["main"](
+        random(4, 0), index, np.zeros((3, 0), "float32")
+    )
+
+
+def test_assertions_about_elements_stay_where_they_are() -> None:
+    text = GATHER.replace("x[i[va], vb]", "x[i[va], i[vb]]").replace('"m"', '"n"').replace("(m)", "(n)")
+    module = checked(text)
     assert VectorizeNests()(module) is module

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from weft.ir import substitute
 from weft.ir.tensor import PrimExpr, PrimVar, Stmt
 from weft.transform.nests import Cost, Nest, cost
@@ -15,7 +17,11 @@ from weft.transform.rules.loops import INDEX, nested, over_vectors, sequence
 __all__ = ["vector_map"]
 
 
-def vector_map(nest: Nest, facts: Facts) -> Stmt | None:
+Before = Callable[[dict[PrimVar, PrimVar]], Sequence[Stmt]]
+"""new variables by those of the nest that they stand for -> what comes before the last axis"""
+
+
+def vector_map(nest: Nest, facts: Facts, before: Before | None = None) -> Stmt | None:
     """The nest on vectors, where its last axis allows it."""
     store = nest.store
     own = [load for load in loads_in(store.value) if load.buffer is store.buffer]
@@ -39,4 +45,4 @@ def vector_map(nest: Nest, facts: Facts) -> Stmt | None:
     unroll = facts.side_by_side(lanes) if wide else 4
     loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
     parts = over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, facts.masks, wide=wide)
-    return nested(loops, sequence(parts))
+    return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))
