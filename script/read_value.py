@@ -127,7 +127,8 @@ class ValueReader(Reader):
                     raise
                 return self.bind_checked(target, value, declared, tree)
             # The value of a scalar that is written out is there to see: its variable has the plain type.
-            ty = PrimType(value.dtype, span=declared.span) if isinstance(value, PrimValue) else declared
+            known = isinstance(value, PrimValue) and isinstance(declared, PrimType)
+            ty = PrimType(value.dtype, span=declared.span) if known else declared  # type: ignore[attr-defined]
         else:
             for name in type_symbols(ty) if not isinstance(value, Var) else ():
                 self.symbols.add(name)
