@@ -141,7 +141,7 @@ class GraphPrinter(BasePrinter):
                 self.declare_symbols(binding.ty)
             ty = self.type_value(binding.ty)
             same = var.ty is binding.ty or var.ty is None or structural_equal(var.ty, binding.ty)
-            self.symbols |= type_symbols(binding.ty)
+            self.symbols |= type_symbols(binding.ty, functions=self.foreign)
             annotation = "" if same else f": {self.show_type(var.ty)}"
             self.line(f"{self.name(var)}{annotation} = R.match_cast({source}, {ty})")
             self._learn(binding)
@@ -193,7 +193,7 @@ class GraphPrinter(BasePrinter):
         if var.ty is None:
             return self.name(var)
         annotation = self.show_type(var.ty) if annotate else ""
-        self.symbols |= type_symbols(var.ty)
+        self.symbols |= type_symbols(var.ty, functions=self.foreign)
         if not annotation:
             return self.name(var)
         return f"{self.name(var)}: {annotation}"
@@ -386,8 +386,8 @@ def _names_known(value: Expr) -> bool:
     return isinstance(value, (ExternFunc, GlobalVar))
 
 
-def type_symbols(ty: Type | None) -> set[str]:
-    """Every symbol of a type."""
+def type_symbols(ty: Type | None, *, functions: bool = True) -> set[str]:
+    """Every symbol of a type, with those that function types in it have for themselves, or without."""
     found: set[str] = set()
     stack: list[Any] = [ty]
     while stack:
@@ -401,7 +401,7 @@ def type_symbols(ty: Type | None) -> set[str]:
         else:
             if isinstance(current, TupleType):
                 stack.extend(current.fields)
-            elif isinstance(current, FuncType):
+            elif isinstance(current, FuncType) and functions:
                 stack.extend((*(current.params or ()), current.ret))
             continue
         for dim in dims:

@@ -70,6 +70,7 @@ class GraphReader(RegionReader):
         self.defaults = self.parameters(tree.args)
         self.defining = True
         self.negative_dims = False
+        self.scopes_function_types = False  # texts of version 1 name the symbols of these function types in the body
         for argument in self.defaults:
             if argument.annotation is None:
                 raise self.fail(
@@ -82,6 +83,7 @@ class GraphReader(RegionReader):
             self.scope.names[argument.arg] = var
             params.append(var)
         self.params = tuple(params)
+        self.scopes_function_types = True
         known = set(self.symbols)
         if tree.returns is not None:
             self.ret_type = self.read_type(tree.returns)

@@ -212,8 +212,18 @@ class Reader(StaticReader):
             if isinstance(current, TupleType):
                 stack.extend(current.fields)
 
+    scopes_function_types = True  # whether the symbols of a function type are read as its own
+
     def _func_type(self, tree: ast.Call) -> FuncType:
-        values = self.bind(TYPES["R.Callable"], tree)
+        known, before = set(self.symbols), self.defining
+        if self.scopes_function_types:
+            self.defining = True
+        try:
+            values = self.bind(TYPES["R.Callable"], tree)
+        finally:
+            self.defining = before
+            if self.scopes_function_types:
+                self.symbols &= known
         opaque = values["params"] is None
         ret = values["ret"] if values["ret"] is not None else ALL_FORMS["R.Any"].build()  # type: ignore[misc]
         pure = values["pure"] if values["pure"] is not None else not opaque
@@ -401,7 +411,11 @@ class Reader(StaticReader):
                 result[key] = value
         return FrozenMap(result)
 
+    def check_symbol(self, attrs: FrozenMap, tree: ast.AST) -> None:
+        """W434 for a function of a module whose global_symbol is another name."""
+
     def _check_private(self, attrs: FrozenMap, tree: ast.AST) -> None:
+        self.check_symbol(attrs, tree)
         if self.private and "global_symbol" in attrs:
             hint = "leave out private=True, or the attribute"
             raise self.fail("W113", "a private function has no global_symbol: nothing outside can name it", tree, hint)
