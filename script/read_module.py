@@ -274,7 +274,19 @@ class _Module(ModuleScope):
         if check:
             checked = [name for name, (*_, options) in self.definitions.items() if options["check_well_formed"]]
             _check(functions, checked)
+            for name in checked:
+                self._check_symbol_name(name, functions[name])
         return IRModule(FrozenMap(functions), self.attrs, self.infos, self.tree.name, self.unit.name_span(self.tree))
+
+    def _check_symbol_name(self, name: str, function: BaseFunc) -> None:
+        """W434: a graph function of a module is called by its name."""
+        stated = function.attrs.get("global_symbol", name) if isinstance(function, Function) else name
+        if stated != name:
+            body = self.definitions[name][0].body
+            values = [statement.value for statement in body if isinstance(statement, ast.Expr)]
+            place = next((value for value in values if "global_symbol" in ast.unparse(value)), self.definitions[name][0])
+            message = f"the function {name} has the global_symbol {stated!r}"
+            raise fail("W434", message, self.unit.span(place), "leave out the attribute, or rename the function")
 
     def _statement(self, tree: ast.stmt) -> None:
         if isinstance(tree, ast.FunctionDef):

@@ -194,6 +194,9 @@ class ScalarReader(Reader):
         """A condition; where Python asks for truth (`truthy`), an integer is true unless it is 0."""
         if isinstance(value, (int, float)):
             return bool(value)
+        if truthy and dtypes.lanes(value.dtype) != 1:
+            hint = "T.Select chooses for each lane"
+            raise self.fail("W123", f"a condition is one truth value, not {value.dtype}", tree, hint)
         if truthy and dtypes.is_integer(value.dtype):
             return self.fold(lambda: binary("ne", value, const(0, value.dtype), self.span(tree)), tree)
         if not dtypes.is_bool(dtypes.element(value.dtype)):

@@ -411,11 +411,7 @@ class Reader(StaticReader):
                 result[key] = value
         return FrozenMap(result)
 
-    def check_symbol(self, attrs: FrozenMap, tree: ast.AST) -> None:
-        """W434 for a function of a module whose global_symbol is another name."""
-
     def _check_private(self, attrs: FrozenMap, tree: ast.AST) -> None:
-        self.check_symbol(attrs, tree)
         if self.private and "global_symbol" in attrs:
             hint = "leave out private=True, or the attribute"
             raise self.fail("W113", "a private function has no global_symbol: nothing outside can name it", tree, hint)

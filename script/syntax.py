@@ -221,7 +221,8 @@ for _kind in ("serial", "parallel", "vectorized", "unroll"):
     _form(LOOPS, f"T.{_kind}(start: extent, stop: extent_or_none = None, {_LOOP})")
 _form(LOOPS, f"T.thread_binding(start: extent, stop: extent_or_none = None, thread: text = '', {_LOOP})")
 _form(LOOPS, "T.grid(*extents: extent)")
-_form(LOOPS, "range(start: extent, stop: extent_or_none = None, step: extent_or_none = None)")
+_form(LOOPS, "range(start: extent, stop: extent_or_none = None, step: extent_or_none = None, *, "
+      "annotations: literal = {})")  # fmt: skip
 _form(LOOPS, "T.launch_thread(thread: anything, extent: extent)")
 
 _form(SCOPES, "T.block(name: text = '', *, no_realize: boolean = False)", tensor.Block, aliases="T.sblock")
