@@ -1,6 +1,7 @@
 """Primitives that make blocks of blocks: blockize, tensorize.
 
-    blockize    the loops from one inward, and the block in them, as one block over the loops that are left
+    blockize    the loops from one inward, and the block in them, as one block over the loops that are left; or several
+                blocks, with their loops inside of those that they share
     tensorize   such a block, when it computes what an intrinsic is described to do, done by the intrinsic
 
 An intrinsic is a pair of tensor functions over the same parameters: `desc` says in loops what it computes, `impl` how
@@ -9,10 +10,12 @@ it is done. `TensorIntrin.register` adds one by name.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 
-from weft.ir import replace, substitute
+from weft.ir import replace, rewrite, structural_equal, substitute
 from weft.ir.dim import Dim, ceildiv, floordiv
 from weft.ir.node import Node
 from weft.ir.prim import as_expr, binary
@@ -44,7 +47,7 @@ from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.loops import chain_between
 from weft.transform.schedule.points import Point, conjuncts, variables_in
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
-from weft.transform.schedule.tree import Tree, blocks_in, statements_of, without_regions
+from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of, without_regions
 
 __all__ = ["Blocks", "TensorIntrin"]
 
@@ -90,12 +93,15 @@ class Blocks(ScheduleCore):
     """Blocks of blocks."""
 
     @primitive
-    def blockize(self, target: LoopRV, preserve_unit_iters: bool = True) -> BlockRV:
+    def blockize(self, target: LoopRV | Sequence[BlockRV], preserve_unit_iters: bool = True) -> BlockRV:
         """Make the loops from one inward, with the block in them, one block over the loops around; gives that block.
 
-        ScheduleError W605 when anything stands beside the loops, W611 when a variable does not fall into a part of the
-        outer loops and one of the inner ones, W615 a condition that does not.
+        Of several blocks, which stand one after the other: they and their loops inside of those that they share.
+        ScheduleError W605 when anything stands beside the loops or between the blocks, W611 when a variable does not
+        fall into a part of the outer loops and one of the inner ones, W615 a condition that does not.
         """
+        if isinstance(target, (list, tuple)):
+            return self._blockize_several(target, preserve_unit_iters)
         tree, loop = self._loop(target)
         blocks = list(blocks_in(loop))
         if len(blocks) != 1:
@@ -108,6 +114,15 @@ class Blocks(ScheduleCore):
         outer_block = _Blockizer(tree, block, inner, preserve_unit_iters).build()
         self._set(tree, tree.replaced((loop, outer_block)))
         return self._block_handle(tree.name, outer_block.name)
+
+    def _blockize_several(self, handles: Sequence[BlockRV], units: bool) -> BlockRV:
+        found = [self._block(handle) for handle in handles]
+        if not found or len({block for _, block in found}) != len(found):
+            raise failure("W604", f"different blocks are needed, and at least one, not {len(found)}")
+        tree = found[0][0]
+        group = _Group(tree, tree.order([block for _, block in found]), units)  # type: ignore[arg-type]
+        self._set(tree, tree.replaced(group.change()))
+        return self._block_handle(tree.name, group.name)
 
     @primitive
     def tensorize(self, block_or_loop: BlockRV | LoopRV, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
@@ -151,19 +166,27 @@ class _Blockizer:
         self.outside: list[PrimExpr] = []  # conditions that keep outer variables inside of their domains
         self.values: dict[PrimVar, PrimExpr] = {}  # of block variables, over outer variables and inner loops
 
-    def build(self) -> Block:
-        """The outer block."""
-        block = self.block
+    def divide(self) -> tuple[list[PrimExpr], list[PrimExpr]]:
+        """Divide every variable; the conditions of the outer block and those of the inner one."""
         for loop in self.inner:
             if self.point.name(loop.loop_var) not in self.bindings.reader.extents:
                 raise failure("W606", f"the range of {loop.loop_var.name!r} does not start at 0, or is no dimension",
                               self.tree, loop)  # fmt: skip
-        for item in block.iter_vars:
+        for item in self.block.iter_vars:
             self._divide(item)
-        outside, inside = self._conditions()
-        items = tuple(replace(item, value=self.values[item.var]) for item in block.iter_vars)
+        return self._conditions()
+
+    def core(self, inside: Sequence[PrimExpr]) -> Block:
+        """The inner block."""
+        items = tuple(replace(item, value=self.values[item.var]) for item in self.block.iter_vars)
+        return without_regions(replace(self.block, iter_vars=items, predicate=all_of(inside)))
+
+    def build(self) -> Block:
+        """The outer block."""
+        block = self.block
+        outside, inside = self.divide()
+        core = self.core(inside)
         init: Stmt | None = None
-        core = without_regions(replace(block, iter_vars=items, predicate=all_of(inside)))
         if block.init is not None and any(item.kind == "reduce" for item in self.outer_items):
             init = self._init()
             core = replace(core, init=None)
@@ -253,6 +276,77 @@ class _Blockizer:
         inner = Block(name, substitute(block.init, fresh), items, conditions, span=block.init.span)
         nest = [replace(loop, loop_var=loops[loop.loop_var], kind="serial", thread=None) for loop in kept]
         return nest_of_loops(nest, inner)
+
+
+class _Group:
+    """Several blocks of one scope that become one over the loops that they share."""
+
+    def __init__(self, tree: Tree, blocks: Sequence[Block], units: bool) -> None:
+        self.tree, self.blocks, self.units = tree, blocks, units
+        self.name = tree.fresh_block_name(f"{'_'.join(block.name for block in blocks)}_o")
+        stranger = next((item for item in blocks if tree.scope(item) is not tree.scope(blocks[0])), None)
+        if stranger is not None:
+            names = f"{blocks[0].name!r} and {stranger.name!r}"
+            raise failure("W605", f"the blocks {names} are not in one scope", tree, stranger)
+        self.loops = [tree.loops_around(block) for block in blocks]
+        shared = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*self.loops, strict=False))
+        self.shared = [level[0] for level in shared]
+        self.items: list[IterVar] = []
+
+    def change(self) -> tuple[Stmt, Stmt]:
+        """The statement that changes, and what it becomes."""
+        body = self.shared[-1].body if self.shared else self.tree.scope_body(self.blocks[0])
+        parts = statements_of(body)
+        holding = [place for place, part in enumerate(parts) if self._holds(part)]
+        run = parts[holding[0] : holding[-1] + 1]
+        other = next((item for part in run for item in blocks_in(part) if item not in self.blocks), None)
+        if other is not None:
+            names = ", ".join(repr(block.name) for block in self.blocks)
+            raise failure("W605", f"block {other.name!r} stands between the blocks {names}", self.tree, other)
+        outer = self._outer(run)
+        return body, sequence((*parts[: holding[0]], outer, *parts[holding[-1] + 1 :]))
+
+    def _holds(self, part: Stmt) -> bool:
+        return any(part is block or self.tree.is_above(part, block) for block in self.blocks)
+
+    def _outer(self, run: Sequence[Stmt]) -> Block:
+        cores: dict[Node, Block] = {}
+        conditions: list[list[PrimExpr]] = []
+        for block, loops in zip(self.blocks, self.loops, strict=True):
+            parts = _Blockizer(self.tree, block, loops[len(self.shared) :], self.units)
+            outside, inside = parts.divide()
+            if block.init is not None and any(item.kind == "reduce" for item in parts.outer_items):
+                message = f"the sum of block {block.name!r} runs over a loop that the blocks share"
+                hint = "sch.decompose_reduction gives its init a block of its own"
+                raise failure("W611", message, self.tree, block, hint=hint)
+            core = parts.core(inside)
+            cores[block] = substitute(core, self._joined(parts.outer_items))
+            conditions.append(outside)
+        if any(not _same_conditions(conditions[0], each) for each in conditions[1:]):
+            raise failure("W615", "the blocks run under different conditions on the loops that they share", self.tree,
+                          self.blocks[0])  # fmt: skip
+        body = sequence(rewrite(part, pre=lambda node: cores.get(node)) for part in run)
+        return Block(self.name, body, tuple(self.items), all_of(conditions[0]), span=self.blocks[0].span)
+
+    def _joined(self, items: Sequence[IterVar]) -> dict[PrimVar, PrimVar]:
+        """Take variables of the outer block; which of them it has already, and as what."""
+        known: dict[PrimVar, PrimVar] = {}
+        for item in items:
+            same = next((each for each in self.items if _same_binding(each, item)), None)
+            if same is None:
+                self.items.append(item)
+            else:
+                known[item.var] = same.var
+        return known
+
+
+def _same_binding(a: IterVar, b: IterVar) -> bool:
+    same = a.kind == b.kind and a.var.dtype == b.var.dtype and a.value is not None and b.value is not None
+    return same and structural_equal(a.value, b.value) and structural_equal(as_expr(a.extent), as_expr(b.extent))
+
+
+def _same_conditions(a: Sequence[PrimExpr], b: Sequence[PrimExpr]) -> bool:
+    return len(a) == len(b) and all(structural_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _names(dim: Dim) -> frozenset[str]:

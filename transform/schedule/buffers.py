@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from weft.ir import replace, walk
 from weft.ir.tensor import AllocBuffer, Binary, Block, Buffer, BufferLoad, IfThenElse, IntImm, PrimExpr, PrimFunc, Stmt
@@ -21,6 +21,7 @@ __all__ = [
     "reads_of",
     "require_complete",
     "require_covering",
+    "require_dividing",
     "require_local",
     "require_plain_uses",
     "require_reduction",
@@ -234,3 +235,10 @@ def with_allocation(function: PrimFunc, scope: Block | None, buffer: Buffer) -> 
     tree = Tree("", function)
     current = tree.blocks[scope.name]
     return tree.replaced((current, replace(current, alloc_buffers=(*current.alloc_buffers, buffer))))
+
+
+def require_dividing(tree: Tree, block: Block, name: str, ndim: int, separators: Sequence[int]) -> None:
+    """W604 unless separators of axes grow from 1 to the number of dimensions of a buffer."""
+    if not all(a < b for a, b in zip((0, *separators), (*separators, ndim), strict=True)):
+        raise failure("W604", f"{list(separators)} does not divide the {ndim} dimensions of {name!r}", tree, block,
+                      hint="growing numbers between the dimensions")  # fmt: skip

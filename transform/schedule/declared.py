@@ -17,6 +17,7 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.index_map import read_index_map
 from weft.ir.regions import block_accesses
 from weft.ir.tensor import Block, Buffer, BufferRegion, Range
+from weft.transform.schedule.buffers import require_dividing
 from weft.transform.schedule.caching import Choice, Where, buffer_of, index_dtype, read_map, where_of
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -94,10 +95,7 @@ class Declared(ScheduleCore):
         tree, found = self._block(block)
         _, target = where_of(tree, found, buffer)
         places = tuple(self._number(item) for item in axis_separators)
-        grows = all(a < b for a, b in zip((0, *places), (*places, target.ndim), strict=True))
-        if not grows:
-            raise failure("W604", f"{list(places)} does not divide the {target.ndim} dimensions of {target.name!r}",
-                          tree, found, hint="growing numbers between the dimensions")  # fmt: skip
+        require_dividing(tree, found, target.name, target.ndim, places)
         new = fresh_buffer(target, {}, axis_separators=places)
         params = tuple(new if param is target else param for param in tree.function.params)
         body = substitute(tree.function.body, {target: new})

@@ -32,7 +32,13 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
-from weft.transform.schedule.buffers import require_covering, require_local, require_plain_uses, writers
+from weft.transform.schedule.buffers import (
+    require_covering,
+    require_dividing,
+    require_local,
+    require_plain_uses,
+    writers,
+)
 from weft.transform.schedule.caching import Where, nest_over, read_map, where_of
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
@@ -52,13 +58,20 @@ class Layouts(ScheduleCore):
 
     @primitive
     def transform_layout(
-        self, block: BlockRV, buffer: Where, index_map: Any, pad_value: float | int | None = None
+        self,
+        block: BlockRV,
+        buffer: Where,
+        index_map: Any,
+        pad_value: float | int | None = None,
+        axis_separators: Sequence[int] = (),
     ) -> None:
         """Keep the elements of a buffer at other indices: `index_map` gives the new ones of the old ones.
 
-        Elements that the new shape has more than the old one are set to `pad_value` where it is given. Parameters
-        change the function's signature. ScheduleError W616 when elements would share a place, W612 a buffer that is
-        also used by its address, or a parameter of a function that others call or that would have more elements.
+        Elements that the new shape has more than the old one are set to `pad_value` where it is given;
+        `axis_separators` are the new dimensions before which another axis of memory begins. Parameters change the
+        function's signature. ScheduleError W616 when elements would share a place, W612 a buffer that is also used by
+        its address, or a parameter of a function that others call or that would have more elements, W604 separators
+        that do not grow.
         """
         tree, found = self._block(block)
         _, target = where_of(tree, found, buffer)
@@ -67,6 +80,8 @@ class Layouts(ScheduleCore):
         known = read_index_map(text)
         point = Point(tree.function)
         shape, targets, places = _transformed(tree, found, target, known, point)
+        separators = tuple(self._number(item) for item in axis_separators)
+        require_dividing(tree, found, target.name, len(shape), separators)
         require_plain_uses(tree, found, target)
         exact = _same_count(target, shape, point)
         if target in tree.function.params:
@@ -75,7 +90,8 @@ class Layouts(ScheduleCore):
                 raise failure("W612", f"the parameter {target.name!r} would have more elements", tree, found)
         else:
             require_local(tree, found, target)
-        new = fresh_buffer(target, {}, shape=tuple(point.extent(size, "int64") for size in shape), strides=None)
+        sizes = tuple(point.extent(size, "int64") for size in shape)
+        new = fresh_buffer(target, {}, shape=sizes, strides=None, axis_separators=separators)
 
         def moved(indices: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
             values = {place: cast("int64", index) for place, index in zip(places, indices, strict=True)}

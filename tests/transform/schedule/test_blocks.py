@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.transform.schedule.workloads import blur, chain, check, conv2d, dense, matmul, row_sums, softmax
 
-from weft import ScheduleError
+from weft import ScheduleError, parse
 from weft.ir import IRModule, PrimFunc
 from weft.ir.dim import symbol
 from weft.ir.tensor import Block, Buffer
@@ -469,3 +469,107 @@ def test_blocks_of_one_name_are_told_apart() -> None:
     assert order(sch) == ["same", "same_1"]
     sch.compute_inline(sch.get_block("same"))
     check(kernel, sch)
+
+
+# Several blocks in one ----------------------------------------------------------------------------------------------
+
+
+def test_blockize_joins_blocks_over_the_loops_that_they_share() -> None:
+    function = dense(N, 10, 9)
+    sch = Schedule(function)
+    b, c = sch.get_block("B"), sch.get_block("C")
+    sch.compute_at(b, sch.get_loops(c)[0])
+    joined = sch.blockize([c, b], preserve_unit_iters=False)
+    assert [loop.label for loop in sch.get_loops(joined)] == ["i"]
+    block = sch.get(joined)
+    assert isinstance(block, Block)
+    assert block.name == "B_C_o"
+    assert [item.kind for item in block.iter_vars] == ["spatial"]
+    assert len(sch.get_child_blocks(joined)) == 2
+    check(function, sch, {"n": 13})
+    assert "sch.blockize(target=[b1, b0]" in str(sch.trace)
+
+
+def test_blockize_of_blocks_without_a_shared_loop_has_no_variables() -> None:
+    function = chain(N, 10)
+    sch = Schedule(function)
+    joined = sch.blockize([sch.get_block("B"), sch.get_block("C")], preserve_unit_iters=False)
+    assert sch.get_loops(joined) == []
+    text = check(function, sch, {"n": 13}).script()
+    assert text.index('T.block("B_C_o")') < text.index('T.block("C")') < text.index('T.block("D")')
+
+
+def test_blockize_of_one_block_takes_all_of_its_loops() -> None:
+    function = matmul(N, 10, 9)
+    sch = Schedule(function)
+    c = sch.get_block("C")
+    sch.decompose_reduction(c, sch.get_loops(c)[2])
+    joined = sch.blockize([sch.get_block("C_update")])
+    assert len(sch.get_loops(joined)) == 3
+    check(function, sch, {"n": 13})
+
+
+def test_blocks_over_parts_of_split_loops_share_their_variables() -> None:
+    function = chain(N, 16)
+    sch = Schedule(function)
+    c, d = sch.get_block("C"), sch.get_block("D")
+    outer, _ = sch.split(sch.get_loops(d)[0], [None, 4])
+    sch.compute_at(c, outer)
+    joined = sch.blockize([c, d], preserve_unit_iters=False)
+    block = sch.get(joined)
+    assert isinstance(block, Block)
+    assert len(block.iter_vars) == 1
+    check(function, sch, {"n": 13})
+
+
+def test_blockize_refuses_blocks_that_do_not_go_together() -> None:
+    sch = Schedule(chain(12, 10))
+    b, c, d = (sch.get_block(name) for name in "BCD")
+    error = refused("W605", lambda: sch.blockize([b, d]))
+    assert error.message == "block 'C' stands between the blocks 'B', 'D'"
+    assert underlined(error) == 'with T.block("C"):'
+    for wrong in ([], [b, b]):
+        error = refused("W604", lambda wrong=wrong: sch.blockize(wrong))
+        assert error.message == f"different blocks are needed, and at least one, not {len(wrong)}"
+    inner = sch.blockize([b, c])
+    error = refused("W605", lambda: sch.blockize([sch.get_block("B"), d]))
+    assert error.message == "the blocks 'B' and 'D' are not in one scope"
+    assert sch.get_child_blocks(inner)
+    total = Schedule(matmul(12, 10, 9))
+    sums = total.get_block("C")
+    error = refused("W611", lambda: total.blockize([sums]))
+    assert error.message == "the sum of block 'C' runs over a loop that the blocks share"
+    assert underlined(error) == 'with T.block("C"):'
+
+
+def test_conditions_of_both_blocks_go_inward() -> None:
+    function = chain(10, 16)
+    sch = Schedule(function)
+    c, d = sch.get_block("C"), sch.get_block("D")
+    outer, _ = sch.split(sch.get_loops(d)[1], [4, None])
+    sch.reorder(outer, sch.get_loops(d)[0])
+    sch.compute_at(c, outer)
+    sch.blockize([c, d])
+    assert check(function, sch).script().count("T.where(vjo * 3 + ") == 2
+
+
+def test_blockize_refuses_blocks_under_different_conditions() -> None:
+    function = parse("""
+@T.prim_func
+def kernel(x: T.Buffer((8, 4), "int32"), y: T.Buffer((8, 4), "int32"), z: T.Buffer((8, 4), "int32")):
+    for i in range(8):
+        for j in range(4):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i < 7)
+                y[vi, vj] = x[vi, vj]
+        for j in range(4):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                z[vi, vj] = x[vi, vj]
+""")
+    assert isinstance(function, PrimFunc)
+    sch = Schedule(function)
+    error = refused("W615", lambda: sch.blockize([sch.get_block("Y"), sch.get_block("Z")]))
+    assert error.message == "the blocks run under different conditions on the loops that they share"
+    assert underlined(error) == 'with T.block("Y"):'

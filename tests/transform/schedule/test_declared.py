@@ -9,7 +9,7 @@ from tests.transform.schedule.test_blocks import refused, underlined
 from tests.transform.schedule.workloads import check, matmul
 
 from weft import parse
-from weft.ir import PrimFunc
+from weft.ir import PrimFunc, structural_equal
 from weft.ir.dim import symbol
 from weft.ir.tensor import Block
 from weft.transform.schedule import BlockRV, Schedule
@@ -87,3 +87,23 @@ def test_axes_of_memory_are_kept_in_the_text() -> None:
     assert 'A: T.Buffer(("n", 9), "float32", axis_separators=[1])' in text
     sch.set_axis_separator(block, ("read", 0), [])
     assert "axis_separators" not in sch.func.script()
+
+
+def test_a_layout_may_say_where_axes_of_memory_begin() -> None:
+    function = matmul(N, 10, 9)
+    sch = Schedule(function)
+    block = sch.get_block("C")
+    sch.set_axis_separator(block, ("read", 0), [1])
+    sch.transform_layout(block, ("read", 1), lambda k, j: (j, k // 3, k % 3), axis_separators=[1, 2])
+    text = sch.func.script()
+    assert 'B: T.Buffer((10, 3, 3), "float32", axis_separators=[1, 2])' in text
+    assert 'A: T.Buffer(("n", 9), "float32", axis_separators=[1])' in text
+    assert "axis_separators=[1, 2]" in str(sch.trace)
+    again = Schedule(function)
+    sch.trace.apply_to(again)
+    assert structural_equal(again.mod, sch.mod)
+    sch.transform_layout(block, ("read", 0), lambda i, k: (k, i))
+    assert 'A: T.Buffer((9, "n"), "float32")' in sch.func.script()  # they belonged to the old dimensions
+    error = refused("W604", lambda: sch.transform_layout(block, ("read", 0), lambda i, k: (k, i), axis_separators=[2]))
+    assert error.message == "[2] does not divide the 2 dimensions of 'A'"
+    assert underlined(error) == 'with T.block("C"):'
