@@ -89,13 +89,20 @@ class Stmt(Node):
 
 @node
 class PrimVar(PrimExpr):
-    """A scalar variable; identity is the object. Handles may say what they point to and where."""
+    """A scalar variable; identity is the object. Handles may say what they point to and where.
+
+    A handle of another scope than the global one that says nothing else points to void.
+    """
 
     name: str = ignored(default="")
     dtype: str = "int32"
     pointee: str | None = None
     scope: str = "global"
     span: Span | None = ignored(default=None)
+
+    def __post_init__(self) -> None:
+        if self.pointee is None and self.scope != "global":
+            object.__setattr__(self, "pointee", "void")
 
 
 @node

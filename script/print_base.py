@@ -520,13 +520,9 @@ class Ready:
 
 
 class Always(str):
-    """A string that is written even where it equals the default."""
+    """A string that is written even where it equals the default: it is of another type."""
 
     __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 def _same(value: Any, default: Any) -> bool:

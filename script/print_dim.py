@@ -66,9 +66,8 @@ def _term(monomial: Any, coefficient: int, order: Mapping[str, int]) -> tuple[st
         factors.append((str(coefficient), _ATOM if coefficient >= 0 or not factors else _SUM))
     if len(factors) == 1:
         return factors[0]
-    first, *rest = factors
-    text = first[0] if first[1] >= _PRODUCT else f"({first[0]})"
-    return " * ".join([text, *(item if level == _ATOM else f"({item})" for item, level in rest)]), _PRODUCT
+    (first, _), *rest = factors  # a quotient may stand first as it is
+    return " * ".join([first, *(item if level == _ATOM else f"({item})" for item, level in rest)]), _PRODUCT
 
 
 def _atom(atom: Any, order: Mapping[str, int]) -> tuple[str, int]:

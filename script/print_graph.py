@@ -226,8 +226,6 @@ class GraphPrinter(BasePrinter):
         """The result of a branch: a leaf that reads back as itself."""
         if isinstance(body, PrimValue):
             return self._prim_value(body)
-        if isinstance(body, StringImm):
-            return f"R.str({string_text(body.value)})"
         return self.leaf(body)
 
     def value(self, value: Expr) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from weft.errors import ScriptError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import (
     Expr,
@@ -70,9 +71,7 @@ class ScalarPrinter(BasePrinter):
         form = BY_CLASS.get(type(expr))
         if form is not None and form.name in SCALARS:
             return self.fill(form, self.node_values(form, expr)), ATOM
-        if isinstance(expr, (StringImm,)):
-            return [string_text(expr.value)], ATOM
-        return [self.leaf(expr)], ATOM
+        raise ScriptError(f"a {type(expr).__name__} has no text form", code="W114")
 
     def _int(self, expr: IntImm) -> tuple[list[Piece], int]:
         if expr.dtype == "bool" and expr.value in (0, 1):

@@ -127,10 +127,10 @@ class TensorPrinter(ScalarPrinter):
     def _variable_type(variable: PrimVar) -> str:
         if variable.dtype != "handle":
             return f"T.{variable.dtype}"
-        if variable.pointee is None and variable.scope == "global":
+        if variable.pointee is None:
             return "T.handle"
         scope = "" if variable.scope == "global" else f", {string_text(variable.scope)}"
-        return f"T.handle({string_text(variable.pointee or 'void')}{scope})"
+        return f"T.handle({string_text(variable.pointee)}{scope})"
 
     def _declaration(self, variable: PrimVar) -> str:
         """What declares a variable that occurs where nothing binds it."""
@@ -336,7 +336,7 @@ class TensorPrinter(ScalarPrinter):
     def _bind(self, stmt: Bind) -> None:
         value = self.join(self.operand(stmt.value))
         variable = stmt.var
-        typed = variable.dtype == "handle" and (variable.pointee is not None or variable.scope != "global")
+        typed = variable.dtype == "handle" and variable.pointee is not None
         annotation = f"T.let[{self._variable_type(variable)}]" if typed else "T.let"
         self.line(f"{self.name(variable)}: {annotation} = {value}")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.properties import check_round_trip
 
+from weft.ir.dim import symbol
 from weft.ir.graph import (
     BindingBlock,
     Call,
@@ -26,7 +27,7 @@ from weft.ir.graph import (
 )
 from weft.ir.infer import VOID
 from weft.ir.module import IRModule
-from weft.ir.node import FrozenMap
+from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import (
     Binary,
     Block,
@@ -43,6 +44,7 @@ from weft.ir.tensor import (
     PrimVar,
     Range,
     Select,
+    SeqStmt,
     Stmt,
     Unary,
 )
@@ -146,6 +148,26 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: kernel(For(i, 0, 4, For(j, 0, Unary("neg", i), Evaluate(j)))),
         "        for j in range(-i):",
     ),
+    "a block around a sequence of one statement": (
+        lambda: kernel(Block("b", SeqStmt((Evaluate(n),)))),
+        "        with T.seq():",
+    ),
+    "names that are taken": (
+        lambda: graph(bound(Var("a", TENSOR), x), bound(Var("a_1", TENSOR), x), bound(Var("a", TENSOR), x)),
+        "a_2: R.Tensor",
+    ),
+    "names that are none": (
+        lambda: graph(bound(Var("1a", TENSOR), x), bound(Var("+", TENSOR), x), bound(Var("if", TENSOR), x)),
+        "v1a: R.Tensor",
+    ),
+    "a call that its table refuses": (
+        lambda: value(PrimCall("exp", (n,), "float32")),
+        'T.call_intrin("float32", "exp", n)',
+    ),
+    "a handle of a scope that points to nothing known": (
+        lambda: kernel(Evaluate(pointer := PrimVar("p", "handle", None, "shared")), pointer),
+        'p: T.handle("void", "shared")',
+    ),
     "the greatest 32-bit number": (lambda: value(IntImm(2**31 - 1, "int32")), "T.evaluate(2147483647)"),
     "the least 32-bit number": (lambda: value(IntImm(-(2**31), "int32")), "T.evaluate(-2147483648)"),
     "a function without a name": (lambda: PrimFunc((A,), BufferStore(A, load, (zero,))), "def main("),
@@ -159,3 +181,22 @@ def test_what_a_program_builds_reads_back_as_it(name: str) -> None:
     node = make()
     assert line in node.script()
     check_round_trip(node)
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        (A, 'A: T.Buffer((8,), "float32")'),
+        (Evaluate(n), "T.evaluate(n)"),
+        (For(i, 0, 4, Evaluate(i)), "for i in range(4):\n    T.evaluate(i)"),
+        (TensorType((symbol("n"), 4), "float32"), 'R.Tensor((n, 4), "float32")'),
+        (bound(y, x), "y: R.Tensor((2, 3), \"float32\") = R.exp(x)"),
+        (BindingBlock(()), "with R.bindings():\n    pass"),
+        (SeqExpr((bound(y, x),), y), "y: R.Tensor((2, 3), \"float32\") = R.exp(x)\ny"),
+        (Call(Op("exp"), (n,)), "R.exp(n)"),
+        (BufferRegion(A, ()), "A[()]"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_a_part_of_a_unit_is_shown_as_the_unit_shows_it(node: Node, text: str) -> None:
+    assert node.script() == text

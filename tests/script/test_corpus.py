@@ -2,7 +2,7 @@
 
 A file of `corpus/valid` holds units under `### name` lines; after `|` stand the codes of what the verifier says about
 a unit, if it says anything. A file of `corpus/refused` holds units that are refused: `# error W110` marks the line and
-the code.
+the code. A file of `corpus/printed` holds units as weft prints them, to the last parenthesis.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def _units(folder: str) -> Iterator[tuple[str, str]]:
 
 VALID = dict(_units("valid"))
 REFUSED = dict(_units("refused"))
+PRINTED = dict(_units("printed"))
+_HEADER = "# weft-script 1\nfrom weft.script import ir as I, relax as R, tir as T\n\n\n"
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -47,6 +49,11 @@ def test_a_valid_unit_reads_verifies_and_reads_back(name: str) -> None:
     assert weft.first_mismatch(module, again) is None
     assert again.script() == text
     assert weft.structural_hash(module) == weft.structural_hash(again)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_unit_is_printed_as_it_stands(name: str) -> None:
+    assert weft.parse(PRINTED[name]).script().rstrip() == (_HEADER + PRINTED[name]).rstrip()
 
 
 @pytest.mark.parametrize("name", REFUSED)

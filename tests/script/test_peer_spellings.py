@@ -389,6 +389,13 @@ def test_the_parts_of_a_message_are_kept(said: str, shown: str) -> None:
     assert [check.message for check in checks] == ["" if said.endswith("[])") else "m n"]
 
 
+def test_each_branch_declares_the_sizes_that_it_names() -> None:
+    head = "@R.function\ndef main(x: R.Tensor(('n', 4), 'float32'), c: R.Tensor((), 'bool')):\n"
+    cast = "        y = R.match_cast(x, R.Tensor(('m', 4), 'float32'))\n        z = R.exp(x)\n"
+    module = parse(f"{head}    if c:\n{cast}    else:\n{cast}    return z\n")
+    assert _lines(module.script(spelling="tvm-0.27")).count("m = T.int64()") == 2
+
+
 def test_a_size_that_nothing_declares_is_refused_with_its_binding() -> None:
     x = Var("x", TensorType((4,), "float32"))
     y = Var("y", TensorType((symbol("m"),), "float32"))
