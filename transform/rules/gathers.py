@@ -68,7 +68,7 @@ def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
         loops.append(inner)
         inner = inner.body
     body = inner.body if isinstance(inner, Block) else inner
-    if not isinstance(body, SeqStmt) or not isinstance(body.stmts[-1], BufferStore):
+    if not isinstance(body, SeqStmt) or not body.stmts or not isinstance(body.stmts[-1], BufferStore):
         return None
     asserts = [part for part in body.stmts[:-1] if isinstance(part, AssertStmt)]
     if len(asserts) < len(body.stmts) - 1:
