@@ -187,7 +187,13 @@ class PeerTensorPrinter(TensorPrinter):
         """A box: single elements and `start:stop` slices."""
         if not region.region:
             return [f"{self.name(region.buffer)}[()]"]
-        parts = (self._side_of(item, self._width(region.buffer, axis)) for axis, item in enumerate(region.region))
+        # An element among others has their dtype: what wrote the numbers counted in it.
+        counted = {item.start.dtype for item in region.region if isinstance(item.start, PrimExpr)}
+        of_elements = counted.pop() if len(counted) == 1 else None
+        parts = (
+            self._side_of(item, (of_elements if item.extent == 1 else None) or self._width(region.buffer, axis))
+            for axis, item in enumerate(region.region)
+        )
         return [f"{self.name(region.buffer)}[", *separated(parts), "]"]
 
     def _side_of(self, item: Range, width: str) -> list[Piece]:
@@ -349,10 +355,14 @@ class PeerTensorPrinter(TensorPrinter):
             return [f"{self.module_class}.{expr.op.name}(", *args, ")"], ATOM
         if expr.op == "if_then_else" and expr.dtype == "handle" and not self.older:
             raise self.refuse("a choice between pointers", expr, "make it with an `if`")
-        if expr.op == "access_ptr" and expr.args and _is_first_data(expr.args[0]):
-            name = self.name(expr.args[0].args[0].buffer)  # type: ignore[union-attr]
-            rest: list[list[Piece]] = [[self._call_argument(item)] for item in expr.args[1:]]
-            rest += [[f"{key}={self.show_literal(item)}"] for key, item in expr.attrs.items()]
+        moved = _moved_pointer(expr)
+        pointer, offset = moved if moved is not None else (expr, None)
+        if pointer.op == "access_ptr" and pointer.args and _is_first_data(pointer.args[0]):
+            name = self.name(pointer.args[0].args[0].buffer)  # type: ignore[union-attr]
+            rest: list[list[Piece]] = [[self._call_argument(item)] for item in pointer.args[1:]]
+            rest += [[f"{key}={self.show_literal(item)}"] for key, item in pointer.attrs.items()]
+            if offset is not None:
+                rest.append(["offset=", str(offset) if isinstance(offset, int) else (offset, 0)])
             return [f"{name}.access_ptr(", *separated(rest), ")"], ATOM
         if expr.op == "address_of" and len(expr.args) == 1 and _is_first_element(expr.args[0]):
             return [f"{self.name(expr.args[0].buffer)}.data"], ATOM  # type: ignore[union-attr]
@@ -516,6 +526,22 @@ def _device_dtype(name: str, expr: PrimCall) -> str:
     if position is not None and position < len(expr.args):
         return expr.args[position].dtype  # type: ignore[union-attr]
     return RESULT_DTYPES.get(name, "void")
+
+
+def _moved_pointer(expr: PrimCall) -> tuple[PrimCall, Any] | None:
+    """The pointer and the number of elements of `A.access_ptr("r", offset=n)`, which is read as a number of bytes."""
+    if expr.op != "handle_add_byte_offset" or len(expr.args) != 2:
+        return None
+    pointer, moved = expr.args
+    if not isinstance(pointer, PrimCall) or pointer.op != "access_ptr" or not _is_first_data(pointer.args[0]):
+        return None
+    dtype = pointer.args[0].args[0].buffer.dtype  # type: ignore[union-attr]
+    size = dtypes.bits(dtype) * dtypes.lanes(dtype) // 8
+    if isinstance(moved, IntImm) and moved.dtype == USUAL_WIDTH and size and moved.value % size == 0:
+        return pointer, moved.value // size
+    if isinstance(moved, Binary) and moved.kind == "mul" and isinstance(moved.b, IntImm) and moved.b.value == size:
+        return pointer, moved.a
+    return (pointer, moved) if size == 1 else None
 
 
 def _is_first_data(value: Any) -> bool:

@@ -282,9 +282,9 @@ class _Module(ModuleScope):
         """W434: a graph function of a module is called by its name."""
         stated = function.attrs.get("global_symbol", name) if isinstance(function, Function) else name
         if stated != name:
-            body = self.definitions[name][0].body
-            values = [statement.value for statement in body if isinstance(statement, ast.Expr)]
-            place = next((value for value in values if "global_symbol" in ast.unparse(value)), self.definitions[name][0])
+            tree = self.definitions[name][0]
+            values = [statement.value for statement in tree.body if isinstance(statement, ast.Expr)]
+            place = next((value for value in values if "global_symbol" in ast.unparse(value)), tree)
             message = f"the function {name} has the global_symbol {stated!r}"
             raise fail("W434", message, self.unit.span(place), "leave out the attribute, or rename the function")
 

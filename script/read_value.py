@@ -44,6 +44,7 @@ from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
 from weft.script.diagnostics import did_you_mean
+from weft.script.kinds import KINDS
 from weft.script.macros import Macro
 from weft.script.read_call import KnownValue
 from weft.script.read_formula import read_emit_te
@@ -441,6 +442,8 @@ class ValueReader(Reader):
             dtype = self.dtype_name(name)
             if dtype is not None and len(tree.args) == 1:
                 return self._typed(dtype, tree)
+            if name in ("T.IntImm", "T.FloatImm") and len(tree.args) == 2 and not tree.keywords:
+                return self._typed(KINDS["dtype"].read(self, tree.args[0]), tree)
             if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv", "T.Div", "T.truncdiv", "T.truncmod"):
                 short = _WHOLE_DIVISION.get(name, name[2:])  # sizes are not negative: both divisions agree
                 values = [self.value(argument) for argument in tree.args]
@@ -494,8 +497,8 @@ class ValueReader(Reader):
         return self.value(tree)
 
     def _typed(self, dtype: str, tree: ast.Call) -> Any:
-        """`T.int64(3)`: a number of a dtype; a dimension stays one."""
-        value = self.value(tree.args[0])
+        """`T.int64(3)`, `T.IntImm("int64", 3)`: a number of a dtype; a dimension stays one."""
+        value = self.value(tree.args[-1])
         if isinstance(value, DimExpr):
             return value if dtype == "int64" else PrimValue(value, dtype, span=self.span(tree))
         if isinstance(value, str) and dtype.startswith(("float", "bfloat")):

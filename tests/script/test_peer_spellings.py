@@ -142,6 +142,15 @@ CASES: dict[str, tuple[str, list[str], list[str] | None]] = {
     "pointers with an access": (
         prim('T.evaluate(T.call_extern("int32", "use", A.access_ptr("r")))\nB[0] = 0.0'), ['T.evaluate(T.call_extern("int32", "use", A.access_ptr("r")))'], None,
     ),
+    "pointers with an offset": (
+        prim('T.evaluate(T.call_extern("int32", "use", A.access_ptr("r", offset=4), B.access_ptr("w", extent=4, offset=T.Cast("int32", A[0]) + 1)))'),
+        ['T.evaluate(T.call_extern("int32", "use", A.access_ptr("r", offset=4), B.access_ptr("w", extent=4, offset=T.Cast("int32", A[0]) + 1)))'], None,
+    ),
+    "elements among others": (
+        "@T.prim_func\ndef f(A: T.Buffer((4, 4), 'float32')):\n    for i in range(T.int64(4)):\n        with T.block('b'):\n"
+        "            v = T.axis.spatial(T.int64(4), i)\n            T.reads()\n            T.writes(A[T.int64(0), v])\n            A[T.int64(0), v] = 0.0\n",
+        ["T.writes(A[T.int64(0), v])"], None,
+    ),
     "calls of functions of the module": (
         "@I.ir_module\nclass M:\n    @T.prim_func(private=True)\n    def g(x: T.float32) -> T.float32:\n        return x\n"
         "    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        A[0] = M.g(A[1])\n",
