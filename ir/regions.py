@@ -89,7 +89,11 @@ class Bounds:
         if first is not None and count is not None:
             exact = first.exact and count.exact and first.low == first.high
             interval = Interval(first.low, first.high + count.high - 1, exact)
-        return self.with_interval(variable, interval)
+        bounds = self.with_interval(variable, interval)
+        others = {x for part in (start, extent) if isinstance(part, PrimExpr) for x in self._varies(part)}
+        if others:  # how far it runs varies with them, so that it need not reach its bound where they reach theirs
+            bounds.roots[variable] = frozenset((variable, *others))
+        return bounds
 
     def with_interval(self, variable: PrimVar, interval: Interval | None) -> Bounds:
         """These bounds with the interval of a variable; None: nothing is known of it."""

@@ -44,6 +44,7 @@ from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.lower_vector_loops import LowerVectorLoops
 from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
+from weft.transform.pack_constants import PackConstants
 from weft.transform.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.partition_calls import PartitionCalls
 from weft.transform.phases import Step, default_pipeline, phase, phases, run_phases
@@ -90,6 +91,7 @@ __all__ = [
     "LowerVectorLoops",
     "NameUnknownSizes",
     "Normalize",
+    "PackConstants",
     "ParallelizeOuterLoops",
     "PartitionCalls",
     "Pass",

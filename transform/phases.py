@@ -44,6 +44,7 @@ from weft.transform.legalize import LegalizeOps
 from weft.transform.lower_to_memory import LowerToMemory
 from weft.transform.name_unknown_sizes import NameUnknownSizes
 from weft.transform.normalize import Normalize
+from weft.transform.pack_constants import PackConstants
 from weft.transform.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.pipeline import Pipeline
 from weft.transform.place_copies import PlaceCopies
@@ -109,7 +110,7 @@ def _schedule(target: Target) -> tuple[Pass, ...]:
         features = part.features if part.kind.explicit_vectors else None
         if features is not None and features.vector_bits:
             size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
-            items = (TileContractions(**size), VectorizeNests(**size), ParallelizeOuterLoops())
+            items = (TileContractions(**size), PackConstants(), VectorizeNests(**size), ParallelizeOuterLoops())
             made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
     return tuple(made)
 

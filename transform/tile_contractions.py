@@ -17,8 +17,9 @@ becomes
 Neighbouring axes of rows are one, so that tiles fill up whichever of their sizes is small.
 Products of matrices, batched ones and convolutions are of this form alike; sizes may be symbolic: what a size leaves
 over is done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
-whose B is read across (`v` not its last axis). A symbolic size decides at run time. The order of each sum stays the
-same, so results differ only by the fusion of multiply and add.
+whose B is read across (`v` not its last axis). A symbolic size decides at run time. Operands that are constants in all
+calls are packed as a whole by plain copies at the start, which `PackConstants` then takes out of the kernel. The order
+of each sum stays the same, so results differ only by the fusion of multiply and add.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.dtype import bits
-from weft.ir.tensor import AllocBuffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
-from weft.transform.base import FunctionPass
+from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.transform.base import FunctionPass, map_functions
 from weft.transform.contractions.direct import direct
 from weft.transform.contractions.epilogue import with_epilogue
 from weft.transform.contractions.joined_rows import with_joined_rows
@@ -38,6 +39,7 @@ from weft.transform.contractions.packed import packed
 from weft.transform.contractions.planning import Limits, packing_pays
 from weft.transform.contractions.recognition import Contraction, match, products_of
 from weft.transform.contractions.windows import match_windows
+from weft.transform.pack_constants import constant_params
 from weft.transform.rules.chains import blocked_chains, is_chain
 from weft.transform.scheduled import is_scheduled
 from weft.transform.wide_indices import with_wide_indices
@@ -51,8 +53,8 @@ class TileContractions(FunctionPass):
 
     `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
     tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
-    blocks of `block_rows` rows and `block_sums` terms of each sum; the work on packed blocks comes in up to `parts`
-    parts that threads may share. Chains of contractions go by `chain_rows` rows.
+    blocks of `block_rows` rows, `block_columns` columns and `block_sums` terms of each sum; the work on packed blocks
+    comes in up to `parts` parts that threads may share. Chains of contractions go by `chain_rows` rows.
     """
 
     level: ClassVar[int] = 1
@@ -61,30 +63,53 @@ class TileContractions(FunctionPass):
     registers: int = 16
     most_vectors: int = 2
     widest: int = 16
-    block_sums: int = 384
-    block_rows: int = 512
+    block_sums: int = 512
+    block_rows: int = 168
+    block_columns: int = 2048
     pack_from: int = 1 << 17
     chain_rows: int = 84
     parts: int = 16
 
+    def run(self, module: IRModule) -> IRModule:
+        """Every tensor function, with what is known of the constants in its calls."""
+        constants = constant_params(module)
+
+        def tiled(name: str, function: PrimFunc) -> PrimFunc:
+            return self._function(function, constants.get(name, frozenset()))
+
+        return map_functions(module, tiled, self.kinds)
+
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
+        return self._function(function, constant_params(module).get(name, frozenset()))
+
+    def _function(self, function: PrimFunc, constants: frozenset[int]) -> PrimFunc:
         if is_scheduled(function):
             return function
+        buffers = frozenset(param for at in constants if isinstance(param := function.params[at], Buffer))
         body = wide = with_wide_indices(function.body)
         if isinstance(body, SeqStmt):
             chained = blocked_chains(body.stmts, self.chain_rows)
             body = body if chained is None else SeqStmt(tuple(chained))
-        new = self._statement(body)
+        new = _Tiler(self, buffers).statement(body)
         return function if new is wide else replace(function, body=new)
 
-    def _statement(self, stmt: Stmt) -> Stmt:
+
+@dataclass(frozen=True)
+class _Tiler:
+    """Tiles the statements of one function; `constants` are its parameters that are known when it is compiled."""
+
+    options: TileContractions
+    constants: frozenset[Buffer]
+
+    def statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, SeqStmt):
             new = self._sequence(stmt.stmts)
             same = len(new) == len(stmt.stmts) and all(a is b for a, b in zip(new, stmt.stmts, strict=True))
             return stmt if same else replace(stmt, stmts=new)
         if isinstance(stmt, For) and is_chain(stmt):
-            return replace(stmt, body=self._statement(stmt.body))
+            # What is done once is done before loops: inside of one, constants are operands like others.
+            return replace(stmt, body=_Tiler(self.options, frozenset()).statement(stmt.body))
         if isinstance(stmt, For):
             found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)
@@ -99,7 +124,7 @@ class TileContractions(FunctionPass):
                 continue
             found = self._found(stmt) if isinstance(stmt, For) else None
             if found is None or not found.pays:
-                new.append(self._statement(stmt))
+                new.append(self.statement(stmt))
                 continue
             after = [at for at in range(position + 1, len(stmts)) if not isinstance(stmts[at], AllocBuffer)]
             if after:
@@ -127,15 +152,16 @@ class TileContractions(FunctionPass):
         return isinstance(columns, int) and columns % 16 != 0
 
     def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
-        lanes = max(1, self.vector_bits // bits(found.store.buffer.dtype))
+        options = self.options
+        lanes = max(1, options.vector_bits // bits(found.store.buffer.dtype))
         limits = Limits(
-            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
-            self.parts, masks=self.vector_bits >= 256,
+            lanes, options.registers, options.most_vectors, options.widest, options.block_sums, options.block_rows,
+            options.pack_from, options.parts, options.block_columns, masks=options.vector_bits >= 256,
         )  # fmt: skip
         found = with_joined_rows(found, 2 * limits.most_rows)
-        packs = packing_pays(found, limits)
+        packs = packing_pays(found, limits, self.constants)
         if packs is True:
-            new = packed(found, limits)
+            new = packed(found, limits, self.constants)
         elif not found.runs:
             return stmt
         elif packs is False:

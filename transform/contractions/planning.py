@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.ir.prim import as_expr, binary, const
-from weft.ir.tensor import Extent, PrimExpr
-from weft.transform.contractions.recognition import Contraction
+from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
+from weft.transform.contractions.recognition import Contraction, uses
 
-__all__ = ["INDEX", "Limits", "ceil_div", "packing_pays", "tile_rows", "tile_vectors", "vector_tiers"]
+__all__ = ["INDEX", "Limits", "ceil_div", "packing_pays", "packs_whole", "tile_rows", "tile_vectors", "vector_tiers"]
 
 INDEX = "int64"
 
@@ -25,7 +25,11 @@ class Limits:
     block_rows: int
     pack_from: int
     parts: int = 16
+    block_columns: int = 2048
     masks: bool = False
+    window_rows: int = 512
+    early_terms: int = 8
+    few_rows: int = 8
     few_panels: int = 8
     stream_rows: int = 16
     stream_most: int = 128
@@ -74,10 +78,21 @@ def vector_tiers(vectors: int, columns: Extent, limits: Limits) -> list[tuple[in
     return tiers
 
 
-def packing_pays(found: Contraction, limits: Limits) -> bool | PrimExpr:
+def packs_whole(found: Contraction, load: BufferLoad, var: PrimVar, constants: frozenset[Buffer]) -> bool:
+    """Whether an operand is a constant that all outer iterations share, read by the terms and by `var` alone."""
+    own = (var, *found.reduction)
+    known = all(isinstance(found.extents[x], int) for x in own)
+    return load.buffer in constants and known and not any(uses(load.indices, x) for x in found.outer)
+
+
+def packing_pays(
+    found: Contraction, limits: Limits, constants: frozenset[Buffer] = frozenset()
+) -> bool | PrimExpr:
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
-    Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache.
+    Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
+    copy of a constant B costs nothing, so that any number of rows is enough; for few rows B must be larger, as a small
+    one is read as fast where it is.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -89,6 +104,9 @@ def packing_pays(found: Contraction, limits: Limits) -> bool | PrimExpr:
     several = _at_least(rows, 2 * limits.most_rows)
     wide = _at_least(columns, 2 * limits.most_vectors * limits.lanes)
     large = _at_least(_times(columns, sums), limits.pack_from)
+    if packs_whole(found, found.vector, found.v, constants):
+        few = not isinstance(rows, int) or rows < limits.few_rows
+        several, large = True, _at_least(_times(columns, sums), 4 * limits.pack_from if few else limits.pack_from)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
         if condition is False or result is False:

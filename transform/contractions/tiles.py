@@ -43,9 +43,11 @@ __all__ = [
     "flat_view",
     "fresh",
     "minus",
+    "panels_of_part",
     "plus",
     "product_of",
     "row_at",
+    "runs_of_panels",
     "times",
     "vector_at",
     "vector_index",
@@ -58,7 +60,7 @@ Access = Callable[[PrimExpr], PrimExpr]
 class Panel:
     """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them.
 
-    `part` says which part of all panels it belongs to, where they are shared out.
+    `part` says which part of all panels it belongs to, where they are shared out, and `number` which panel of that.
     """
 
     start: PrimExpr
@@ -66,6 +68,7 @@ class Panel:
     lanes: int
     left: Extent | None = None
     part: Extent = 0
+    number: Extent = 0
 
     @property
     def width(self) -> int:
@@ -92,7 +95,7 @@ class Tile:
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
     of the sum (None: never). `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
     `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
-    `soon(i, j)` is a vector of C that the next tile goes on with.
+    `soon(i, j)` is a vector of C that the next tile goes on with, `early(j)` a vector of B that a later term reads.
     """
 
     rows: int
@@ -106,6 +109,7 @@ class Tile:
     is_last: PrimExpr | None = None
     long_finish: bool = False
     soon: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
+    early: Callable[[PrimExpr], BufferLoad] | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
@@ -140,7 +144,9 @@ class Tile:
             resume = resume if soon is None else SeqStmt((resume, each(lambda i, j: _prefetch(soon(i, j)))))
             start = IfThenElse(self.goes_on, resume, start)
         loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
-        step: Stmt = SeqStmt((loads, _unrolled("i", self.rows, accumulate)))
+        early = self.early
+        ask = () if early is None else (_unrolled("j", vectors, lambda j: _prefetch(early(j))),)
+        step: Stmt = SeqStmt((*ask, loads, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
         write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
@@ -320,14 +326,14 @@ def cover_columns(
     shared = parts is not None
     last = parts - 1 if parts is not None else 0
 
-    def panels(start: Extent, count: Extent, each: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
+    def panels(start: Extent, count: Extent, each: Callable[[PrimExpr, Extent, Extent], Stmt]) -> Stmt:
         if parts is None:
-            return _tiles(name, start, count, width, lambda at: each(at, 0))
+            return _tiles(name, start, count, width, lambda at: each(at, 0, 0))
         return _parts(name, count, width, parts, each)
 
     if not limits.masks:
         return sequence([
-            panels(start, tiles, lambda at, part: inner(Panel(at, vectors, lanes, None, part)))
+            panels(start, tiles, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
             if shared and (count, w) == (vectors, lanes)
             else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
             for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits))
@@ -336,29 +342,65 @@ def cover_columns(
     if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS):
         columns = as_expr(extent, INDEX)
 
-        def masked(at: PrimExpr, part: Extent) -> Stmt:
+        def masked(at: PrimExpr, part: Extent, number: Extent) -> Stmt:
             rest = binary("min", binary("sub", columns, at), const(width, INDEX))
-            return inner(Panel(at, vectors, lanes, rest, part))
+            return inner(Panel(at, vectors, lanes, rest, part, number))
 
         number = ceil_div(extent, width) if isinstance(extent, int) else ceil_of(extent, width)
         return panels(0, number, masked)
     found: list[Stmt] = []
     if whole:
-        found.append(panels(0, whole, lambda at, part: inner(Panel(at, vectors, lanes, None, part))))
+        found.append(panels(0, whole, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number))))
     if left:
         start = const(extent - left, INDEX)
         lanes = min(lanes, 1 << (left - 1).bit_length())
         count = -(-left // lanes)
-        found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last)))
+        number = _number_of_last(whole, last + 1)
+        found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last, number)))
     return sequence(found)
+
+
+def runs_of_panels(extent: int, vectors: int, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+    """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
+    width = vectors * limits.lanes
+    if not limits.masks:
+        for count, lanes, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits)):
+            assert isinstance(start, int)
+            assert isinstance(tiles, int)
+            yield start, count * lanes, tiles, count * lanes
+        return
+    whole, left = divmod(extent, width)
+    if left and whole >= _MANY_PANELS:
+        yield 0, width, whole + 1, left
+        return
+    if whole:
+        yield 0, width, whole, width
+    if left:
+        lanes = min(limits.lanes, 1 << (left - 1).bit_length())
+        yield whole * width, ceil_div(left, lanes) * lanes, 1, left
 
 
 _MANY_PANELS = 8
 """From so many whole panels on, one text for all is worth the lanes that the last one leaves empty."""
 
 
-def _parts(name: str, count: Extent, width: int, parts: int, inner: Callable[[PrimExpr, Extent], Stmt]) -> Stmt:
-    """Panels shared out to parts of neighbours: `inner(first column, part)`."""
+def _number_of_last(whole: int, parts: int) -> int:
+    """Which panel of the last part a panel is that comes after so many whole ones."""
+    each = max(1, ceil_div(whole, parts))
+    return 0 if ceil_div(whole, each) < parts else each
+
+
+def panels_of_part(columns: int, width: int, parts: int) -> int:
+    """The most panels that a part has of those that cover up to so many columns."""
+    whole, left = divmod(columns, width)
+    alone = _number_of_last(whole, parts) + 1 if left and whole < _MANY_PANELS else 1
+    return max(alone, ceil_div(ceil_div(columns, width), parts))
+
+
+def _parts(
+    name: str, count: Extent, width: int, parts: int, inner: Callable[[PrimExpr, Extent, Extent], Stmt]
+) -> Stmt:
+    """Panels shared out to parts of neighbours: `inner(first column, part, which of the part's panels)`."""
     part, panel = PrimVar("part", INDEX), PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
     each: Extent
     own: Extent
@@ -368,15 +410,16 @@ def _parts(name: str, count: Extent, width: int, parts: int, inner: Callable[[Pr
         rest = binary("sub", const(count, INDEX), times(part, each))
         own = each if number * each == count else binary("min", rest, const(each, INDEX))
         first = times(part, each)
+        if number == 1:
+            one = each == 1
+            return inner(const(0, INDEX), 0, 0) if one else For(panel, 0, own, inner(times(panel, width), 0, panel))
     else:
         each, number = binary("max", ceil_of(count, parts), const(1, INDEX)), parts
         first = binary("mul", part, each)
         own = binary("min", binary("sub", count, first), each)
-    if number == 1:
-        return _tiles(name, 0, count, width, lambda at: inner(at, 0))
     if isinstance(each, int) and each == 1:
-        return For(part, 0, number, inner(times(part, width), part))
-    return For(part, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), part)))
+        return For(part, 0, number, inner(times(part, width), part, 0))
+    return For(part, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), part, panel)))
 
 
 def cover_rows(
