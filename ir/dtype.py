@@ -34,6 +34,11 @@ _OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
 _SCALAR = re.compile(r"(int|uint|float)(\d+)$")
 _VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
+USUAL_DTYPES = (
+    "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
+    "bfloat16",
+)  # fmt: skip
+"""The dtypes that are offered: those of the machine, and the short float."""
 _INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
 _FLOAT_BITS = (16, 32, 64)
 
@@ -107,8 +112,7 @@ def _parse(dtype: str) -> tuple[str, int, int]:
 
 
 def _suggest(dtype: str) -> str | None:
-    known = ["bool", *(f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)), "float16", "float32", "float64"]
-    close = difflib.get_close_matches(dtype, [*known, *_SMALL_FLOATS], 1)
+    close = difflib.get_close_matches(dtype, [*USUAL_DTYPES, *_SMALL_FLOATS], 1)
     return f"did you mean {close[0]!r}?" if close else None
 
 

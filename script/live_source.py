@@ -5,7 +5,8 @@
     python -c TEXT                                                            the command line
     python < FILE                                                             the file, read again
     exec(TEXT), eval, compile                                                 a string in the frames that are running
-    typed at a terminal                                                       the history of the line editor (readline)
+    typed at a terminal                                                       what Python kept of it (from 3.13 on), or
+                                                                              the history of the line editor (readline)
 
 Text from the last two is only used when compiling it gives exactly the code that runs, so that it cannot be another
 text of the same name. CPython keeps the text of nothing else, and then the error says so.
@@ -31,6 +32,7 @@ __all__ = ["no_source", "program_text"]
 
 _found: deque[str] = deque(maxlen=16)  # texts that `exec` ran: their functions may be called when it has ended
 _HISTORY = 2000  # lines of the history that are looked through
+_PROMPT = "<stdin"  # from 3.13 on with a number for each entry
 _FUTURE_FLAGS = 0x1000000  # `from __future__ import annotations`: it changes what a definition compiles to
 
 
@@ -47,7 +49,7 @@ def program_text(frame: FrameType, code: CodeType, names: Mapping[str, Any]) -> 
         around = frame.f_code if frame.f_code.co_filename == filename else code
         text = _stated(names) or _of_the_command(filename) or _of_a_string(frame, around, code.co_name)
     if not text:
-        text = _of_the_history(around) or ""
+        text = _of_the_prompt(around) or _of_the_history(around) or ""
     if not text:
         raise no_source("the definition", filename, _reason(filename))
     return _parsed(filename, text)
@@ -102,10 +104,17 @@ def _strings(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
+def _of_the_prompt(code: CodeType) -> str | None:
+    """What Python kept of lines typed at a terminal, which `inspect` asks for in the same way."""
+    kept = getattr(linecache, "_getlines_from_code", None)
+    text = "".join(kept(code)) if kept is not None and code.co_filename.startswith(_PROMPT) else ""
+    return text if text and _compiles_to(text, code, "single") else None
+
+
 def _of_the_history(code: CodeType) -> str | None:
     """The last lines typed at a terminal which compile to the code that runs."""
     readline: Any = sys.modules.get("readline")
-    if readline is None or not code.co_filename.startswith("<stdin>"):
+    if readline is None or not code.co_filename.startswith(_PROMPT):
         return None
     last = readline.get_current_history_length()
     lines: list[str] = []
@@ -133,7 +142,7 @@ def _compiles_to(text: str, code: CodeType, mode: str) -> bool:
 
 
 def _reason(filename: str) -> str:
-    if filename == "<stdin>":
+    if filename.startswith(_PROMPT):
         return "Python keeps no text of what is piped into it"
     if filename.startswith("<"):
         return "Python keeps no text of what `exec` runs"
@@ -146,4 +155,3 @@ def no_source(name: str, filename: str, reason: str) -> WeftError:
         "W102", f"no source text of {name} in {filename}: {reason}",
         hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
     )  # fmt: skip
-

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.errors import Span, WeftError
 from weft.ir.dim import DimExpr, free_symbols, symbol
-from weft.ir.dtype import check_dtype
+from weft.ir.dtype import USUAL_DTYPES, check_dtype
 from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
 from weft.ir.prim import never_defined
@@ -398,9 +398,9 @@ class ExpressionReader:
             return self.fail("W115", f"`{name}` is not read: {why}", tree)
         root = name.partition(".")[0]
         known = [full for full in NAMES if full.startswith(root + ".")]
-        return self.fail(
-            "W111", f"`{name}` does not exist", tree, did_you_mean(name, [*known, *self.extra_names(root)])
-        )
+        known += [f"T.{dtype}" for dtype in USUAL_DTYPES] if root == "T" else []
+        hint = did_you_mean(name, [*known, *self.extra_names(root)])
+        return self.fail("W111", f"`{name}` does not exist", tree, hint)
 
     def extra_names(self, root: str) -> list[str]:
         """More names of a namespace for suggestions."""

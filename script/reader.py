@@ -314,10 +314,20 @@ class Reader(StaticReader):
         try:
             inner = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise self.fail("W101", f"{text!r} is not an expression", tree) from None
+            raise self.not_a_size(text, tree) from None
         for node in ast.walk(inner):
+            if isinstance(node, ast.Div):
+                raise self.not_a_size(text, tree)
             ast.copy_location(node, tree)
         return inner
+
+    def not_a_size(self, text: str, tree: ast.expr) -> WeftError:
+        """The error for a string that does not read as a size, with what the grammar of sizes says of it."""
+        try:
+            parse_dim(text)
+        except ShapeError as error:
+            return self.fail(error.code, f"{text!r} is not a size: {error.message}", tree, error.hint)
+        return self.fail("W101", f"{text!r} is not an expression", tree)
 
     def use_symbol(self, name: str, tree: ast.expr) -> None:
         """A symbol named by a string: defined here in a signature, else it must be known."""

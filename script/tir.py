@@ -223,10 +223,6 @@ class _Axis:
 
 axis = _Axis()
 _MORE = {"cast": Cast, "ramp": Ramp, "Broadcast": broadcast, "ptr": handle, "Ptr": handle}
-_DTYPES = (
-    "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
-    "bfloat16",
-)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -250,4 +246,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     read = {full[2:].partition(".")[0] for full in NAMES if full.startswith("T.")}
-    return sorted({*read, *__all__, *_MORE, *INTRINSICS, *_DTYPES})
+    return sorted({*read, *__all__, *_MORE, *INTRINSICS, *dtypes.USUAL_DTYPES})
