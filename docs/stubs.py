@@ -18,7 +18,7 @@ from weft.ir.intrinsics import INTRINSICS
 from weft.ir.op import OPS, REQUIRED, OpDef
 from weft.script import relax, syntax, tir
 from weft.script.outside import FORM_DOCS
-from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, UNARY_CALLS, Form
+from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, TYPES, UNARY_CALLS, Form
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = '"""{what} Written by docs/stubs.py; do not edit."""\n\n{imports}'
@@ -214,7 +214,10 @@ def _form(form: Form, name: str, function: Any, *, member: bool = False) -> str:
     doc = FORM_DOCS.get(form.name) or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
     if not doc:
         raise ValueError(f"{form.name} has no documentation")
-    return _function(name, _holes(form), result, doc.split("\n\n")[0], member=member)
+    # What makes a type is called in annotations, by Python: its own parameters count.
+    called = form.name in TYPES and inspect.isfunction(function)
+    parameters = _parameters(inspect.signature(function)) if called else _holes(form)
+    return _function(name, parameters, result, doc.split("\n\n")[0], member=member)
 
 
 def _holes(form: Form) -> list[str]:
@@ -262,7 +265,11 @@ def _functions_of(space: Any) -> set[str]:
 
 def _parameters(signature: inspect.Signature) -> list[str]:
     made = []
+    named = False
     for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not named:
+            made.append("*")
+        named = named or parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL)
         star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         default = "" if parameter.default is inspect.Parameter.empty else f" = {_value(parameter.default)}"
         made.append(f"{star}{parameter.name}: _t.Any{default}")
