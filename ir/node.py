@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform
 
+import numpy as np
+
 from weft.late import provider
 
 if TYPE_CHECKING:
@@ -168,13 +170,13 @@ class FrozenMap(Mapping[str, Any]):
 
 
 def freeze(value: Any) -> Any:
-    """Attribute data in immutable form: lists become tuples, dicts become FrozenMaps."""
+    """Attribute data in immutable form: lists become tuples, dicts FrozenMaps, numbers of NumPy those of Python."""
     if isinstance(value, (list, tuple)):
         new = tuple(freeze(item) for item in value)
         return value if isinstance(value, tuple) and all(a is b for a, b in zip(new, value, strict=True)) else new
     if isinstance(value, dict):
         return FrozenMap(value)
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 EMPTY = FrozenMap()

@@ -382,9 +382,7 @@ class BasePrinter:
 
     def show_literal(self, value: Any) -> str:
         """Attribute data."""
-        if value is None or isinstance(value, bool):
-            return repr(value)
-        if isinstance(value, int):
+        if value is None or isinstance(value, int):
             return str(value)
         if isinstance(value, float):
             return float_text(value)

@@ -17,7 +17,6 @@ from weft.ir.tensor import (
     Bind,
     Block,
     Break,
-    Broadcast,
     Buffer,
     BufferStore,
     Cast,
@@ -289,7 +288,6 @@ class TensorPrinter(ScalarPrinter):
             self.line(self.form_text(CLAUSES["T.block_attr"], {"attrs": stmt.annotations}))
         if stmt.init is not None:
             self._inner("with T.init():", stmt.init)
-        self._in_block = True
         items = stmt.body.stmts if isinstance(stmt.body, SeqStmt) and len(stmt.body.stmts) != 1 else (stmt.body,)
         for item in items:
             if isinstance(item, AllocBuffer):
@@ -461,7 +459,7 @@ def _mentions(extent: Any, variables: set[PrimVar]) -> bool:
             return True
         if isinstance(current, Binary):
             stack.extend((current.a, current.b))
-        elif isinstance(current, (Cast, Broadcast)):
+        elif isinstance(current, Cast):
             stack.append(current.value)
         elif isinstance(current, Unary):
             stack.append(current.a)

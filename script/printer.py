@@ -134,7 +134,7 @@ class _Printer(GraphPrinter, TensorPrinter):
                 name = node.name or "main"
                 self.functions = {name: node}
                 self.unchecked = bool(certain_findings({name: node}, [name]))
-                self.function(identifier(node.name or "main"), node.name or "main", node)
+                self.function(identifier(name), name, node)
             return "\n".join(self.lines) + "\n"
         return self.fragment(node)
 

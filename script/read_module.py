@@ -306,7 +306,7 @@ class _Module(ModuleScope):
         if self._python_member(tree):
             return
         kind, options = definition_options(self.reader, tree)
-        name = options["name"] or tree.name
+        name = tree.name if options["name"] is None else options["name"]
         if name in self.order:
             raise fail("W118", f"the module has two functions named '{name}'", self.unit.name_span(tree))
         if kind == "I.ir_module":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.properties import check_round_trip
 
@@ -21,6 +22,7 @@ from weft.ir.graph import (
     Function,
     Op,
     SeqExpr,
+    ShapeExpr,
     Tuple,
     Var,
     VarBinding,
@@ -114,6 +116,15 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
         '        _: R.Tuple() = R.call_packed("effect", x, attrs={"dps": True})',
     ),
     "a module without a name": (lambda: graph(), "class Module:"),
+    "a module whose name is empty": (lambda: IRModule({}, name=""), "class Module:"),
+    "a function whose name is empty": (
+        lambda: IRModule({"": Function((x,), SeqExpr((), x), TENSOR)}),
+        '@R.function(name="")',
+    ),
+    "numbers of NumPy in attributes": (
+        lambda: graph().with_attr("key", {"half": np.float32(0.5), "three": np.int8(3), "yes": np.bool_(True)}),
+        '"half": 0.5, "three": 3, "yes": True',
+    ),
     "an empty block between blocks": (
         lambda: graph(
             bound(y, x), BindingBlock(()), bound(z, y)
@@ -194,6 +205,7 @@ def test_what_a_program_builds_reads_back_as_it(name: str) -> None:
         (BindingBlock(()), "with R.bindings():\n    pass"),
         (SeqExpr((bound(y, x),), y), "y: R.Tensor((2, 3), \"float32\") = R.exp(x)\ny"),
         (Call(Op("exp"), (n,)), "R.exp(n)"),
+        (Call(Op("zeros"), (ShapeExpr((symbol("m"), 4)),)), "R.zeros((m, 4))"),
         (BufferRegion(A, ()), "A[()]"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",

@@ -126,3 +126,9 @@ def test_few_carets_stand_below_a_long_part() -> None:
     line, carets = long.script(underline=long).splitlines()
     assert len(line) > 4000
     assert carets == "^" * 120
+
+
+def test_a_spelling_that_is_not_known_is_refused() -> None:
+    with pytest.raises(weft.WeftError, match=r"unknown spelling 'tvm-9'") as caught:
+        MAIN.script(spelling="tvm-9")
+    assert caught.value.code == "W113"
