@@ -585,15 +585,15 @@ def _refuted(
     setting = ", ".join(f"{name}={value}" for name, value in values.items())
     numbers = [tuple(_value(dim, values) for dim in dims) for dims in (wanted, given)]
     symbolic = f"declared ({_listed(wanted)}), computed ({_listed(given)})"
+    # What no sizes make equal is not worth a check at run time.
+    never = any(prove_equal(declared, computed) is False for declared, computed in zip(wanted, given, strict=True))
+    hint = "no sizes make them equal" if never else "fix the shape, or use R.match_cast to check it at run time"
     if not values:
-        return ShapeError(f"{what}: {symbolic}", code="W210", span=span, hint="fix the shape, or use R.match_cast")
+        return ShapeError(f"{what}: {symbolic}", code="W210", span=span, hint=f"declare ({_listed(given)})")
     return ShapeError(
-        f"{what}: {setting}: declared {numbers[0]}, computed {numbers[1]}",
-        code="W210",
-        span=span,
-        notes=[symbolic],
-        hint="fix the shape, or use R.match_cast to check it at run time",
-    )
+        f"{what}: {setting}: declared {numbers[0]}, computed {numbers[1]}", code="W210", span=span, notes=[symbolic],
+        hint=f"{hint}: declare ({_listed(given)})" if never else hint,
+    )  # fmt: skip
 
 
 def _value(dim: Dim, values: Mapping[str, int]) -> int | str:

@@ -18,6 +18,7 @@ import ast
 import functools
 import linecache
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,11 @@ __all__ = ["no_source", "program_text"]
 _found: deque[str] = deque(maxlen=16)  # texts that `exec` ran: their functions may be called when it has ended
 _HISTORY = 2000  # lines of the history that are looked through
 _PROMPT = "<stdin"  # from 3.13 on with a number for each entry
+_HINT = "put it in a file or notebook, register the text with linecache, or use weft.parse(text)"
+_KEEP_THE_TEXT = (
+    "keep the text while it runs: `text = open(path).read(); exec(text)`, or give it as a name: "
+    '`exec(code, {"__source__": text})`; or use weft.parse(text)'
+)
 _FUTURE_FLAGS = 0x1000000  # `from __future__ import annotations`: it changes what a definition compiles to
 
 
@@ -47,11 +53,12 @@ def program_text(frame: FrameType, code: CodeType, names: Mapping[str, Any]) -> 
     around = code
     if not text:
         around = frame.f_code if frame.f_code.co_filename == filename else code
-        text = _stated(names) or _of_the_command(filename) or _of_a_string(frame, around, code.co_name)
+        text = _stated(names) or _of_a_string(frame, around, code.co_name) or _of_the_command(filename, code.co_name)
     if not text:
         text = _of_the_prompt(around) or _of_the_history(around) or ""
     if not text:
-        raise no_source("the definition", filename, _reason(filename))
+        ran = filename.startswith("<") and not filename.startswith(_PROMPT)
+        raise no_source("the definition", filename, _reason(filename), _KEEP_THE_TEXT if ran else _HINT)
     return _parsed(filename, text)
 
 
@@ -66,11 +73,12 @@ def _stated(names: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _of_the_command(filename: str) -> str | None:
-    """The program text of `python -c TEXT` and of `python < FILE`."""
+def _of_the_command(filename: str, name: str) -> str | None:
+    """The program text of `python -c TEXT` and of `python < FILE`; the former only where it has the definition."""
     if filename == "<string>" and "-c" in sys.orig_argv:
         position = sys.orig_argv.index("-c")
-        return sys.orig_argv[position + 1] if position + 1 < len(sys.orig_argv) else None
+        text = sys.orig_argv[position + 1] if position + 1 < len(sys.orig_argv) else ""
+        return text if not name.isidentifier() or re.search(rf"\b(def|class)\s+{name}\b", text) else None
     if filename == "<stdin>":
         try:
             size = os.fstat(0).st_size
@@ -149,9 +157,6 @@ def _reason(filename: str) -> str:
     return "the file cannot be read"
 
 
-def no_source(name: str, filename: str, reason: str) -> WeftError:
+def no_source(name: str, filename: str, reason: str, hint: str = _HINT) -> WeftError:
     """The error for a definition without text."""
-    return fail(
-        "W102", f"no source text of {name} in {filename}: {reason}",
-        hint="put it in a file or notebook, register the text with linecache, or use weft.parse(text)",
-    )  # fmt: skip
+    return fail("W102", f"no source text of {name} in {filename}: {reason}", hint=hint)

@@ -13,7 +13,7 @@ macro = _macro
 def Any() -> _t.Any:
     """The type of anything."""
 
-def Callable(params: _t.Any = None, ret: _t.Any = None, pure: _t.Any = None, *, derive: _t.Any = None, purity: _t.Any = ..., derive_func: _t.Any = ...) -> _t.Any:
+def Callable(params: _t.Any = None, ret: _t.Any = None, pure: _t.Any = None, *, purity: _t.Any = None, derive: _t.Any = None, derive_func: _t.Any = None) -> _t.Any:
     """A function type; without params, that of an opaque function."""
 
 def DTensor(shape: _t.Any = None, dtype: _t.Any = None, device_mesh: _t.Any = None, placement: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
@@ -31,7 +31,7 @@ def Shape(dims: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
 def Str() -> _t.Any:
     """A string."""
 
-def Tensor(shape: _t.Any = None, dtype: _t.Any = None, *, ndim: _t.Any = -1, vdevice: _t.Any = None) -> _t.Any:
+def Tensor(shape: _t.Any = None, dtype: _t.Any = None, vdevice: _t.Any = None, *, ndim: _t.Any = -1) -> _t.Any:
     """A tensor type; dimensions are ints, symbols, or strings such as "n" and "2 * n"."""
 
 def Tuple(*fields: _t.Any) -> _t.Any:

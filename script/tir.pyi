@@ -539,7 +539,7 @@ def ceildiv(a: _t.Any, b: _t.Any) -> _t.Any:
 def handle(dtype: _t.Any = None, scope: _t.Any = 'global') -> _t.Any:
     """A pointer parameter."""
 
-def index_map(mapping: _t.Any, inverse_index_map: _t.Any = None, index_dtype: _t.Any = 'int64') -> _t.Any:
+def index_map(mapping: _t.Any, *, inverse_index_map: _t.Any = None, index_dtype: _t.Any = 'int64') -> _t.Any:
     """Where elements go under another layout, as attribute data: a function of the indices, or its text."""
 
 def infinity(dtype: _t.Any) -> _t.Any:

@@ -53,6 +53,27 @@ def test_the_message_names_another_way(name: str) -> None:
     assert hint in (error.hint or ""), error
 
 
+@pytest.mark.parametrize(
+    ("declared", "hint"),
+    [
+        ('("n * 2", 4)', "fix the shape, or use R.match_cast to check it at run time"),
+        ('("n + 1", 4)', "no sizes make them equal: declare (n, 4)"),
+        ("(5, 5)", "no sizes make them equal: declare (n, 4)"),
+    ],
+)
+def test_a_cast_at_run_time_is_offered_for_sizes_that_can_be_equal(declared: str, hint: str) -> None:
+    with pytest.raises(weft.ShapeError) as caught:
+        weft.parse(GRAPH + f'y: R.Tensor({declared}, "float32") = R.exp(x)\n    return y\n')
+    assert caught.value.code == "W210"
+    assert caught.value.hint == hint
+
+
+def test_the_shape_to_declare_is_named_where_it_is_fixed() -> None:
+    with pytest.raises(weft.ShapeError) as caught:
+        weft.parse('@R.function\ndef f(x: R.Tensor((3,), "int8")) -> R.Tensor((4,), "int8"):\n    return x\n')
+    assert (caught.value.code, caught.value.hint) == ("W210", "declare (3,)")
+
+
 def test_types_in_quotes_and_sizes_of_none_are_explained() -> None:
     for annotation, column, hint in (
         ("'R.Tensor((2,), \"float32\")'", 10, "write the type without quotes"),

@@ -140,6 +140,20 @@ def test_a_definition_typed_at_the_prompt_is_read(python: str) -> None:
     assert "read x" in typed(python, lines)
 
 
+def test_what_exec_ran_of_a_file_that_is_read_on_the_way_says_how_to_keep_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "defined.py"
+    path.write_text(TEXT, encoding="utf-8")
+    done = run(sys.executable, "-c", f"exec(open({str(path)!r}).read())")
+    assert "W102" in done.stderr
+    assert "`text = open(path).read(); exec(text)`" in done.stderr
+    assert '`exec(code, {"__source__": text})`' in done.stderr
+    for program in (
+        f"text = open({str(path)!r}).read(); exec(text)",
+        f"text = open({str(path)!r}).read(); exec(compile(text, '<made>', 'exec'), {{'__source__': text}})",
+    ):
+        assert run(sys.executable, "-c", program).stdout == "read x\n"
+
+
 def test_a_notebook_cell_is_read_and_its_errors_point_into_it() -> None:
     if importlib.util.find_spec("IPython") is None:
         pytest.skip("IPython is not installed")

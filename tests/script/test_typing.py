@@ -79,6 +79,7 @@ class Mlp:
         w: R.Tensor((784, SIZE), "float32"),
         s: R.Shape(["n"]),
         t: R.Tuple(R.Tensor, R.Any, R.Callable((R.Any,), R.Any, True)),
+        v: R.Tensor((4,), "float32", "llvm:0"),
         p: R.Prim("int64") = 3,
     ) -> R.Tuple(R.Tensor(("n", SIZE), "float32"), R.Any):
         R.func_attr({"num_input": 1})
