@@ -92,10 +92,15 @@ def _kernels(
         emission.threads = machines[label].threads
         emission.features = _names(machines[label])
         lowered = lower_vector_loops(lower_blocks(function))
-        writer = ModuleWriter(graphs)  # a module for each, so that one that was compiled before is found again
+
+        def compile_apart(part: ModuleWriter, explicit: bool, label: str = label) -> None:
+            jobs[label].append(compiler.add(processors[label], str(part), explicit=explicit))
+
+        # A module for each, so that one that was compiled before is found again.
+        writer = ModuleWriter(graphs, compile_apart)
         emit_kernel(writer, emission, name, lowered, noalias=is_noalias(function))
         if writer.has_functions:
-            jobs[label].append(compiler.add(processors[label], str(writer), explicit=is_explicit(lowered)))
+            compile_apart(writer, is_explicit(lowered))
     return jobs
 
 

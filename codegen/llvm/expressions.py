@@ -44,6 +44,7 @@ from weft.ir.visit import walk
 
 __all__ = ["BufferView", "ExpressionEmitter", "Linear", "Scattered", "dtype_of"]
 
+_TRUE, _FALSE = ("true", "splat (i1 true)"), ("false", "splat (i1 false)")
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _CHEAP = (PrimVar, IntImm, FloatImm, Binary, Unary, Cast, Select, Broadcast, Ramp)
 
@@ -94,6 +95,7 @@ class ExpressionEmitter:
         self.variables: dict[PrimVar, str] = {}
         self.wide: dict[PrimVar, Size] = {}  # 64-bit values of narrower integer variables, where known
         self.buffers: dict[Buffer, BufferView] = {}
+        self.masks: dict[str, str] = {}  # of values that were read under one
 
     # Values
 
@@ -124,11 +126,20 @@ class ExpressionEmitter:
     def _binary(self, expr: Binary) -> str:
         if expr.kind in ("and", "or") and dtypes.lanes(expr.dtype) == 1 and not self.is_cheap(expr.b):
             return self._short_circuit(expr)
+        if expr.kind in ("and", "or") and isinstance(expr.a, Broadcast) and isinstance(expr.b, Broadcast):
+            both = self.arith.binary(expr.kind, "bool", self.value(expr.a.value), self.value(expr.b.value))
+            return self.splat(both, "bool", expr.a.lanes)
         compared = self._compared_ramp(expr)
         if compared is not None:
             return compared
         a = self.value(expr.a)
-        return self.arith.binary(expr.kind, expr.a.dtype, a, self.value(expr.b))
+        b = self.value(expr.b)
+        if expr.kind in ("and", "or"):
+            whole, nothing = (_TRUE, _FALSE) if expr.kind == "and" else (_FALSE, _TRUE)
+            for one, other in ((a, b), (b, a)):
+                if one in whole or other in nothing:
+                    return other
+        return self.arith.binary(expr.kind, expr.a.dtype, a, b)
 
     def _compared_ramp(self, expr: Binary) -> str | None:
         """Consecutive indices compared with a bound, as masks are written; None for anything else."""
@@ -146,14 +157,15 @@ class ExpressionEmitter:
     def lanes_below(self, base: Size, limit: Size, lanes: int, turned: bool = False) -> str:
         """Lane k is true when base + k < limit, or (turned) when not."""
         count = self.w.sub(limit, base)
-        if isinstance(count, int):
-            bits = [f"i1 {'true' if (lane < count) != turned else 'false'}" for lane in range(lanes)]
+        least, most = self.w.range_of(count) or (-1, lanes + 1)
+        if least == most or least >= lanes or most <= 0:
+            bits = [f"i1 {'true' if (lane < least) != turned else 'false'}" for lane in range(lanes)]
             return f"splat ({bits[0]})" if len(set(bits)) == 1 else f"<{', '.join(bits)}>"
-        for kind, bound in (("max", 0), ("min", lanes)):
-            count = self.arith.binary(kind, "int64", count, str(bound))
+        for kind, bound, needed in (("max", 0, least < 0), ("min", lanes, most > lanes)):
+            count = self.arith.binary(kind, "int64", str(count), str(bound)) if needed else count
         # 32 bits are enough for a number of lanes, and the ramp is a constant that takes few registers.
         ramp = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
-        until = self.splat(self.arith.cast("int64", "int32", count), "int32", lanes)
+        until = self.splat(self.arith.cast("int64", "int32", str(count)), "int32", lanes)
         return self.w.emit(f"icmp {'sge' if turned else 'slt'} <{lanes} x i32> {ramp}, {until}")
 
     def _short_circuit(self, expr: Binary) -> str:
@@ -172,7 +184,13 @@ class ExpressionEmitter:
     def _select(self, expr: Select) -> str:
         condition = self._condition_for(expr.condition, expr.dtype)
         a = self.value(expr.true_value)
-        return self.arith.select(condition, expr.dtype, a, self.value(expr.false_value))
+        return self._chosen(condition, expr.dtype, a, self.value(expr.false_value))
+
+    def _chosen(self, condition: str, dtype: str, a: str, b: str) -> str:
+        """One of two values; what was read under the condition is zero elsewhere already."""
+        if self.masks.get(a) == condition and b in ("zeroinitializer", f"splat ({constant_zero(dtype)})"):
+            return a
+        return self.arith.select(condition, dtype, a, b)
 
     def _condition_for(self, condition: PrimExpr, dtype: str) -> str:
         lanes = dtypes.lanes(dtype)
@@ -196,6 +214,8 @@ class ExpressionEmitter:
         scalar = value_type(dtype)
         if not value.startswith("%"):
             return f"splat ({scalar} {value})"
+        if scalar == "i1":
+            return self.w.emit(f"select i1 {value}, <{lanes} x i1> splat (i1 true), <{lanes} x i1> zeroinitializer")
         first = self.w.emit(f"insertelement <{lanes} x {scalar}> poison, {scalar} {value}, i64 0")
         return self.w.emit(
             f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer"
@@ -446,8 +466,9 @@ class ExpressionEmitter:
         name = f"llvm.masked.load.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, memory, ("ptr", "i32 immarg", f"<{lanes} x i1>", memory))
         where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
-        value = self.w.emit(f"call {memory} @{name}({where}, {memory} zeroinitializer)")
-        return self._from_memory(dtype, value)
+        value = self._from_memory(dtype, self.w.emit(f"call {memory} @{name}({where}, {memory} zeroinitializer)"))
+        self.masks[value] = mask
+        return value
 
     def _lanes_load(self, view: BufferView, where: Linear | Scattered, lanes: int, dtype: str, mask: str | None) -> str:
         w, ty, scalar = self.w, value_type(dtype), value_type(view.dtype)
@@ -574,7 +595,7 @@ class ExpressionEmitter:
         if dtypes.lanes(dtype_of(condition)) > 1 or (self.is_cheap(a) and self.is_cheap(b)):
             picked = self._condition_for(condition, expr.dtype)
             first = self.value(a)
-            return self.arith.select(picked, expr.dtype, first, self.value(b))
+            return self._chosen(picked, expr.dtype, first, self.value(b))
         w, chosen = self.w, self.value(condition)
         then, other, done = w.label("then"), w.label("else"), w.label("done")
         w.branch(chosen, then, other)
@@ -666,6 +687,12 @@ class ExpressionEmitter:
         return self.arith.call(name, expr.dtype, *((value_type(arg.dtype), self.value(arg)) for arg in operands))
 
     call_call_llvm_pure_intrin = call_call_llvm_intrin
+
+
+def constant_zero(dtype: str) -> str:
+    """A zero of the element of a dtype, with its type."""
+    element = dtypes.element(dtype)
+    return f"{value_type(element)} {constant(0.0 if dtypes.is_float(element) else 0, element)}"
 
 
 def dtype_of(expr: Expr) -> str:

@@ -340,7 +340,10 @@ class KernelEmitter(ExpressionEmitter):
         )
         if pairs:
             function = function.with_attr(SHARES_MEMORY, pairs)
-        emit_kernel(self.module, self.program, function.name, function, noalias=self.noalias, symbol=symbol)
+        part = self.module.part()
+        emitter = KernelEmitter(part, self.program, function.name, function, self.noalias, symbol)
+        emitter.emit()
+        self.module.add(part, explicit=emitter.explicit)
         return self.module.spelled(symbol)
 
     def _loop(self, stmt: For, start: Size, end: Size, step: Size) -> None:
@@ -350,11 +353,15 @@ class KernelEmitter(ExpressionEmitter):
             return
         body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
         before = w.block_label
-        if some is None:
-            w.branch(w.emit(f"icmp slt i64 {start}, {end}"), body, done)
+        enters = w.emit(f"icmp slt i64 {start}, {end}") if some is None else ""
+        w.begin_loop()
+        if enters:
+            w.branch(enters, body, done)
         w.open(body)
         index, following_index = f"%{body}.i", f"%{body}.n"
         w.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following_index}, %{following} ]")
+        if isinstance(start, int) and isinstance(end, int):
+            w.ranges[index] = start, end - 1
         self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
         self.loops.append(_Loop(done, following, len(self.scopes.open)))
         self._scoped(stmt.body)
@@ -362,17 +369,15 @@ class KernelEmitter(ExpressionEmitter):
         w.open(following)
         # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
         w.do(f"{following_index} = add nsw i64 {index}, {step}")
-        w.branch(w.emit(f"icmp slt i64 {following_index}, {end}"), body, done, self._loop_metadata(stmt))
+        more = w.emit(f"icmp {'ne' if step == 1 else 'slt'} i64 {following_index}, {end}")
+        w.branch(more, body, done, self._loop_metadata(stmt))
+        w.end_loop()
         w.open(done)
 
     def _loop_metadata(self, stmt: For) -> str:
-        if stmt.kind == "unrolled":
-            hints = ['!{!"llvm.loop.unroll.enable"}']
-        elif self.explicit:  # what the vectoriser and the unroller would look for has been decided
-            hints = ['!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.enable", i1 false}']
-        else:
+        if stmt.kind != "unrolled" or self.explicit:
             return ""
-        node = self.module.add_metadata(f"!{{@self, {', '.join(hints)}}}")
+        node = self.module.add_metadata('!{@self, !{!"llvm.loop.unroll.enable"}}')
         return f", !llvm.loop {node}"
 
     def _while(self, stmt: While) -> None:

@@ -6,7 +6,8 @@ opt   IR pipeline   code generator   what it buys
 2     O2            2                loops vectorised, multiply-add contracted, running sums in any order
 3     O3            3                and all float arithmetic reassociated
 
-Code that is written with vectors already goes through O1 at every level: what O2 adds to it is time.
+Code that is written with vectors already is brought into registers and left as it is from opt 1 on: it was written
+without what the pipelines remove, and what they add to it is time.
 
 Modules are compiled in contexts of their own, several at once where there are several cores (`Compiler`). LLVM allows
 that; llvmlite's lock, which is there for callers who share a context, is left while such a thread is inside of LLVM.
@@ -32,6 +33,8 @@ from weft.version import VERSION
 __all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
 
 MOST_THREADS = 8
+REGISTERS = "registers"
+"""The pipeline that only keeps local memory in registers."""
 STACK_BYTES = 16 << 20
 """For LLVM, which recurses; some systems give threads much less."""
 
@@ -103,20 +106,20 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     `quick` skips optimisation: for graph functions, whose length is that of the model. `explicit` says that loops are
     written with vectors and need none of what finds them.
     """
-    level = 0 if quick else min(machine.opt, 1) if explicit else machine.opt
+    pipeline = "" if quick or not machine.opt else REGISTERS if explicit else f"O{machine.opt}"
     cache = object_cache()
-    facts = (text, machine.triple, machine.cpu, machine.features, str(level), str(quick), str(machine.opt))
+    facts = (text, machine.triple, machine.cpu, machine.features, pipeline, str(quick), str(machine.opt))
     key = hashlib.sha256("\0".join((*facts, llvm_version())).encode()).hexdigest()
     found = cache.get(key)
     if found is not None:
         return found
     with machine.target_machine(quick=quick) as target_machine:
-        made = _compiled(machine, target_machine, text, level)
+        made = _compiled(machine, target_machine, text, pipeline)
     cache.put(key, *made)
     return made
 
 
-def _compiled(machine: Machine, target_machine: Any, text: str, level: int) -> tuple[bytes, str]:
+def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -> tuple[bytes, str]:
     llvm = binding()
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
@@ -125,11 +128,17 @@ def _compiled(machine: Machine, target_machine: Any, text: str, level: int) -> t
         module.verify()
     except RuntimeError as error:
         raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-    if level > 0:
+    if pipeline:
+        level = 1 if pipeline == REGISTERS else int(pipeline[1:])
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
         builder = llvm.create_pass_builder(target_machine, options)
-        builder.getModulePassManager().run(module, builder)
+        if pipeline == REGISTERS:
+            manager = llvm.create_new_module_pass_manager()
+            manager.add_sroa_pass()
+        else:
+            manager = builder.getModulePassManager()
+        manager.run(module, builder)
     return target_machine.emit_object(module), assembly_of(module)
 
 

@@ -152,6 +152,9 @@ class _Outlined:
         end = w.add(start, extent)
         operands = self._operands()
         symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers)
+        types = ("ptr", *(ty for ty, _ in operands), "i64", "i64", *["i64"] * len(buffer_symbols(self.function)))
+        for module in (emitter.module, emitter.module.beside):
+            module.declare(f"weft.loop.{self.name}", "i32", types)
         status = w.alloca("i32", align=4)
         several, alone, done = w.label("several"), w.label("alone"), w.label("parallel.done")
         runner = w.emit(f"load ptr, ptr {frame_word(w, PARALLEL)}")
@@ -240,7 +243,6 @@ class _Outlined:
         values = [w.emit(f"load {ty}, ptr {_at(w, '%context', _FIRST_WORD + i)}") for i, ty in enumerate(kinds)]
         captured = [f"{ty} {value}" for ty, value in zip(kinds, values, strict=True)]
         at = len(operands)
-        module.declare(f"weft.loop.{self.name}", "i32", ("ptr", *kinds[:at], "i64", "i64", *kinds[at:]))
         own.declare(name, "void", ("ptr", "i64", "i64"))
         given = ", ".join([f"ptr {frame}", *captured[:at], "i64 %first", "i64 %last", *captured[at:]])
         status = w.emit(f"call i32 {symbol}({given})")

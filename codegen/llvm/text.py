@@ -9,17 +9,20 @@ that follows `return` in a loop body needs no special case.
 
 What is computed already is not computed again: an instruction without effects whose text stands in a block that
 dominates the current one is that one, and so is a load of what is known to be there (`known_memory`). Unrolled loops
-get short by it, before LLVM sees them.
+get short by it, before LLVM sees them. Integer arithmetic that a loop does not change stands before the loop.
 """
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 
 from weft.codegen.llvm.known_memory import KnownMemory
 
 __all__ = ["FunctionWriter", "ModuleWriter"]
 
+_INT64 = 1 << 63
 Size = int | str  # a 64-bit size: known now, or the spelling of an i64
 _WITHOUT_EFFECTS = frozenset(
     "add sub mul and or xor shl lshr ashr sdiv udiv srem urem icmp fcmp fadd fsub fmul fdiv frem fneg select"
@@ -27,17 +30,32 @@ _WITHOUT_EFFECTS = frozenset(
     " insertelement extractelement shufflevector".split()
 )
 
+_PURE_CALLS = ("call i64 @llvm.smax.", "call i64 @llvm.smin.")
+# Sizes, addresses and masks; vectors of numbers stay where they are used, since there are only so many registers.
+_MOVES_OUT = re.compile(
+    r"(add|sub|mul|shl|and|or|xor|icmp \w+|select i1 \S+) (nsw |nuw )?i\d|[sz]ext i|trunc i|call i64 @llvm\.sm"
+    r"|insertelement <\d+ x i32> poison|shufflevector <\d+ x i(32|1)>|icmp \w+ <\d+ x i32>|(and|or|xor) <\d+ x i1>"
+    r"|select i1 \S+ <\d+ x i1>|getelementptr \w+, ptr \S+ i64 %"
+)
+_NAMES = re.compile(r"%[\w.]+")
 _WRITES_AT_FIRST = "call void @llvm.masked.store"
+
+
+LONG = 30_000
+"""The characters from which a part takes longer to compile than a module of its own costs."""
+CompileApart = Callable[["ModuleWriter", bool], None]
 
 
 class ModuleWriter:
     """One LLVM module under construction.
 
     `beside` is where functions go that only connect others, and are not worth optimising; by default they stay here.
+    `compile_apart` takes parts that are long enough to be compiled at the same time as the rest.
     """
 
-    def __init__(self, beside: ModuleWriter | None = None) -> None:
+    def __init__(self, beside: ModuleWriter | None = None, compile_apart: CompileApart | None = None) -> None:
         self.beside = self if beside is None else beside
+        self._compile_apart = compile_apart
         self._declarations: dict[str, str] = {}
         self._globals: list[str] = []
         self._functions: list[str] = []
@@ -71,6 +89,23 @@ class ModuleWriter:
             for declared, line in self._declarations.items():
                 self.beside._declarations.setdefault(declared, line)
         self.beside.define(name, text)
+
+    def part(self) -> ModuleWriter:
+        """An empty module for a part of this one."""
+        made = ModuleWriter(None if self.beside is self else self.beside, self._compile_apart)
+        made._metadata = self._metadata  # numbered together
+        return made
+
+    def add(self, part: ModuleWriter, *, explicit: bool) -> None:
+        """Add a part: here, or as a module of its own where that is worth it."""
+        if self._compile_apart is not None and sum(map(len, part._functions)) >= LONG:
+            self._compile_apart(part, explicit)
+            return
+        for name, text in part._declarations.items():
+            self._declarations.setdefault(name, text)
+        self._globals += part._globals
+        self._functions += part._functions
+        self._defined |= part._defined
 
     @property
     def has_functions(self) -> bool:
@@ -135,7 +170,10 @@ class FunctionWriter:
         described = ", ".join(f"{ty} %{param}" for ty, param in params)
         self._head = f"define {result} @{quoted(name)}({described}) {attributes}"
         self._allocas: list[str] = []
-        self._lines: list[str] = []
+        self._lines: list[str | list[str]] = []  # a list is what moved out of the loop after it
+        self._loops: list[tuple[list[str], _Region]] = []
+        self._depths: dict[str, int] = {}  # of what is defined in loops
+        self.ranges: dict[str, tuple[int, int]] = {}  # the least and the greatest value of sizes, where they are known
         self._count = 0
         self._labels = 0
         self.terminated = False
@@ -152,7 +190,7 @@ class FunctionWriter:
     def emit(self, instruction: str) -> str:
         """Append an instruction with a result, unless its result is known here; gives the result's name."""
         operation = instruction.partition(" ")[0]
-        pure = operation in _WITHOUT_EFFECTS
+        pure = operation in _WITHOUT_EFFECTS or instruction.startswith(_PURE_CALLS)
         if not self.terminated:
             if pure:
                 found = self._known.get(instruction)
@@ -167,20 +205,50 @@ class FunctionWriter:
         self._count += 1
         name = f"%.{self._count}"
         if not self.terminated:
-            self._lines.append(f"  {name} = {instruction}")
+            region = self._append(name, instruction)
             if pure:
-                self._known[instruction] = name, self._region
+                self._known[instruction] = name, region
                 if operation == "getelementptr":
                     self._memory.moved(name, instruction)
             elif operation == "load":
                 self._memory.load(name, instruction)
         return name
 
+    def _append(self, name: str, instruction: str) -> _Region:
+        """Append an instruction, or add it to what stands before a loop that does not change it; gives its block."""
+        if not self._loops:
+            self._lines.append(f"  {name} = {instruction}")
+            return self._region
+        depth = len(self._loops)
+        if _MOVES_OUT.match(instruction):
+            inside = max((self._depths.get(operand, 0) for operand in _NAMES.findall(instruction)), default=0)
+            depth = min(depth, inside)  # what an earlier loop defined may have been deeper
+        if depth:
+            self._depths[name] = depth
+        if depth == len(self._loops):
+            self._lines.append(f"  {name} = {instruction}")
+            return self._region
+        before, region = self._loops[depth]
+        before.append(f"  {name} = {instruction}")
+        return region
+
+    def begin_loop(self) -> None:
+        """A loop starts with the next block, which only the current one leads to."""
+        before: list[str] = []
+        self._lines.append(before)
+        self._loops.append((before, self._region))
+
+    def end_loop(self) -> None:
+        """The innermost loop has been written to its last branch."""
+        self._loops.pop()
+
     def do(self, instruction: str) -> None:
         """Append an instruction without a result."""
         if self.terminated:
             return
         self._lines.append(f"  {instruction}")
+        if self._loops and instruction.startswith("%"):
+            self._depths[instruction.partition(" ")[0]] = len(self._loops)
         if instruction.startswith("store "):
             self._memory.store(instruction)
         elif instruction.startswith(_WRITES_AT_FIRST):
@@ -266,12 +334,16 @@ class FunctionWriter:
         """Add the function to its module, or to the one beside it."""
         if not self.terminated:
             self.do("unreachable")
-        body = "\n".join(self._lines)
+        body = "\n".join(line for part in self._lines for line in ([part] if isinstance(part, str) else part))
         entry = "\n".join(self._allocas)
         add = self.module.move if beside else self.module.define
         add(self.name, f"{self._head} {{\nentry:\n{entry}\n  br label %body\nbody:\n{body}\n}}\n")
 
     # Sizes fold when they are known.
+
+    def range_of(self, size: Size) -> tuple[int, int] | None:
+        """The least and the greatest value that a size may have, where they are known."""
+        return (size, size) if isinstance(size, int) else self.ranges.get(size)
 
     def add(self, a: Size, b: Size) -> Size:
         """a + b."""
@@ -279,13 +351,13 @@ class FunctionWriter:
             return a + b
         if a == 0:
             return b
-        return a if b == 0 else self.emit(f"add i64 {a}, {b}")
+        return a if b == 0 else self._sized(f"add i64 {a}, {b}", a, b, operator.add)
 
     def sub(self, a: Size, b: Size) -> Size:
         """a - b."""
         if isinstance(a, int) and isinstance(b, int):
             return a - b
-        return a if b == 0 else self.emit(f"sub i64 {a}, {b}")
+        return a if b == 0 else self._sized(f"sub i64 {a}, {b}", a, b, operator.sub)
 
     def mul(self, a: Size, b: Size) -> Size:
         """a * b."""
@@ -295,4 +367,14 @@ class FunctionWriter:
             return 0
         if a == 1:
             return b
-        return a if b == 1 else self.emit(f"mul i64 {a}, {b}")
+        return a if b == 1 else self._sized(f"mul i64 {a}, {b}", a, b, operator.mul)
+
+    def _sized(self, instruction: str, a: Size, b: Size, compute: Callable[[int, int], int]) -> str:
+        """Emit arithmetic of sizes, and note the range of its result."""
+        name = self.emit(instruction)
+        first, second = self.range_of(a), self.range_of(b)
+        if first is not None and second is not None:
+            ends = [compute(x, y) for x in first for y in second]
+            if -_INT64 <= min(ends) and max(ends) < _INT64:
+                self.ranges[name] = min(ends), max(ends)
+        return name
