@@ -28,7 +28,8 @@ LEVELS: Mapping[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64
 class HostTarget:
     """A processor (empty: the machine's own), features switched on or off, an optimisation level.
 
-    `threads` is the most that a parallel loop may use, 0 for what the process says.
+    `threads` is the most that a parallel loop may use, 0 for what the process says; `streaming_bytes` from how many
+    bytes on results are stored past the caches, None for what the processor says.
     """
 
     cpu: str = ""
@@ -37,14 +38,16 @@ class HostTarget:
     fast_math: bool = False
     strict_math: bool = False
     threads: int = 0
+    streaming_bytes: int | None = None
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
         has = {item[1:] for item in self.needs.split(",") if item.startswith("+")}
+        chosen = {} if self.streaming_bytes is None else {"streaming_bytes": self.streaming_bytes}
         if host()[0].startswith("aarch64"):
-            return Target("llvm -mcpu=generic-aarch64")
+            return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
         level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
-        return Target({"kind": "llvm", "mcpu": level})
+        return Target({"kind": "llvm", "mcpu": level, **chosen})
 
     @property
     def needs(self) -> str:
@@ -85,7 +88,9 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
         _check_feature(feature)
     cpu = _checked_cpu(str(options.get("mcpu", "host")))
     fast, strict = (bool(options.get(name, False)) for name in ("fast_math", "strict_math"))
-    return HostTarget(cpu, ",".join(features), opt, fast, strict, max(0, int(options.get("threads") or 0)))
+    threads, bytes_ = options.get("threads"), options.get("streaming_bytes")
+    streaming = None if bytes_ is None else max(0, int(bytes_))
+    return HostTarget(cpu, ",".join(features), opt, fast, strict, max(0, int(threads or 0)), streaming)
 
 
 def _spec(target: object) -> Any:

@@ -110,7 +110,8 @@ def _schedule(target: Target) -> tuple[Pass, ...]:
         features = part.features if part.kind.explicit_vectors else None
         if features is not None and features.vector_bits:
             size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
-            items = (TileContractions(**size), PackConstants(), VectorizeNests(**size), ParallelizeOuterLoops())
+            nests = VectorizeNests(**size, streaming_bytes=features.streaming_bytes)
+            items = (TileContractions(**size), PackConstants(), nests, ParallelizeOuterLoops())
             made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
     return tuple(made)
 

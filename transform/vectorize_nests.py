@@ -33,6 +33,7 @@ from weft.transform.rules.maps import vector_map
 from weft.transform.rules.partial import partial_reduction
 from weft.transform.rules.reductions import vector_reduction
 from weft.transform.rules.rows import Rows, shared_rows
+from weft.transform.rules.streams import with_streams
 from weft.transform.rules.transposes import vector_transpose
 from weft.transform.wide_indices import with_wide_indices
 
@@ -47,7 +48,8 @@ class VectorizeNests(FunctionPass):
 
     `vector_bits` is the width of a vector register, `registers` their number, `accumulators` how many vectors a sum
     along a row runs in, `columns` how many one down the columns does, `shared` how many elements a
-    reduction to few results has at least that is cut in parts.
+    reduction to few results has at least that is cut in parts. Results of `streaming_bytes` or more are stored past
+    the caches (0: none is).
     """
 
     level: ClassVar[int] = 1
@@ -57,6 +59,7 @@ class VectorizeNests(FunctionPass):
     accumulators: int = 4
     columns: int = 8
     shared: int = 1 << 18
+    streaming_bytes: int = 0
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its nests on vectors."""
@@ -66,6 +69,8 @@ class VectorizeNests(FunctionPass):
         outputs = [param for param in function.params if isinstance(param, Buffer)]
         wide = with_wide_indices(function.body)
         body = _sequence(reuse_outputs(_flat(wide), outputs), facts)
+        if self.streaming_bytes:
+            body = with_streams(function, body, self.streaming_bytes)
         return function if body is wide else replace(function, body=body)
 
 

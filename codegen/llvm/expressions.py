@@ -455,7 +455,8 @@ class ExpressionEmitter:
             return self.w.emit(f"icmp ne {memory} {value}, {splat_memory('0', memory)}")
         return self.w.emit(f"trunc {memory} {value} to {ty}")
 
-    def _to_memory(self, dtype: str, value: str) -> str:
+    def in_memory(self, dtype: str, value: str) -> str:
+        """A value in the type that it has in memory."""
         memory, ty = memory_type(dtype), value_type(dtype)
         if memory == ty:
             return value
@@ -544,7 +545,7 @@ class ExpressionEmitter:
 
     def _write(self, dtype: str, pointer: str, value: str) -> None:
         self.w.do(
-            f"store {memory_type(dtype)} {self._to_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}"
+            f"store {memory_type(dtype)} {self.in_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}"
         )
 
     def _masked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
@@ -552,7 +553,7 @@ class ExpressionEmitter:
         name = f"llvm.masked.store.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, "void", (memory, "ptr", "i32 immarg", f"<{lanes} x i1>"))
         where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
-        self.w.do(f"call void @{name}({memory} {self._to_memory(dtype, value)}, {where})")
+        self.w.do(f"call void @{name}({memory} {self.in_memory(dtype, value)}, {where})")
 
     def _guard(self, condition: str | None, body: Callable[[], None]) -> None:
         if condition is None:

@@ -18,6 +18,7 @@ from weft.codegen.llvm.expressions import BufferView, ExpressionEmitter, dtype_o
 from weft.codegen.llvm.parallel import emit_parallel
 from weft.codegen.llvm.program import Program, frame_word, kernel_symbol
 from weft.codegen.llvm.spelling import element_bytes, memory_type, value_type
+from weft.codegen.llvm.streams import Streams, fence, streams_of
 from weft.codegen.llvm.text import FunctionWriter, ModuleWriter, Size
 from weft.codegen.llvm.witness import integers_seen
 from weft.errors import TargetError
@@ -142,7 +143,7 @@ class KernelEmitter(ExpressionEmitter):
     ) -> None:
         self.function = function
         self.symbols = buffer_symbols(function)
-        shared = shared_positions(function)
+        self.shared = shared = shared_positions(function)
         params = [("ptr", "frame")]
         params += [
             (f"ptr {'noalias ' if noalias and i not in shared else ''}nocapture", f"p{i}")
@@ -165,6 +166,8 @@ class KernelEmitter(ExpressionEmitter):
         self.noalias = noalias
         self.parallel_loops = 0
         self.stores = False
+        self.streams: Streams | None = None
+        self.has_streamed = False
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -216,6 +219,8 @@ class KernelEmitter(ExpressionEmitter):
         if self.w.terminated:
             return
         self.free_from(0)
+        if self.has_streamed:
+            fence(self.w)
         self.w.ret(f"i32 {status}")
 
     def leave_if(self, status: str) -> None:
@@ -275,6 +280,9 @@ class KernelEmitter(ExpressionEmitter):
         if where.lanes > 1 and dtypes.lanes(dtype) == 1:
             value, dtype = self.splat(value, dtype, where.lanes), dtypes.with_lanes(dtype, where.lanes)
         mask = None if stmt.predicate is None else self.mask(stmt.predicate, dtype)
+        if self.streams is not None and stmt.buffer is self.streams.result and mask is None:
+            if self.streams.hold(self, view, where, dtype, value):
+                return
         self.store(view, where, dtype, value, mask)
 
     def _running_sum(self, stmt: BufferStore) -> str | None:
@@ -319,12 +327,16 @@ class KernelEmitter(ExpressionEmitter):
 
     def _unrolled(self, stmt: For, values: range) -> None:
         outer, self.copies = self.copies, self.copies * max(1, len(values))
+        streams = streams_of(self, stmt) or self.streams
         done = self.w.label("unrolled.done")
         for value in values:
             following = self.w.label("unrolled")
             self.loops.append(_Loop(done, following, len(self.scopes.open)))
             self.bind(stmt.loop_var, str(value), wide=value)
-            self._scoped(stmt.body)
+            if streams is self.streams:
+                self._scoped(stmt.body)
+            else:
+                self._step(stmt.body, streams)
             self.loops.pop()
             self.w.open_if_used(following)
         self.w.open_if_used(done)
@@ -351,6 +363,7 @@ class KernelEmitter(ExpressionEmitter):
         some = start < end if isinstance(start, int) and isinstance(end, int) else None
         if some is False:
             return
+        streams = streams_of(self, stmt)
         body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
         before = w.block_label
         enters = w.emit(f"icmp slt i64 {start}, {end}") if some is None else ""
@@ -364,7 +377,7 @@ class KernelEmitter(ExpressionEmitter):
             w.ranges[index] = start, end - 1
         self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
         self.loops.append(_Loop(done, following, len(self.scopes.open)))
-        self._scoped(stmt.body)
+        self._step(stmt.body, streams)
         self.loops.pop()
         w.open(following)
         # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
@@ -373,6 +386,14 @@ class KernelEmitter(ExpressionEmitter):
         w.branch(more, body, done, self._loop_metadata(stmt))
         w.end_loop()
         w.open(done)
+
+    def _step(self, body: Stmt, streams: Streams | None) -> None:
+        """The body of a loop, whose vectors may be stored together at its end."""
+        outer, self.streams = self.streams, streams
+        self._scoped(body)
+        if streams is not None and streams.store():
+            self.has_streamed = True
+        self.streams = outer
 
     def _loop_metadata(self, stmt: For) -> str:
         if stmt.kind != "unrolled" or self.explicit:

@@ -99,6 +99,7 @@ LLVM = target_kind(
         "fast_math": Bool(False, "allow reassociation and contraction of floating-point operations"),
         "strict_math": Bool(False, "call the C library for exp, log, sin and the like instead of vector polynomials"),
         "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores"),
+        "streaming_bytes": Int(None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu"),
     },
     doc="machine code by LLVM, for this machine or another",
     canonicalise=canonical_processor,

@@ -33,6 +33,11 @@ class CPUFacts:
             return 8
         return 32 if self.vector_bits == 512 or self.arch in ("aarch64", "riscv64", "nvptx64") else 16
 
+    @property
+    def streaming_bytes(self) -> int:
+        """From how many bytes on results are better stored past the caches; 0 where that is not known to pay."""
+        return 1 << 25 if self.arch == "x86_64" else 0
+
 
 class CPU(str):
     """The canonical name of a processor, with its architecture and floating-point unit.

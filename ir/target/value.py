@@ -45,6 +45,7 @@ class Features:
     endian: str
     vector_bits: int
     vector_registers: int
+    streaming_bytes: int
 
 
 class Target:
@@ -199,7 +200,7 @@ class Target:
     @property
     def features(self) -> Features:
         """What the processor has; for `host`, what every machine of its architecture has."""
-        cpu = self.cpu
+        cpu, chosen = self.cpu, self.options.get("streaming_bytes")
         if cpu is None:
             triple = self.triple
             known = {
@@ -223,6 +224,7 @@ class Target:
             endian="little",
             vector_bits=facts.vector_bits if facts else 0,
             vector_registers=facts.vector_registers if facts else 0,
+            streaming_bytes=facts.streaming_bytes if facts and chosen is None else chosen or 0,
         )
 
     def gcc_flags(self) -> list[str]:
