@@ -81,11 +81,13 @@ class BufferReader(IntrinsicReader):
             stop = 0
         if tree.step is not None:
             step = self.constant(tree.step)
+            if type(step) is not int:
+                raise self.fail("W114", f"the step of a slice is an integer, got {describe(step)}", tree.step)
             if isinstance(start, int) and isinstance(stop, int) and stop <= start:
                 raise self.fail("W124", f"the slice {start}:{stop} is empty", tree)
-            if isinstance(step, int) and step <= 0:
+            if step <= 0:
                 raise self.fail("W124", f"the step of a slice is positive, got {step}", tree)
-            if isinstance(step, int) and step != 1:
+            if step != 1:
                 lanes = lane_count(self._length(start, stop, tree))
                 if isinstance(lanes, Scalable) and int(lanes) % step:
                     raise self.fail("W123", "the step of a scalable slice divides its length", tree)

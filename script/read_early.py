@@ -137,7 +137,9 @@ class EarlyReader(BindingReader):
                 "W113", f"the block has {len(items)} variables under {len(loops)} loops", tree,
                 "bind each: `T.bind(vi, i)`",
             )  # fmt: skip
-        made = loops or tuple(PrimVar(f"i{place}", item.var.dtype) for place, item in enumerate(items))
+        made = loops or tuple(
+            PrimVar(f"i{place}", item.var.dtype, span=item.span) for place, item in enumerate(items)
+        )
         header.iter_vars = [replace(item, value=loop) for item, loop in zip(items, made, strict=True)]
         return [] if loops else header.iter_vars
 

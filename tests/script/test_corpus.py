@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 import weft
+from weft.ir.graph import Call, Function, If, MatchCast, Tuple, Var, VarBinding
+from weft.ir.node import Node
+from weft.ir.tensor import Buffer, IterVar, PrimCall, PrimFunc, PrimVar, SeqStmt, Stmt
+from weft.ir.visit import walk
 
 _CORPUS = Path(__file__).parent / "corpus"
 _MARK = re.compile(r"# error (W\d+)")
@@ -39,9 +43,24 @@ PRINTED = dict(_units("printed"))
 _HEADER = "# weft-script 1\nfrom weft.script import ir as I, relax as R, tir as T\n\n\n"
 
 
+# What a text states by itself; the rest (constants, operators, sequences) is part of it.
+_PLACED = (Stmt, Function, PrimFunc, Var, PrimVar, Buffer, IterVar, VarBinding, MatchCast, Call, PrimCall, If, Tuple)
+
+
+def _check_places(module: Node, text: str) -> None:
+    """Every statement, variable, buffer and call knows where it stands."""
+    for node in walk(module):
+        if isinstance(node, _PLACED) and not isinstance(node, SeqStmt):
+            span = node.span
+            assert span is not None, f"{type(node).__name__} {getattr(node, 'name', '')}"
+            assert span.source.text == text
+            assert 0 <= span.start < span.end <= len(text)
+
+
 @pytest.mark.parametrize("name", VALID)
 def test_a_valid_unit_reads_verifies_and_reads_back(name: str) -> None:
     module = weft.parse(VALID[name])
+    _check_places(module, VALID[name])
     _, _, expected = name.partition(" | ")
     assert {finding.code for finding in weft.verify(module)} == set(expected.split())
     text = module.script()
