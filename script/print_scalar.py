@@ -82,9 +82,11 @@ class ScalarPrinter(BasePrinter):
 
     def _binary(self, expr: Binary) -> tuple[list[Piece], int]:
         row = BINARY.get(expr.kind)
-        integral = expr.kind == "div" and not dtypes.is_float(dtypes.element(expr.a.dtype))
+        # `/` is an operator of floats, `//` and `%` are operators of integers: the rest are calls.
+        of_floats = dtypes.is_float(dtypes.element(expr.a.dtype))
+        called = expr.kind in (("floordiv", "floormod") if of_floats else ("div",))
         left, right = self._sides(expr)
-        if row is None or integral or never_defined(expr.kind, expr.a, expr.b):
+        if row is None or called or never_defined(expr.kind, expr.a, expr.b):
             return [f"{BINARY_CALLS[expr.kind]}(", *left, ", ", *right, ")"], ATOM
         low = row.precedence + (0 if row.associative else 1)
         return [*raised(left, low), f" {row.text} ", *raised(right, row.precedence + 1)], row.precedence

@@ -114,13 +114,13 @@ class GraphReader(RegionReader):
 
     def _check_open_symbols(self, function: Function) -> None:
         """W117: a symbol that is declared and used has a value: from a parameter, a match_cast or a result."""
-        if not self.open_symbols:
-            return
-        for finding in valueless_symbols(function, self.context.functions):
-            for name, place in self.open_symbols.items():
+        declared: dict[str, ast.AST | None] = {**dict.fromkeys(self.unit.symbols), **self.open_symbols}
+        for finding in valueless_symbols(function, self.context.functions) if declared else ():
+            for name, place in declared.items():
                 if finding.message.startswith(f"the symbol {name} "):
-                    hint = "bind it by a parameter or by R.match_cast"
-                    raise self.fail("W117", f"the symbol '{name}' is declared and never gets a value", place, hint)
+                    message = f"the symbol '{name}' is declared and never gets a value"
+                    span = self.span(place) if place is not None else finding.span or function.span
+                    raise fail("W117", message, span, "bind it by a parameter or by R.match_cast")
 
     def _result_type(self, body: SeqExpr, tree: ast.FunctionDef) -> Type:
         if self.ret_type is None:

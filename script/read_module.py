@@ -144,7 +144,10 @@ def declare(reader: Reader, tree: ast.stmt, *, strict: bool = True) -> bool:
     if isinstance(value, ast.Call):
         called = reader.dotted(value.func) or (value.func.id if isinstance(value.func, ast.Name) else "")
         dtype = reader.dtype_name(called) if not value.args and not value.keywords else None
-        if called in ("TypeVar", "T.TypeVar", "I.TypeVar", "R.TypeVar") or dtype is not None:
+        is_type_variable = called in ("TypeVar", "T.TypeVar", "I.TypeVar", "R.TypeVar")
+        if is_type_variable and not value.args:
+            raise fail("W113", f"{called} takes the name of the symbol", reader.span(value), f'{called}("{name}")')
+        if is_type_variable or dtype is not None:
             reader.unit.symbols[name] = dtype or "int64"
             return True
     try:

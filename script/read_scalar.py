@@ -7,6 +7,7 @@ folded except arithmetic on plain numbers.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from weft.ir import dtype as dtypes
@@ -31,6 +32,10 @@ from weft.script.reader import ModuleScope, Reader, Scope, describe
 from weft.script.source import MISSING, Unit
 
 __all__ = ["ScalarReader", "extent_of", "index_const", "literal"]
+
+
+# Operators of integers, with what does the same to floats.
+_WHOLE = {"floordiv": ("//", "T.floor(a / b)"), "floormod": ("%", "T.fmod(a, b)")}
 
 
 def index_const(value: int) -> IntImm:
@@ -183,7 +188,17 @@ class ScalarReader(Reader):
         a, b = self._side(left, tree), self._side(right, tree)
         if kind in ("and", "or"):
             a, b = self._as_bool(a, tree), self._as_bool(b, tree)
+        if kind in _WHOLE and isinstance(tree, (ast.BinOp, ast.AugAssign)):
+            self._check_whole(kind, (a, b), tree)
         return self.fold(lambda: binary(kind, a, b, self.span(tree)), tree)
+
+    def _check_whole(self, kind: str, sides: Sequence[Any], tree: ast.AST) -> None:
+        """W312: `//` and `%` are operators of integers; of floats they say nothing of rounding."""
+        kinds = [side.dtype for side in sides if isinstance(side, PrimExpr)]
+        floats = [dtype for dtype in kinds if dtypes.is_float(dtypes.element(dtype))]
+        if floats:
+            sign, other = _WHOLE[kind]
+            raise self.fail("W312", f"{sign} of {floats[0]} values", tree, f"use {other}, or T.{kind}(a, b)")
 
     def _side(self, value: Any, tree: ast.AST) -> Any:
         if isinstance(value, (bool, int, float)):

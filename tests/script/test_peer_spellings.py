@@ -341,7 +341,7 @@ REFUSED = {
     "pointers to pointers": ("@T.prim_func\ndef f(p: T.handle('handle')):\n    T.evaluate(p)\n", "the pointer to pointers 'p'"),
     "a choice between pointers": ("@T.prim_func\ndef f(p: T.handle, q: T.handle, n: T.int32):\n    T.evaluate(T.if_then_else(n > 0, p, q))\n", "a choice between pointers"),
     "barriers by number": (prim("T.ptx_wait_barrier(0)"), "T.ptx_wait_barrier"),
-    "floor division of floats": (prim("B[0] = A[0] // A[1]"), "floordiv of float32"),
+    "floor division of floats": (prim("B[0] = T.floordiv(A[0], A[1])"), "floordiv of float32"),
     "the type of a string": ("@R.function\ndef main(s: R.Str):\n    return s\n", "the type of a string"),
 }  # fmt: skip
 
