@@ -54,7 +54,8 @@ class TileContractions(FunctionPass):
     `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
     tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
     blocks of `block_rows` rows, `block_columns` columns and `block_sums` terms of each sum; the work on packed blocks
-    comes in up to `parts` parts that threads may share. Chains of contractions go by `chain_rows` rows.
+    comes in up to `parts` parts that threads may share. What whole panels leave over has a text of its own from
+    `apart_from` multiplications on. Chains of contractions go by `chain_rows` rows.
     """
 
     level: ClassVar[int] = 1
@@ -69,6 +70,7 @@ class TileContractions(FunctionPass):
     pack_from: int = 1 << 17
     chain_rows: int = 84
     parts: int = 16
+    apart_from: int = 1 << 27
 
     def run(self, module: IRModule) -> IRModule:
         """Every tensor function, with what is known of the constants in its calls."""
@@ -156,7 +158,8 @@ class _Tiler:
         lanes = max(1, options.vector_bits // bits(found.store.buffer.dtype))
         limits = Limits(
             lanes, options.registers, options.most_vectors, options.widest, options.block_sums, options.block_rows,
-            options.pack_from, options.parts, options.block_columns, masks=options.vector_bits >= 256,
+            options.pack_from, options.parts, options.block_columns, options.apart_from,
+            masks=options.vector_bits >= 256,
         )  # fmt: skip
         found = with_joined_rows(found, 2 * limits.most_rows)
         packs = packing_pays(found, limits, self.constants)

@@ -76,6 +76,22 @@ def test_packed_blocks_of_any_size_keep_the_order_of_the_sums(
     check(module, random(rows, inner), random(*shape), pack_from=1, block_sums=4, block_rows=12)
 
 
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(13, 31), st.integers(1, 9), st.integers(1, 70), st.booleans(), st.booleans(),
+    st.sampled_from([128, 256]),
+)  # fmt: skip
+def test_panels_that_are_kept_for_all_blocks_of_rows_keep_the_order_of_the_sums(
+    rows: int, inner: int, columns: int, symbolic: bool, apart: bool, bits: int
+) -> None:
+    """In blocks of columns too, whether or not the last panel has a text of its own."""
+    module = legalized("matmul", (N if symbolic else rows, inner), (inner, columns))
+    check(
+        module, random(rows, inner), random(inner, columns), pack_from=1, block_sums=4, block_rows=12,
+        block_columns=40, apart_from=1 if apart else 1 << 27, vector_bits=bits, parts=2,
+    )  # fmt: skip
+
+
 @settings(max_examples=6, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 70), st.booleans(), st.booleans())
 def test_a_single_row_streams_through_the_matrix(inner: int, columns: int, symbolic: bool, vector: bool) -> None:

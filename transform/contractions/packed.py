@@ -23,6 +23,7 @@ the columns, element by element where it does not, and from piece to piece where
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -101,6 +102,9 @@ class _Packed:
         extents = found.extents
         columns, rows = extents[found.v], extents[self.r]
         self.rows = tile_rows(rows, limits)
+        # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
+        sizes = [extents[x] for x in (found.v, self.r, *found.reduction)]
+        self.apart = limits.apart_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
         self.vectors = min(tile_vectors(self.rows, columns, limits), 2 * limits.most_vectors)
         self.width = self.vectors * limits.lanes
         self.unit = 1
@@ -127,7 +131,7 @@ class _Packed:
         self.keeps = whole and not one and not self.shares_rows and not self.constant_b
         unknown = self.keeps and not isinstance(rows, int)
         self.has_many = binary("gt", as_expr(rows, INDEX), const(self.block_rows, INDEX)) if unknown else None
-        slots = (panels_of_part(self.block_columns, self.width, self.parts),) if self.keeps else ()
+        slots = (panels_of_part(self.block_columns, self.width, self.parts, self.apart),) if self.keeps else ()
         self.b = Buffer("b_packed", (self.parts, *slots, self.sums * self.width), self.dtype)
         if self.constant_a:
             self.a = Buffer("a_packed", (ceil_div(_known(rows), self.rows), self.rows * self.terms), self.dtype)
@@ -173,7 +177,8 @@ class _Packed:
         return _known(self.found.extents[self.k]) * self.unit
 
     def _runs(self) -> list[tuple[int, int, int, int]]:
-        return list(runs_of_panels(_known(self.found.extents[self.found.v]), self.vectors, self.limits))
+        columns = _known(self.found.extents[self.found.v])
+        return list(runs_of_panels(columns, self.vectors, self.limits, self.apart))
 
     def _constants(self) -> Iterator[Stmt]:
         """Constant operands in the order of tiles: plain copies, which `PackConstants` takes out of the kernel."""
@@ -229,7 +234,7 @@ class _Packed:
             def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
                 return cover_columns(
                     self.found.v.name, columns, self.vectors, self.limits,
-                    lambda panel: inner(_moved(panel, first)), self.parts,
+                    lambda panel: inner(_moved(panel, first)), self.parts, self.apart,
                 )  # fmt: skip
 
             return self._block(panels, k, steps)

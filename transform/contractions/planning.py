@@ -26,6 +26,7 @@ class Limits:
     pack_from: int
     parts: int = 16
     block_columns: int = 2048
+    apart_from: int = 1 << 27
     masks: bool = False
     window_rows: int = 512
     early_terms: int = 8

@@ -314,12 +314,14 @@ def blocks(
 
 
 def cover_columns(
-    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt], parts: int | None = None
-) -> Stmt:
+    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt], parts: int | None = None,
+    apart: bool = False,
+) -> Stmt:  # fmt: skip
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
     Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them. With
-    `parts` the panels are shared out to so many at most, each of which is one iteration of the outermost loop.
+    `parts` the panels are shared out to so many at most, each of which is one iteration of the outermost loop; many
+    of them have one text with the rest then, unless that is to be `apart`.
     """
     lanes = limits.lanes
     width = vectors * lanes
@@ -339,7 +341,7 @@ def cover_columns(
             for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits))
         ])  # fmt: skip
     whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
-    if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS):
+    if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS and not apart):
         columns = as_expr(extent, INDEX)
 
         def masked(at: PrimExpr, part: Extent, number: Extent) -> Stmt:
@@ -360,7 +362,9 @@ def cover_columns(
     return sequence(found)
 
 
-def runs_of_panels(extent: int, vectors: int, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+def runs_of_panels(
+    extent: int, vectors: int, limits: Limits, apart: bool
+) -> Iterator[tuple[int, int, int, int]]:
     """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
     width = vectors * limits.lanes
     if not limits.masks:
@@ -370,7 +374,7 @@ def runs_of_panels(extent: int, vectors: int, limits: Limits) -> Iterator[tuple[
             yield start, count * lanes, tiles, count * lanes
         return
     whole, left = divmod(extent, width)
-    if left and whole >= _MANY_PANELS:
+    if left and whole >= _MANY_PANELS and not apart:
         yield 0, width, whole + 1, left
         return
     if whole:
@@ -390,10 +394,10 @@ def _number_of_last(whole: int, parts: int) -> int:
     return 0 if ceil_div(whole, each) < parts else each
 
 
-def panels_of_part(columns: int, width: int, parts: int) -> int:
+def panels_of_part(columns: int, width: int, parts: int, apart: bool) -> int:
     """The most panels that a part has of those that cover up to so many columns."""
     whole, left = divmod(columns, width)
-    alone = _number_of_last(whole, parts) + 1 if left and whole < _MANY_PANELS else 1
+    alone = _number_of_last(whole, parts) + 1 if left and (whole < _MANY_PANELS or apart) else 1
     return max(alone, ceil_div(ceil_div(columns, width), parts))
 
 
