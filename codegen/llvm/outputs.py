@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.codegen.llvm.graph_values import is_dynamic, width
-from weft.ir.graph import Call, Expr, Function, Op, Tuple, Var
+from weft.ir.graph import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__ = ["direct_results", "result_words"]
@@ -47,8 +47,17 @@ def _leaves(value: Expr, ty: Type, index: int) -> Iterator[tuple[int, Expr]]:
 
 
 def _origin(value: Expr, values: dict[Var, Expr]) -> Var | None:
-    """The variable whose allocation a value is, seen through renamings and views."""
-    while isinstance(value, Var) and value in values:
+    """The variable whose allocation a value is, seen through renamings, views and fields of tuples."""
+    while True:
+        if isinstance(value, TupleGetItem):
+            whole = value.value
+            while isinstance(whole, Var) and whole in values:
+                whole = values[whole]
+            if not isinstance(whole, Tuple):
+                return None
+            value = whole.fields[value.index]
+        if not isinstance(value, Var) or value not in values:
+            return None
         made = values[value]
         if isinstance(made, Call) and isinstance(made.op, Op):
             if made.op.name == "builtin.alloc_tensor":
@@ -57,4 +66,3 @@ def _origin(value: Expr, values: dict[Var, Expr]) -> Var | None:
                 return None
             made = made.args[0]
         value = made
-    return None

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import weft
+from weft.codegen.llvm.outputs import direct_results
 from weft.errors import ArgumentError, BoundsError, ShapeError
+from weft.ir import Function
 from weft.runtime import callbacks
 from weft.runtime.registry import unregister_func
 
@@ -427,3 +429,31 @@ def test_results_of_python_functions_are_copied_out(only_fast: None) -> None:
         assert not callbacks._calls
     finally:
         unregister_func("test.fast.half")
+
+
+def test_fields_of_a_tuple_of_results_are_written_where_the_caller_wants_them() -> None:
+    found = weft.parse(
+        """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", 6), "float32")):
+        with R.dataflow():
+            parts = R.split(x, 3, axis=1)
+            first = parts[2]
+            second = parts[0]
+            R.output(first, second)
+        return (first, second)
+"""
+    )
+    assert isinstance(found, weft.IRModule)
+    lowered = weft.lower(found, target="llvm")["main"]
+    assert isinstance(lowered, Function)
+    assert len(direct_results(lowered)) == 2
+    x = np.random.default_rng(0).standard_normal((5, 6), "float32")
+    given = np.zeros((5, 2), "float32"), np.zeros((5, 2), "float32")
+    run = weft.compile(found)["main"]
+    for first, second in (run(x), run(x, out=given)):
+        np.testing.assert_array_equal(first, x[:, 4:])
+        np.testing.assert_array_equal(second, x[:, :2])
+    np.testing.assert_array_equal(given[0], x[:, 4:])
