@@ -44,7 +44,7 @@ from weft.ir.tensor import (
 )
 from weft.ir.visit import walk
 
-__all__ = ["Helpers", "KernelWriter", "align", "prototype"]
+__all__ = ["KEYWORDS", "Helpers", "KernelWriter", "align", "check_dtype", "identifier", "prototype"]
 
 _LOCAL_BYTES = 256
 _ALIGNMENT = 16
@@ -107,7 +107,8 @@ class KernelWriter:
         self.used = 0
         taken: set[str] = {"workspace"}
         for item in (*function.params, *buffer_symbols(function)):
-            self.names[item] = _identifier(item.name or "p", taken)
+            check_dtype(item.dtype, item.span)
+            self.names[item] = identifier(item.name or "p", taken)
         self.taken = taken
         self.statement(function.body)
 
@@ -130,11 +131,7 @@ class KernelWriter:
 
     def check_dtype(self, dtype: str, span: Span | None) -> None:
         """TargetError W741 for a type that C99 lacks."""
-        scalar = dtypes.element(dtype)
-        if dtypes.is_float(scalar) and scalar not in ("float32", "float64"):
-            raise unsupported(scalar, span)
-        if dtypes.is_integer(scalar) and dtypes.bits(scalar) < 8:
-            raise unsupported(scalar, span)
+        check_dtype(dtype, span)
 
     def variable(self, var: PrimVar) -> str:
         """The name of a variable in scope."""
@@ -242,7 +239,7 @@ class KernelWriter:
         return str(extent) if isinstance(extent, int) and abs(extent) < 2**31 else expression(self, extent)
 
     def _declare(self, var: PrimVar | Buffer) -> str:
-        self.names[var] = _identifier(var.name or "v", self.taken)
+        self.names[var] = identifier(var.name or "v", self.taken)
         return self.names[var]
 
     def while_loop(self, stmt: While) -> None:
@@ -268,7 +265,7 @@ class KernelWriter:
             guard = "" if stmt.predicate is None else f"if ({expression(self, stmt.predicate)}) "
             self.line(f"{guard}{place} = {expression(self, stmt.value)};")
             return
-        values, lane = _identifier("lanes", self.taken), _identifier("lane", self.taken)
+        values, lane = identifier("lanes", self.taken), identifier("lane", self.taken)
         kind = c_type(stmt.buffer.dtype)
         with self.block(""):
             self.line(f"{kind} {values}[{lanes}];")
@@ -283,7 +280,9 @@ class KernelWriter:
         value = expression(self, stmt.value)
         if stmt.var.dtype == "handle":
             raise unsupported("a variable that holds an address", stmt.span)
-        self.line(f"const {c_type(stmt.var.dtype)} {self._declare(stmt.var)} = {value};")
+        name = self._declare(stmt.var)
+        self.line(f"const {c_type(stmt.var.dtype)} {name} = {value};")
+        self.line(f"(void){name};")
 
     def allocate(self, stmt: AllocBuffer) -> None:
         """A small buffer is a local array, a larger one an offset into the workspace."""
@@ -299,8 +298,10 @@ class KernelWriter:
         name, kind = self._declare(buffer), c_type(buffer.dtype)
         if size <= _LOCAL_BYTES:
             self.line(f"{kind} {name}[{max(1, count)}];")
+            self.line(f"(void){name};")  # what is never read may be there
             return
         self.line(f"{kind} *{name} = ({kind} *)(void *)(workspace + {self.used});")
+        self.line(f"(void){name};")
         self.used += align(size)
         self.workspace_bytes = max(self.workspace_bytes, self.used)
 
@@ -309,8 +310,10 @@ class KernelWriter:
         buffer = stmt.buffer
         if buffer.data is None:
             raise unsupported("a view without memory", stmt.span)
-        address, kind = expression(self, buffer.data), c_type(buffer.dtype)
-        self.line(f"{kind} *{self._declare(buffer)} = ({kind} *)(void *){address};")
+        self.check_dtype(buffer.dtype, stmt.span)
+        address, kind, name = expression(self, buffer.data), c_type(buffer.dtype), self._declare(buffer)
+        self.line(f"{kind} *{name} = ({kind} *)(void *){address};")
+        self.line(f"(void){name};")
 
     def check(self, stmt: AssertStmt) -> None:
         """An assertion: its number is the result when it fails."""
@@ -324,7 +327,7 @@ class KernelWriter:
     def evaluate(self, stmt: Evaluate) -> None:
         """A call for its effect; failures of functions of the module are handed on."""
         if isinstance(stmt.value, PrimCall) and isinstance(stmt.value.op, GlobalVar):
-            result = _identifier("failed", self.taken)
+            result = identifier("failed", self.taken)
             with self.block(""):
                 self.line(f"const int32_t {result} = {self.call_function(stmt.value)};")
                 self.line(f"if ({result}) return {result};")
@@ -342,7 +345,16 @@ class KernelWriter:
         self.line("return 0;")
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def check_dtype(dtype: str, span: Span | None) -> None:
+    """TargetError W741 for a type that C99 lacks."""
+    scalar = dtypes.element(dtype)
+    if dtypes.is_float(scalar) and scalar not in ("float32", "float64"):
+        raise unsupported(scalar, span)
+    if dtypes.is_integer(scalar) and dtypes.bits(scalar) < 8:
+        raise unsupported(scalar, span)
+
+
+def identifier(name: str, taken: set[str]) -> str:
     """A C name without the suffixes by which texts keep names apart: a module and its text give the same C."""
     name = _SUFFIX.sub("", name) or name
     base = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
@@ -356,10 +368,13 @@ def _identifier(name: str, taken: set[str]) -> str:
 
 
 _SUFFIX = re.compile(r"(_\d+)+$")
-_RESERVED = frozenset(
+KEYWORDS = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main NAN "
-    "INFINITY exp log sin cos tan pow sqrt floor ceil y0 y1 yn j0 j1 jn gamma index div abs".split()
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while NAN INFINITY "
+    "_Bool _Complex _Imaginary".split()
+)
+_RESERVED = KEYWORDS | frozenset(
+    "main exp log sin cos tan pow sqrt floor ceil y0 y1 yn j0 j1 jn gamma index div abs".split()
 )
 _STATEMENTS = {
     SeqStmt: KernelWriter.sequence, For: KernelWriter.loop, While: KernelWriter.while_loop,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from weft.codegen.c.expressions import float_literal, int_literal, unsupported
 from weft.codegen.c.helpers import c_type
-from weft.codegen.c.kernel import Helpers, KernelWriter, align
+from weft.codegen.c.kernel import KEYWORDS, Helpers, KernelWriter, align, check_dtype, identifier
 from weft.codegen.c.memory import Placement, Planner, Pool, Request, greedy, place
 from weft.codegen.generators import ARTIFACTS
 from weft.errors import Span, TargetError
@@ -337,6 +337,7 @@ class _Reader:
         if isinstance(value, Memory):
             return value
         if isinstance(value, Constant):
+            check_dtype(value.dtype, span)
             key = (value.dtype, value.data.tobytes(), value.data.shape)
             constants = self.program.constants
             return Memory(constants.setdefault(key, f"{self.program.model}_constant_{len(constants)}"), value.ty)
@@ -375,6 +376,7 @@ def _tensor(ty: object, var: Var) -> TensorType:
     if not isinstance(ty, TensorType):
         raise unsupported(f"{var.name!r}, which is no tensor", var.span)
     static_shape(ty, var.span)
+    check_dtype(ty.dtype or "", var.span)
     return ty
 
 
@@ -395,8 +397,17 @@ def size_of(ty: TensorType) -> int:
     return int(product(static_shape(ty))) * max(1, dtypes.bits(ty.dtype or "") // 8)  # type: ignore[arg-type]
 
 
-def _input(param: Var, index: int) -> Memory:
-    return Memory(f"inputs->{_safe(param.name) or f'input{index}'}", _tensor(param.ty, param))
+def _inputs(params: Sequence[Var]) -> list[Memory]:
+    """Where the caller's tensors are: in fields that are called as the parameters where C allows it."""
+    taken: set[str] = set()
+    found: list[Memory] = []
+    for index, param in enumerate(params):
+        name = _safe(param.name)
+        if not name or name in taken or name in KEYWORDS or name[0].isdigit():
+            name = identifier(name or f"input{index}", taken)
+        taken.add(name)
+        found.append(Memory(f"inputs->{name}", _tensor(param.ty, param)))
+    return found
 
 
 def read_program(
@@ -417,8 +428,7 @@ def read_program(
     parts = dict(leaf_parts(target))
     owner = owners(module, parts)
     main_label = "host" if "host" in parts else owner[function]
-    inputs = [_input(param, index) for index, param in enumerate(entry.params)]
-    program = Program(model, function, target, parts, main_label, inputs)
+    program = Program(model, function, target, parts, main_label, _inputs(entry.params))
     _Reader(module, program, owner).read(entry, pools, planner)
     _check_constants(program)
     return program

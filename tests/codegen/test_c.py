@@ -19,6 +19,8 @@ from weft import TargetError, transform
 from weft.codegen.c import CSource, generate
 from weft.codegen.c.memory import Request, greedy, overlaps
 from weft.ir import IRModule
+from weft.ir.graph import BindingBlock, Call, Expr, Function, Op, SeqExpr, Var, VarBinding
+from weft.ir.types import TensorType
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
@@ -50,6 +52,13 @@ def run(source: CSource, model: str, inputs: list[np.ndarray], outputs: list[np.
         [0],
     ]
     return entry(*((ctypes.c_void_p * max(1, len(block)))(*block) for block in blocks))
+
+
+def parsed(text: str) -> IRModule:
+    """The module that a text holds."""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    return module
 
 
 def check(module: IRModule, inputs: list[np.ndarray], folder: Path, tolerance: float = 1e-5) -> CSource:
@@ -137,7 +146,7 @@ class Conversions:
         for i in range(12):
             y[i] = T.Cast("int8", x[i])
             z[i] = T.Cast("int64", x[i])
-            w[i] = T.max(x[i], T.float32(1)) // T.float32(0.25) + x[i] % T.float32(3)
+            w[i] = T.floordiv(T.max(x[i], T.float32(1)), T.float32(0.25)) + T.floormod(x[i], T.float32(3))
 
     @R.function
     def main(x: R.Tensor((12,), "float32")) -> R.Tuple(
@@ -184,6 +193,55 @@ class Library:
     def main(x: R.Tensor((1, 8), "int8")) -> R.Tensor((1, 8), "int8"):
         y = R.call_dps_packed("arm_softmax_s8", (x,), out_ty=R.Tensor((1, 8), "int8"))
         return y
+
+
+UNUSED = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def k(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        a = T.alloc_buffer((), "float32")
+        b: T.let = x[0] + x[1]
+        for i in range(4):
+            a[()] = x[i]
+            y[i] = x[i]
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.call_tir(cls.k, (x,), out_ty=R.Tensor((4,), "float32"))
+        return y
+"""
+
+
+def test_what_a_kernel_computes_and_never_reads_is_no_warning(tmp_path: Path) -> None:
+    check(parsed(UNUSED), [np.arange(4, dtype="float32")], tmp_path)
+
+
+def test_parameters_of_any_names_have_fields_of_their_own(tmp_path: Path) -> None:
+    """Two of one name, a keyword, none at all, one that is taken by what another would become."""
+    ty = TensorType((2,), "float32")
+    params = tuple(Var(name, ty) for name in ("x", "x", "for", "", "3d", "x_1", "é"))
+    total: Expr = params[0]
+    bindings = []
+    for place, param in enumerate(params[1:]):
+        var = Var(f"t{place}", ty)
+        bindings.append(VarBinding(var, Call(Op("add"), (Call(Op("add"), (total, total)), param))))
+        total = var
+    main = Function(params, SeqExpr((BindingBlock(tuple(bindings)),), total), ty)
+    inputs = [np.array([place, 10.0], "float32") for place in range(len(params))]
+    check(transform.Normalize()(IRModule({"main": main})), inputs, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['y = R.astype(x, "float16")', 'y = R.add(R.const([1, 2], "float16"), R.const([1, 2], "float16"))'],
+    ids=["a result", "a constant"],
+)
+def test_numbers_that_c_lacks_are_refused(body: str) -> None:
+    text = f'@I.ir_module\nclass M:\n    @R.function\n    def main(x: R.Tensor((2,), "float32")):\n        {body}\n'
+    with pytest.raises(TargetError, match="float16") as caught:
+        generate(lowered(parsed(f"{text}        return y\n")), model="model")
+    assert caught.value.code == "W741"
 
 
 def test_a_library_call_is_carried_by_the_host_code() -> None:
