@@ -46,8 +46,8 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "Cost", "Nest", "Reading", "cost", "is_pure_value", "nest_of", "nests_of", "reading", "same_extents", "size_of",
-    "statements_of", "writes_whole",
+    "Cost", "Nest", "Reading", "cost", "is_pure_value", "most_of", "nest_of", "nests_of", "reading", "same_extents",
+    "size_of", "statements_of", "writes_whole",
 ]  # fmt: skip
 
 
@@ -336,3 +336,29 @@ def cost(value: PrimExpr) -> Cost:
 def size_of(value: PrimExpr) -> int:
     """The number of nodes of an expression, shared ones counted each time."""
     return sum(1 for _ in walk(value))
+
+
+def most_of(extent: Extent) -> int | None:
+    """The most that an extent can be, where it tells that (what a block has of an axis); None where it does not.
+
+    >>> from weft.ir.prim import binary, const
+    >>> from weft.ir.tensor import PrimVar
+    >>> most_of(binary("min", PrimVar("n", "int64"), const(64, "int64")))
+    64
+    """
+    if isinstance(extent, int):
+        return extent
+    if isinstance(extent, IntImm):
+        return extent.value
+    if isinstance(extent, Binary) and extent.kind == "min":
+        return min((most for most in (most_of(extent.a), most_of(extent.b)) if most is not None), default=None)
+    if isinstance(extent, Binary) and extent.kind == "mul":
+        a, b = most_of(extent.a), most_of(extent.b)
+        return None if a is None or b is None else a * b
+    if isinstance(extent, Binary) and extent.kind == "add":
+        a, b = most_of(extent.a), most_of(extent.b)
+        return None if a is None or b is None else a + b
+    if isinstance(extent, Binary) and extent.kind == "floordiv" and isinstance(extent.b, IntImm) and extent.b.value > 0:
+        most = most_of(extent.a)
+        return None if most is None else most // extent.b.value
+    return None

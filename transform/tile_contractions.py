@@ -36,10 +36,11 @@ from weft.transform.contractions.direct import direct
 from weft.transform.contractions.epilogue import with_epilogue
 from weft.transform.contractions.joined_rows import with_joined_rows
 from weft.transform.contractions.packed import packed
-from weft.transform.contractions.planning import Limits, packing_pays
+from weft.transform.contractions.planning import Limits, packing_pays, tile_of
 from weft.transform.contractions.recognition import Contraction, match, products_of
 from weft.transform.contractions.windows import match_windows
 from weft.transform.pack_constants import constant_params
+from weft.transform.rules.axes import Blocks
 from weft.transform.rules.chains import blocked_chains, is_chain
 from weft.transform.scheduled import is_scheduled
 from weft.transform.wide_indices import with_wide_indices
@@ -55,7 +56,7 @@ class TileContractions(FunctionPass):
     tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
     blocks of `block_rows` rows, `block_columns` columns and `block_sums` terms of each sum; the work on packed blocks
     comes in up to `parts` parts that threads may share. What whole panels leave over has a text of its own from
-    `apart_from` multiplications on. Chains of contractions go by `chain_rows` rows.
+    `apart_from` multiplications on. Chains of contractions go by `chain_rows` rows, attention by `chain_keys` keys too.
     """
 
     level: ClassVar[int] = 1
@@ -69,6 +70,7 @@ class TileContractions(FunctionPass):
     block_columns: int = 2048
     pack_from: int = 1 << 17
     chain_rows: int = 84
+    chain_keys: int = 512
     parts: int = 16
     apart_from: int = 1 << 27
 
@@ -85,13 +87,24 @@ class TileContractions(FunctionPass):
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
         return self._function(function, constant_params(module).get(name, frozenset()))
 
+    def _blocks(self) -> Blocks:
+        return Blocks(self.chain_rows, self.chain_keys, lambda dtype: tile_of(self.limits(dtype)))
+
+    def limits(self, dtype: str) -> Limits:
+        """What the machine has for sums of a dtype."""
+        lanes = max(1, self.vector_bits // bits(dtype))
+        return Limits(
+            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
+            self.parts, self.block_columns, self.apart_from, masks=self.vector_bits >= 256,
+        )  # fmt: skip
+
     def _function(self, function: PrimFunc, constants: frozenset[int]) -> PrimFunc:
         if is_scheduled(function):
             return function
         buffers = frozenset(param for at in constants if isinstance(param := function.params[at], Buffer))
         body = wide = with_wide_indices(function.body)
         if isinstance(body, SeqStmt):
-            chained = blocked_chains(body.stmts, self.chain_rows)
+            chained = blocked_chains(body.stmts, self._blocks())
             body = body if chained is None else SeqStmt(tuple(chained))
         new = _Tiler(self, buffers).statement(body)
         return function if new is wide else replace(function, body=new)
@@ -109,13 +122,21 @@ class _Tiler:
             new = self._sequence(stmt.stmts)
             same = len(new) == len(stmt.stmts) and all(a is b for a, b in zip(new, stmt.stmts, strict=True))
             return stmt if same else replace(stmt, stmts=new)
+        if isinstance(stmt, IfThenElse):
+            then = self._inside(stmt.then_body)
+            other = None if stmt.else_body is None else self._inside(stmt.else_body)
+            same = then is stmt.then_body and other is stmt.else_body
+            return stmt if same else replace(stmt, then_body=then, else_body=other)
         if isinstance(stmt, For) and is_chain(stmt):
-            # What is done once is done before loops: inside of one, constants are operands like others.
-            return replace(stmt, body=_Tiler(self.options, frozenset()).statement(stmt.body))
+            return replace(stmt, body=self._inside(stmt.body))
         if isinstance(stmt, For):
             found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)
         return stmt
+
+    def _inside(self, stmt: Stmt) -> Stmt:
+        """A part of a loop or a branch: what is done once is done before, so constants are operands like others."""
+        return _Tiler(self.options, frozenset()).statement(stmt)
 
     def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Statements one after another: a contraction takes what is done to its result next with it."""
@@ -154,13 +175,7 @@ class _Tiler:
         return isinstance(columns, int) and columns % 16 != 0
 
     def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
-        options = self.options
-        lanes = max(1, options.vector_bits // bits(found.store.buffer.dtype))
-        limits = Limits(
-            lanes, options.registers, options.most_vectors, options.widest, options.block_sums, options.block_rows,
-            options.pack_from, options.parts, options.block_columns, options.apart_from,
-            masks=options.vector_bits >= 256,
-        )  # fmt: skip
+        limits = self.options.limits(found.store.buffer.dtype)
         found = with_joined_rows(found, 2 * limits.most_rows)
         packs = packing_pays(found, limits, self.constants)
         if packs is True:

@@ -89,13 +89,12 @@ def _rows(rows: Rows, facts: Facts) -> Stmt:
 
 def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
     if isinstance(stmt, IfThenElse):
-        other = None if stmt.else_body is None else _vectorised(stmt.else_body, facts)
-        then = _vectorised(stmt.then_body, facts)
+        other = None if stmt.else_body is None else _branch(stmt.else_body, facts)
+        then = _branch(stmt.then_body, facts)
         same = then is stmt.then_body and other is stmt.else_body
         return stmt if same else replace(stmt, then_body=then, else_body=other)
     if isinstance(stmt, For) and is_chain(stmt):
-        body = _vectorised(stmt.body, facts) if isinstance(stmt.body, For) else _sequence(_flat(stmt.body), facts)
-        return replace(stmt, body=body)
+        return replace(stmt, body=_branch(stmt.body, facts))
     nest = nest_of(stmt) if isinstance(stmt, For) else None
     if nest is None:
         gathered = row_gather(stmt, facts) if isinstance(stmt, For) else None
@@ -104,6 +103,14 @@ def _vectorised(stmt: Stmt, facts: Facts) -> Stmt:
     if parts is not None:
         return sequence(part if isinstance(part, AllocBuffer) else _by_rules(part, facts) for part in parts)
     return _by_rules(stmt, facts)
+
+
+def _branch(stmt: Stmt, facts: Facts) -> Stmt:
+    """One statement, or several one after another where nests are among them."""
+    if isinstance(stmt, SeqStmt):
+        nests = any(is_chain(part) or nest_of(part) is not None for part in stmt.stmts if isinstance(part, For))
+        return _sequence(stmt.stmts, facts) if nests else stmt
+    return _vectorised(stmt, facts)
 
 
 def _by_rules(stmt: Stmt, facts: Facts) -> Stmt:

@@ -1,6 +1,7 @@
 """Scaled dot-product attention.
 
-Shapes: query (b, s, n, h), key (b, t, n, h), value (b, t, n, v), bias broadcast to (b, n, s, t) -> (b, s, n, v).
+Shapes: query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias broadcast to (b, n, s, t) -> (b, s, n, v).
+Heads may be grouped: n is a multiple of m, and n / m neighbouring heads of the query share one of key and value.
 """
 
 from __future__ import annotations
@@ -59,16 +60,20 @@ def _lower_attention(args: Arguments, context: TypeContext, name: str) -> PrimFu
     )
     own_width = sizes_of(args, "key", context)[3]
     width = width if isinstance(width, int) else own_width
+    groups = {name: _group(heads, sizes_of(args, name, context)[2]) for name in ("key", "value")}
     query = kernel.input("query", (batch, rows, heads, width))
-    key = kernel.input("key", (batch, columns, heads, width))
-    value = kernel.input("value", (batch, columns, heads, depth))
+    key = kernel.input("key", (batch, columns, _shared(heads, groups["key"]), width))
+    value = kernel.input("value", (batch, columns, _shared(heads, groups["value"]), depth))
     bias = _bias_input(kernel, args, context, (batch, heads, rows, columns))
     wide = accumulator(kernel.dtype)
     scores_shape: Dims = (batch, heads, rows, columns)
     k = te.reduce_axis((0, width), name="k")
     product = te.compute(
         scores_shape,
-        lambda b, n, s, t: te.sum(te.cast(wide, query(b, s, n, k)) * te.cast(wide, key(b, t, n, k)), axis=k),
+        lambda b, n, s, t: te.sum(
+            te.cast(wide, query(b, s, n, k)) * te.cast(wide, key(b, t, _of_group(n, groups["key"]), k)),
+            axis=k,
+        ),
         "query_key",
     )
 
@@ -97,7 +102,9 @@ def _lower_attention(args: Arguments, context: TypeContext, name: str) -> PrimFu
     w = te.reduce_axis((0, columns), name="t")
     weighted = te.compute(
         (batch, rows, heads, depth),
-        lambda b, s, n, d: te.sum(powers(b, n, s, w) * te.cast(wide, value(b, w, n, d)), axis=w),
+        lambda b, s, n, d: te.sum(
+            powers(b, n, s, w) * te.cast(wide, value(b, w, _of_group(n, groups["value"]), d)), axis=w
+        ),
         "weighted",
     )
 
@@ -106,6 +113,19 @@ def _lower_attention(args: Arguments, context: TypeContext, name: str) -> PrimFu
         return weighted(b, s, n, d) / te.select(te.equal(divisor, te.const(0, wide)), te.const(1, wide), divisor)
 
     return kernel.compute(normalised, "attention")
+
+
+def _group(heads: Dim, shared: Dim) -> int:
+    """How many heads of the query share one of the key or value."""
+    return heads // shared if isinstance(heads, int) and isinstance(shared, int) and shared else 1
+
+
+def _shared(heads: Dim, group: int) -> Dim:
+    return heads // group if isinstance(heads, int) else heads
+
+
+def _of_group(head: PrimExpr, group: int) -> PrimExpr:
+    return head if group == 1 else head // group
 
 
 def _scale(args: Arguments, width: Dim, dtype: str) -> PrimExpr:
@@ -127,6 +147,9 @@ def _attention_reference(
     query: Any, key: Any, value: Any, bias: Any, *, scale: float | None, causal_mask: str | None,
     window_size: int | None,
 ) -> Any:  # fmt: skip
+    heads = query.shape[2]
+    key, value = (array if array.shape[2] in (0, heads) else np.repeat(array, heads // array.shape[2], 2)
+                  for array in (key, value))  # fmt: skip
     q, k, v = (np.moveaxis(array.astype(np.float64), 2, 1) for array in (query, key, value))
     factor = 1 / math.sqrt(max(query.shape[3], 1)) if scale is None else scale
     scores = q @ np.swapaxes(k, 2, 3) * factor
@@ -178,17 +201,26 @@ def _rule(args: Arguments, context: TypeContext) -> TensorType:
     equal = (
         ("batches of query and key", query[0], key[0]),
         ("batches of query and value", query[0], value[0]),
-        ("heads of query and key", query[2], key[2]),
-        ("heads of query and value", query[2], value[2]),
         ("widths of query and key", query[3], key[3]),
         ("lengths of key and value", key[1], value[1]),
     )
     for what, a, b in equal:
         context.require_equal(a, b, f"{args.name}: the {what}", args.span)
+    for name, shared in (("key", key[2]), ("value", value[2])):
+        _check_heads(args, name, query[2], shared, context)
     bias = dims_of(operands["bias"]) if "bias" in operands else None
     if bias is not None:
         _check_bias(args, bias, (query[0], query[2], query[1], key[1]), context)
     return TensorType((query[0], query[1], query[2], value[3]), dtype)
+
+
+def _check_heads(args: Arguments, name: str, heads: Dim, shared: Dim, context: TypeContext) -> None:
+    """Heads of key or value: as many as the query has, or a known number that divides that."""
+    if isinstance(heads, int) and isinstance(shared, int) and heads and shared:
+        if heads % shared:
+            raise shape_error(args, f"the {heads} heads of query are no multiple of the {shared} of {name}", "W201")
+        return
+    context.require_equal(heads, shared, f"{args.name}: the heads of query and {name}", args.span)
 
 
 def _check_bias(args: Arguments, bias: Dims, scores: Dims, context: TypeContext) -> None:
@@ -206,6 +238,7 @@ _EXAMPLES = (
     example(f32(1, "s", 2, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), causal_mask="BottomRight"),
     example(f32(1, 5, 1, 4), f32(1, 6, 1, 4), f32(1, 6, 1, 4), causal_mask="BottomRight", window_size=2),
     example(*(typed("float16", 1, 4, 1, 8) for _ in range(3))),
+    example(f32(1, "s", 6, 4), f32(1, "t", 2, 4), f32(1, "t", 2, 4), causal_mask="BottomRight"),
 )
 
 
@@ -220,9 +253,10 @@ _EXAMPLES = (
 def attention(args: Arguments, context: TypeContext) -> TensorType:
     """softmax(query key^T * scale + bias) value, for each batch and head; scale is 1 / sqrt(h) by default.
 
-    query (b, s, n, h), key (b, t, n, h), value (b, t, n, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). A
-    causal mask lets query i see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only
-    that many of the last of them. A query that sees no key gives zeros.
+    query (b, s, n, h), key (b, t, m, h), value (b, t, m, v), bias with sizes 1 or (b, n, s, t) -> (b, s, n, v). Where
+    n is a multiple of m, n / m neighbouring heads of the query share one of key and value. A causal mask lets query i
+    see the keys up to i ("TopLeft"), or up to i + t - s ("BottomRight"); with window_size only that many of the last of
+    them. A query that sees no key gives zeros.
     """
     return _rule(args, context)
 

@@ -20,9 +20,11 @@ from weft.transform.contractions.tiles import (
     fresh,
     plus,
     row_at,
+    tiles_of,
     times,
     vector_at,
 )
+from weft.transform.nests import most_of
 
 __all__ = ["direct"]
 
@@ -43,7 +45,7 @@ def direct(found: Contraction, limits: Limits) -> Stmt:
     if rows is None or (isinstance(rows, int) and rows == 1):
         return _outer(found, over_columns(found, limits, 1, single))
     several = _outer(found, over_columns(found, limits, tile_rows(rows, limits), many))
-    if isinstance(rows, int):
+    if isinstance(rows, int) or tiles_of(rows, tile_rows(rows, limits)) is not None:
         return several
     one = _outer(found, over_columns(found, limits, 1, single))
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
@@ -51,8 +53,8 @@ def direct(found: Contraction, limits: Limits) -> Stmt:
 
 def _is_large(found: Contraction, limits: Limits) -> bool:
     """Whether B comes from a far cache, or may do so."""
-    columns, sums = found.extents[found.v], found.extents[found.reduction[0]]
-    return not isinstance(columns, int) or not isinstance(sums, int) or columns * sums >= limits.pack_from
+    columns, sums = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
+    return columns is None or sums is None or columns * sums >= limits.pack_from
 
 
 def _streams(
@@ -144,6 +146,7 @@ def _tile(
         scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
-        loops=loops, goes_on=None if part is None else part.goes_on, is_last=None if part is None else part.is_last,
+        loops=loops, goes_on=found.resumes or (part is not None and part.goes_on),
+        is_last=None if part is None else part.is_last,
         finish=finisher(found, panel, row), long_finish=found.has_long_epilogue,
     ).build(target.buffer.dtype)  # fmt: skip

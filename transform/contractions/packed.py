@@ -537,7 +537,7 @@ class _Packed:
             return of_b(plus(p, const(self.limits.early_terms, INDEX)), j, 1)
 
         several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps
-        goes_on = binary("gt", k, const(0, INDEX)) if several else None
+        goes_on = found.resumes or (several and binary("gt", k, const(0, INDEX)))
         end = binary("ge", plus(k, as_expr(steps, INDEX)), as_expr(found.extents[self.k], INDEX))
         finish = finisher(found, panel, lambda i: plus(first, clamp(plus(at, i))))
         is_last = end if several else None

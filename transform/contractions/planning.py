@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.transform.contractions.recognition import Contraction, uses
+from weft.transform.nests import most_of
 
-__all__ = ["INDEX", "Limits", "ceil_div", "packing_pays", "packs_whole", "tile_rows", "tile_vectors", "vector_tiers"]
+__all__ = [
+    "INDEX", "Limits", "ceil_div", "packing_pays", "packs_whole", "tile_of", "tile_rows", "tile_vectors",
+    "vector_tiers",
+]  # fmt: skip
 
 INDEX = "int64"
 
@@ -65,6 +69,11 @@ def tile_vectors(rows: int, columns: Extent, limits: Limits) -> int:
     return vectors
 
 
+def tile_of(limits: Limits) -> tuple[int, int]:
+    """Rows and columns of a tile where both are many."""
+    return limits.most_rows, tile_vectors(limits.most_rows, 1 << 20, limits) * limits.lanes
+
+
 def vector_tiers(vectors: int, columns: Extent, limits: Limits) -> list[tuple[int, int]]:
     """(vectors, lanes) from the widest tile along the columns to single elements."""
     tiers = [(vectors, limits.lanes)]
@@ -118,7 +127,10 @@ def packing_pays(
 
 
 def _at_least(a: Extent, b: int) -> bool | PrimExpr:
-    return a >= b if isinstance(a, int) else binary("ge", a, const(b, INDEX))
+    most = most_of(a)
+    if most is not None and most < b:
+        return False
+    return True if isinstance(a, int) else binary("ge", a, const(b, INDEX))
 
 
 def _times(a: Extent, b: Extent) -> Extent:

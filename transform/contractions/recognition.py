@@ -62,7 +62,8 @@ class Contraction:
     """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
 
     `result` is the buffer that the nest writes, of which `store` may go through a view. Where there is a `window`, B
-    has its axes in place of v. `views` declare buffers that the accesses go through.
+    has its axes in place of v. `views` declare buffers that the accesses go through. A nest that `resumes` goes on with
+    the sums that C holds already.
     """
 
     store: BufferStore
@@ -77,6 +78,7 @@ class Contraction:
     views: tuple[DeclBuffer, ...] = ()
     result: Buffer | None = None
     epilogue: Epilogue | None = None
+    resumes: bool = False
 
     @property
     def has_long_epilogue(self) -> bool:
@@ -99,13 +101,15 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Products:
-    """A nest that sums products: its store, the two factors, its variables and their extents."""
+    """A nest that sums products: its store, the two factors, its variables and their extents; whether it goes on with
+    sums that are there."""
 
     store: BufferStore
     factors: tuple[BufferLoad, BufferLoad]
     extents: dict[PrimVar, Extent]
     spatial: tuple[PrimVar, ...]
     reduction: tuple[PrimVar, ...]
+    resumes: bool = False
 
 
 def products_of(loop: For) -> Products | None:
@@ -126,7 +130,7 @@ def products_of(loop: For) -> Products | None:
     if parts is None or not reduction or len(sizes) != len(extents):
         return None
     store, a, b = parts
-    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction))
+    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction), inner.init is None)
 
 
 def match(found: Products) -> Contraction | None:
@@ -137,7 +141,10 @@ def match(found: Products) -> Contraction | None:
         if v is not None:
             r = row_variable(store, scalar, vector, [x for x in spatial if x is not v], found.extents)
             outer = tuple(x for x in spatial if x is not v and x is not r)
-            return Contraction(store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer)
+            return Contraction(
+                store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer,
+                resumes=found.resumes,
+            )  # fmt: skip
     return None
 
 
@@ -152,22 +159,18 @@ def _is_plain(block: Block, extents: dict[PrimVar, Extent]) -> bool:
 
 
 def _multiply_add(block: Block) -> tuple[BufferStore, BufferLoad, BufferLoad] | None:
-    """(store, a, b) of a block that adds a * b to an element that starts at zero."""
+    """(store, a, b) of a block that adds a * b to an element that starts at zero, or that does not start anew."""
     store, init = block.body, block.init
-    if not isinstance(store, BufferStore) or not isinstance(init, BufferStore) or init.buffer is not store.buffer:
+    if not isinstance(store, BufferStore) or store.buffer.dtype not in ("float32", "float64"):
         return None
-    if (
-        not isinstance(init.value, FloatImm)
-        or init.value.value != 0.0
-        or store.buffer.dtype not in ("float32", "float64")
-    ):
+    if init is not None and not _is_zero_at(init, store):
         return None
     total = store.value
     if not isinstance(total, Binary) or total.kind != "add" or store.predicate is not None:
         return None
     same = [part for part in (total.a, total.b) if _is_element(part, store)]
     products = [part for part in (total.a, total.b) if isinstance(part, Binary) and part.kind == "mul"]
-    if len(same) != 1 or len(products) != 1 or not _same_indices(init.indices, store.indices):
+    if len(same) != 1 or len(products) != 1:
         return None
     a, b = products[0].a, products[0].b
     if (
@@ -180,6 +183,14 @@ def _multiply_add(block: Block) -> tuple[BufferStore, BufferLoad, BufferLoad] | 
     if store.buffer in (a.buffer, b.buffer) or a.dtype != store.buffer.dtype or b.dtype != store.buffer.dtype:
         return None
     return store, a, b
+
+
+def _is_zero_at(init: Stmt, store: BufferStore) -> bool:
+    """Whether an element starts at zero."""
+    if not isinstance(init, BufferStore) or init.buffer is not store.buffer:
+        return False
+    zero = isinstance(init.value, FloatImm) and init.value.value == 0.0
+    return zero and _same_indices(init.indices, store.indices)
 
 
 def _is_element(part: PrimExpr, store: BufferStore) -> bool:

@@ -12,6 +12,7 @@ from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,
     AttrStmt,
+    Binary,
     Broadcast,
     Buffer,
     BufferLoad,
@@ -19,6 +20,7 @@ from weft.ir.tensor import (
     Extent,
     For,
     IfThenElse,
+    IntImm,
     PrimCall,
     PrimExpr,
     PrimVar,
@@ -48,6 +50,7 @@ __all__ = [
     "product_of",
     "row_at",
     "runs_of_panels",
+    "tiles_of",
     "times",
     "vector_at",
     "vector_index",
@@ -93,7 +96,7 @@ class Tile:
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
-    of the sum (None: never). `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
+    of the sum. `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
     `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
     `soon(i, j)` is a vector of C that the next tile goes on with, `early(j)` a vector of B that a later term reads.
     """
@@ -104,7 +107,7 @@ class Tile:
     vector: Access
     element: Callable[[PrimExpr, PrimExpr], BufferLoad]
     loops: Sequence[tuple[PrimVar, Extent]]
-    goes_on: PrimExpr | None = None
+    goes_on: PrimExpr | bool = False
     finish: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
     is_last: PrimExpr | None = None
     long_finish: bool = False
@@ -138,11 +141,11 @@ class Tile:
 
         zero = const(0.0, with_lanes(dtype, lanes))
         start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
-        if self.goes_on is not None:
+        if self.goes_on is not False:
             resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
             soon = self.soon
             resume = resume if soon is None else SeqStmt((resume, each(lambda i, j: _prefetch(soon(i, j)))))
-            start = IfThenElse(self.goes_on, resume, start)
+            start = resume if self.goes_on is True else IfThenElse(self.goes_on, resume, start)
         loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
         early = self.early
         ask = () if early is None else (_unrolled("j", vectors, lambda j: _prefetch(early(j))),)
@@ -319,9 +322,9 @@ def cover_columns(
 ) -> Stmt:  # fmt: skip
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
-    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them. With
-    `parts` the panels are shared out to so many at most, each of which is one iteration of the outermost loop; many
-    of them have one text with the rest then, unless that is to be `apart`.
+    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
+    is a number of whole panels. With `parts` the panels are shared out to so many at most, each of which is one
+    iteration of the outermost loop; many of them have one text with the rest then, unless that is to be `apart`.
     """
     lanes = limits.lanes
     width = vectors * lanes
@@ -333,6 +336,9 @@ def cover_columns(
             return _tiles(name, start, count, width, lambda at: each(at, 0, 0))
         return _parts(name, count, width, parts, each)
 
+    several = None if isinstance(extent, int) else tiles_of(extent, width)
+    if several is not None:
+        return panels(0, several, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
     if not limits.masks:
         return sequence([
             panels(start, tiles, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
@@ -433,11 +439,15 @@ def cover_rows(
     """Tiles of `rows` rows, the last one with the rest.
 
     `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic rest is rounded up to
-    one of the sizes `rests` or to `rows`, and rows beyond the last one do what the last one does once more.
+    one of the sizes `rests` or to `rows`, and rows beyond the last one do what the last one does once more. An extent
+    that is so many times `rows` has no rest.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
         return cover(name, extent, [tier for tier in tiers if tier[0]], lambda at, n, _: inner(at, n, lambda row: row))
+    tiles = tiles_of(extent, rows)
+    if tiles is not None:
+        return _tiles(name, 0, tiles, rows, lambda at: inner(at, rows, lambda row: row))
     last = binary("sub", extent, const(1, INDEX))
 
     def clamp(row: PrimExpr) -> PrimExpr:
@@ -451,6 +461,13 @@ def cover_rows(
     for size in reversed(sizes):
         body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
     return For(index, 0, ceil_of(extent, rows), body)
+
+
+def tiles_of(extent: PrimExpr, rows: int) -> PrimExpr | None:
+    """n, where an extent is n * rows."""
+    if isinstance(extent, Binary) and extent.kind == "mul" and isinstance(extent.b, IntImm) and extent.b.value == rows:
+        return extent.a
+    return None
 
 
 def _tiles(name: str, start: Extent, tiles: Extent, width: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:

@@ -34,6 +34,8 @@ __all__ = ["match_windows"]
 
 def match_windows(found: Products, least: int = 1) -> Contraction | None:
     """The contraction whose columns are the positions of windows along at least so many axes, or None."""
+    if found.resumes:
+        return None
     for scalar, vector in (found.factors, found.factors[::-1]):
         split = _without_groups(found, scalar, vector)
         result = None if split is None else _match(split, *split.factors, least)

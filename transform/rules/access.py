@@ -12,7 +12,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimExpr, PrimVar
 from weft.ir.visit import children
 
-__all__ = ["kinds_in", "loads_in", "same_place", "step_along", "uses"]
+__all__ = ["difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
 
 _VECTOR_KINDS = frozenset(
     f"{kind}{bits}" for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
@@ -37,7 +37,7 @@ def step_along(access: BufferLoad | BufferStore, var: PrimVar) -> int | None:
     for axis, index in enumerate(access.indices):
         if not uses(index, var):
             continue
-        difference = _difference(index, var)
+        difference = difference_along(index, var)
         stride = _stride(access.buffer, axis)
         if difference is None or (stride is None and difference != 0):
             return None
@@ -57,7 +57,8 @@ def _stride(buffer: Buffer, axis: int) -> int | None:
     return step
 
 
-def _difference(index: PrimExpr, var: PrimVar) -> int | None:
+def difference_along(index: PrimExpr, var: PrimVar) -> int | None:
+    """What an index grows by when a variable grows by one; None when that is no number."""
     variables = dict.fromkeys(x for x in walk(index) if isinstance(x, PrimVar))
     names = {x: f"x{number}" for number, x in enumerate(variables)}
     here = prim_to_dim(index, names)

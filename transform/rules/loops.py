@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from weft.ir.prim import as_expr, binary, const
-from weft.ir.tensor import Extent, For, IfThenElse, IntImm, PrimExpr, PrimVar, SeqStmt, Stmt
+from weft.ir.tensor import (
+    Block,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    IntImm,
+    IterVar,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
 
 __all__ = [
-    "INDEX", "PARTS", "SHARED", "as_int", "minus", "nested", "over_vectors", "plus", "sequence", "split", "times",
-    "vector_loop",
+    "INDEX", "PARTS", "SHARED", "as_int", "block_nest", "minus", "nested", "over_vectors", "plus", "sequence", "split",
+    "times", "vector_loop",
 ]  # fmt: skip
 
 INDEX = "int64"
@@ -121,3 +133,17 @@ def minus(a: Extent, b: Extent) -> Extent:
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     return a if isinstance(b, int) and b == 0 else binary("sub", as_expr(a, INDEX), as_expr(b, INDEX))
+
+
+def block_nest(
+    name: str, spatial: Sequence[tuple[PrimVar, Extent]], reduction: Sequence[tuple[PrimVar, Extent]],
+    store: BufferStore, init: BufferStore | None = None,
+) -> Stmt:  # fmt: skip
+    """Loops around one block over the given iteration variables."""
+    items, loops = [], []
+    for kind, variables in (("spatial", spatial), ("reduce", reduction)):
+        for var, extent in variables:
+            loop = PrimVar(var.name.removeprefix("v"), INDEX)
+            items.append(IterVar(var, 0, extent, kind, loop))
+            loops.append((loop, extent))
+    return nested(loops, Block(name, store, tuple(items), init=init))

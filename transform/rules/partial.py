@@ -10,26 +10,22 @@ one long sum. Reductions whose results are many enough to be shared out stay as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from weft.ir import substitute
 from weft.ir.prim import binary, const
 from weft.ir.tensor import (
     AllocBuffer,
-    Block,
     Buffer,
     BufferLoad,
     BufferStore,
     Extent,
-    IterVar,
     PrimExpr,
     PrimVar,
     Stmt,
 )
-from weft.transform.nests import Nest
+from weft.transform.nests import Nest, most_of
 from weft.transform.rules.access import step_along
 from weft.transform.rules.facts import Facts
-from weft.transform.rules.loops import INDEX, minus, nested, plus, times
+from weft.transform.rules.loops import INDEX, block_nest, minus, plus, times
 from weft.transform.rules.reductions import Reduction, reduction_of, vector_reduction
 
 __all__ = ["PARTS", "partial_reduction"]
@@ -63,8 +59,9 @@ def partial_reduction(nest: Nest, facts: Facts) -> list[Stmt] | None:
 
 
 def _size(extent: Extent) -> int:
-    """A size, or what one that is not known counts as."""
-    return extent if isinstance(extent, int) else 1 << 20
+    """The most that a size can be, or what one that is not known counts as."""
+    most = most_of(extent)
+    return 1 << 20 if most is None else most
 
 
 def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
@@ -89,7 +86,8 @@ def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
         if several:
             assert isinstance(number, PrimVar)
             kept.insert(0, (number, PARTS))
-        return _nest(name, kept, extents, BufferStore(part, value, place), BufferStore(part, found.identity, place))
+        init = BufferStore(part, found.identity, place)
+        return block_nest(name, kept, extents, BufferStore(part, value, place), init)
 
     number = PrimVar("part", INDEX)
     first = binary("mul", number, step) if not isinstance(step, int) else plus(0, times(number, step))
@@ -105,18 +103,4 @@ def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
     begin = BufferStore(store.buffer, substitute(found.start, spatial), indices, span=store.span)
     kept = [(new, nest.extents[old]) for old, new in spatial.items()]
     last = BufferStore(store.buffer, value, indices, span=store.span)
-    return [*parts, _nest(name, kept, [(again, count)], last, begin)]
-
-
-def _nest(
-    name: str, spatial: Sequence[tuple[PrimVar, Extent]], reduction: Sequence[tuple[PrimVar, Extent]],
-    store: BufferStore, init: BufferStore,
-) -> Stmt:  # fmt: skip
-    """Loops around one block over the given iteration variables."""
-    items, loops = [], []
-    for kind, variables in (("spatial", spatial), ("reduce", reduction)):
-        for var, extent in variables:
-            loop = PrimVar(var.name.removeprefix("v"), INDEX)
-            items.append(IterVar(var, 0, extent, kind, loop))
-            loops.append((loop, extent))
-    return nested(loops, Block(name, store, tuple(items), init=init))
+    return [*parts, block_nest(name, kept, [(again, count)], last, begin)]

@@ -258,6 +258,14 @@ def test_a_query_that_sees_no_key_gives_zeros() -> None:
     assert np.isfinite(result).all()
 
 
+def test_grouped_heads_share_keys_and_values() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.random((1, 4, heads, 8), "float32") for heads in (6, 2, 3))
+    shared = apply("nn.attention", q, k, v, causal_mask="TopLeft")
+    own = apply("nn.attention", q, k.repeat(3, 2), v.repeat(2, 2), causal_mask="TopLeft")
+    np.testing.assert_allclose(shared, own, rtol=1e-6)
+
+
 def test_attention_of_a_uniform_query_is_the_mean_of_the_values() -> None:
     v = np.random.default_rng(0).random((2, 5, 3, 4), "float32")
     result = apply("nn.attention", np.zeros((2, 1, 3, 4), "float32"), v, v)

@@ -158,10 +158,14 @@ def test_positions_of_extremes_with_many_equal_values(data: st.DataObject, name:
     window=st.none() | st.integers(1, 3),
     queries=st.integers(0, 4),
     keys=st.integers(0, 4),
+    shared=st.sampled_from((1, 2)),
     symbolic=st.booleans(),
 )
-def test_attention(mask: str | None, window: int | None, queries: int, keys: int, symbolic: bool) -> None:
-    q, k, v = array(2, queries, 2, 3), array(2, keys, 2, 3, seed=1), array(2, keys, 2, 4, seed=2)
+def test_attention(
+    mask: str | None, window: int | None, queries: int, keys: int, shared: int, symbolic: bool
+) -> None:
+    shared = 2 if symbolic else shared
+    q, k, v = array(2, queries, 2, 3), array(2, keys, shared, 3, seed=1), array(2, keys, shared, 4, seed=2)
     bias = array(1, 2, queries, 1, seed=3) if not symbolic else None
     window = window if mask else None
     agree("nn.attention", q, k, v, bias, symbolic=symbolic, causal_mask=mask, window_size=window)

@@ -85,6 +85,7 @@ KNOWN: list[tuple[Call, str]] = [
     (call("nn.batch_flatten", t(n, 2, m)), 'R.Tensor((n, 2 * m), "float32")'),
     (call("nn.pixel_shuffle", t(n, 8, h, 3), 2), 'R.Tensor((n, 2, 2 * h, 6), "float32")'),
     (call("nn.attention", t(n, m, 2, 4), t(n, k, 2, 4), t(n, k, 2, 8)), 'R.Tensor((n, m, 2, 8), "float32")'),
+    (call("nn.attention", t(n, m, 6, 4), t(n, k, 2, 4), t(n, k, 3, 8)), 'R.Tensor((n, m, 6, 8), "float32")'),
     (call("nn.nll_loss", t(n, 3, m), t(n, m, dtype="int64")), 'R.Tensor((), "float32")'),
     (call("nn.nll_loss", t(n, 3, m), t(n, m, dtype="int64"), reduction="none"), 'R.Tensor((n, m), "float32")'),
 ]  # fmt: skip
@@ -165,6 +166,8 @@ REFUSED: list[tuple[Call, type[WeftError], str]] = [
     (call("nn.pad", t(3), pad_width=[1, 1], pad_mode="mirror"), ShapeError, "W205"),
     (call("nn.pad", t(3), pad_width=[3, 0], pad_mode="reflect"), ShapeError, "W227"),
     (call("nn.attention", t(1, 2, 3, 4), t(1, 2, 3, 5), t(1, 2, 3, 4)), ShapeError, "W201"),
+    (call("nn.attention", t(1, 2, 6, 4), t(1, 2, 4, 4), t(1, 2, 6, 4)), ShapeError, "W201"),
+    (call("nn.attention", t(1, 2, 6, 4), t(1, 2, 2, 4), t(1, 2, 5, 4)), ShapeError, "W201"),
     (call("nn.attention", t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 3, 4), causal_mask="Middle"), ShapeError, "W205"),
     (call("nn.attention_bias", t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 2, 2)), ShapeError, "W201"),
     (call("nn.nll_loss", t(n, 3), t(n)), DTypeError, "W321"),
