@@ -6,15 +6,21 @@
 
 The slices are computed by whatever reads them (biases and activations, by fusion) or copied. The pass decides, then
 applies; the decision is a function from the products that share an operand to groups of them. The built-in one,
-`combine_narrow`, joins products whose columns leave a large part of the vector registers empty: an operand of four
-columns takes as long as one of sixteen. Wide products are left apart, as one of them keeps every register busy and the
-slices would be copies. Right operands are joined when the module is compiled, so only constants are; a decision that
-joins parameters makes a copy of them in every call.
+`combine_where_it_pays`, joins
+
+    narrow products             whose columns leave a large part of the vector registers empty: an operand of four
+                                columns takes as long as one of sixteen
+    wide products of few rows   as of a decoder's queries, keys and values: there is little work for threads to share,
+                                and little to copy
+
+Wide products of many rows are left apart: each keeps every register and thread busy, and the slices would be copies.
+Right operands are joined when the module is compiled, so only constants are; a decision that joins parameters makes a
+copy of them in every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -45,7 +51,7 @@ from weft.transform.base import FunctionPass
 from weft.transform.rewriting import FunctionRewriter, derived
 from weft.transform.target_parts import LABEL
 
-__all__ = ["CombineDecision", "CombineParallelMatmul", "ParallelProduct", "SharedOperand", "combine_narrow"]
+__all__ = ["CombineDecision", "CombineParallelMatmul", "ParallelProduct", "SharedOperand", "combine_where_it_pays"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +79,47 @@ CombineDecision = Callable[[SharedOperand], Sequence[Sequence[int]]]
 
 _VECTOR_BITS = 512
 _COPY = 48  # terms of a sum that a vector must save to make up for the copies of the slices
+_FEW_ROWS = 16
+_WIDE = 512  # columns, and terms
 
 
-def combine_narrow(shared: SharedOperand) -> list[list[int]]:
-    """The built-in decision: constants of fewer columns than two vectors, where that saves vectors.
+def combine_where_it_pays(shared: SharedOperand) -> list[list[int]]:
+    """The built-in decision: narrow constants, and wide ones for few rows."""
+    if shared.dtype not in ("float32", "float64") or not isinstance(shared.sums, int):
+        return []
+    columns = {
+        index: item.columns
+        for index, item in enumerate(shared.products)
+        if item.constant and isinstance(item.columns, int)
+    }
+    found = _narrow(shared, shared.sums, columns), _wide(shared, shared.sums, columns)
+    return [group for group in found if len(group) > 1]
+
+
+def _wide(shared: SharedOperand, sums: int, columns: Mapping[int, int]) -> list[int]:
+    """Products of few rows; whole vectors, so that each slice of a single row starts at one."""
+    if not isinstance(shared.rows, int) or shared.rows > _FEW_ROWS or sums < _WIDE:
+        return []
+    lanes = _VECTOR_BITS // dtypes.bits(shared.dtype)
+    return [index for index, count in columns.items() if _WIDE <= count <= 3 * sums and count % lanes == 0]
+
+
+def _narrow(shared: SharedOperand, sums: int, columns: Mapping[int, int]) -> list[int]:
+    """Products of fewer columns than two vectors, where joining them saves vectors.
 
     A single column is a sum of products already, and the slices of a single row would be results of their own that lie
     anywhere in memory: both stay.
     """
-    if shared.dtype not in ("float32", "float64") or shared.rows == 1 or not isinstance(shared.sums, int):
-        return []
     lanes = _VECTOR_BITS // dtypes.bits(shared.dtype)
-    narrow = {
-        index: item.columns
-        for index, item in enumerate(shared.products)
-        if item.constant and isinstance(item.columns, int) and 1 < item.columns < 2 * lanes
-    }
+    narrow = {index: count for index, count in columns.items() if 1 < count < 2 * lanes and shared.rows != 1}
     apart = sum(-(-columns // lanes) for columns in narrow.values())
     together = -(-sum(narrow.values()) // lanes)
-    return [list(narrow)] if (apart - together) * shared.sums >= _COPY * max(1, apart) else []
+    return list(narrow) if (apart - together) * sums >= _COPY * max(1, apart) else []
 
 
 @dataclass(frozen=True)
 class CombineParallelMatmul(FunctionPass):
-    """Join products that share their left operand, where `decide` says so (by default `combine_narrow`).
+    """Join products that share their left operand, where `decide` says so (by default `combine_where_it_pays`).
 
     Functions with the attribute `primitive`, and products with different labels, are left apart. Raises: PassError W534
     for groups that overlap or name no product.
@@ -135,7 +158,7 @@ class _Combiner(FunctionRewriter):
 
     def __init__(self, options: CombineParallelMatmul, function: Function) -> None:
         super().__init__()
-        self.decide = options.decide or combine_narrow
+        self.decide = options.decide or combine_where_it_pays
         self.origin = options.text_name
         self.params = set(function.params)
         self.record: list[str] = []

@@ -14,7 +14,7 @@ import weft
 from weft import PassError
 from weft.ir import Call, Constant, IRModule, VarBinding, walk
 from weft.transform import BindParams, CombineParallelMatmul, default_pipeline
-from weft.transform.combine_parallel_matmul import SharedOperand, combine_narrow
+from weft.transform.combine_parallel_matmul import SharedOperand, combine_where_it_pays
 
 
 def everything(shared: SharedOperand) -> list[list[int]]:
@@ -71,6 +71,15 @@ def test_narrow_products_of_one_operand_become_one_and_slices() -> None:
 )
 def test_products_that_lose_by_it_stay_apart(kept: IRModule) -> None:
     assert CombineParallelMatmul()(kept) is kept
+
+
+@pytest.mark.parametrize(("columns", "rows", "joined"), [
+    ((512, 512, 512), "1", 3), ((512, 1024), "16", 2), ((512, 512), "17", 0), ((512, 512), '"n"', 0),
+    ((512, 500), "4", 0), ((256, 256), "4", 0), ((2048, 2048), "4", 0), ((512, 512, 8, 8), "4", 4),
+])  # fmt: skip
+def test_wide_products_join_where_there_are_few_rows(columns: tuple[int, ...], rows: str, joined: int) -> None:
+    new = CombineParallelMatmul()(products(columns, 512, rows))
+    assert operators(new).count("strided_slice") == joined
 
 
 def test_narrow_products_join_beside_a_wide_one() -> None:
@@ -222,7 +231,7 @@ def test_groups_that_are_none_are_refused(groups: list[list[int]]) -> None:
 def test_results_are_those_of_the_products(
     columns: list[int], sums: int, rows: int, symbolic: bool, all_of_them: bool
 ) -> None:
-    decide = everything if all_of_them else combine_narrow
+    decide = everything if all_of_them else combine_where_it_pays
     old = products(tuple(columns), sums, '"n"' if symbolic else str(rows), "R.nn.relu({})")
     x = np.random.default_rng(1).standard_normal((rows, sums), "float32")
     expected = weft.interpret(old)["main"](x)
