@@ -1,7 +1,7 @@
 """How long it takes until compiled code runs: compile cold, again, from the disk in a new process, the first call.
 
     make bench                                          after the speeds, in the same environment
-    python benchmarks/compile_time.py [--only TEXT] [--repeats 5] [--out FOLDER] [--rivals onnxruntime jax]
+    python benchmarks/compile_time.py [--only TEXT] [--repeats 5] [--out FOLDER] [--rivals NAME ...]
 
     cold      compile with an empty cache, everything imported
     again     the same module once more, with nothing kept in the process but imports: the program comes from the disk
@@ -10,9 +10,10 @@
     peak      memory of a process that compiles cold, over that of one that only imports
     file      the saved executable
 
-Rivals: the creation of an onnxruntime session (with its optimisations) and jax's jit with its first call, where the
-case has a formula for them and they are installed. Rounds alternate between the libraries, each with modules of its
-own, so that none finds what it made before; a figure is the least of its rounds, since others on the machine only add.
+Rivals: the creation of an onnxruntime session (with its optimisations), jax's jit with its first call, and TVM's build
+of the module in its spelling (read first), where the case has a form for them and they are installed. Rounds alternate
+between the libraries, each with modules of its own, so that none finds what it made before; a figure is the least of
+its rounds, since others on the machine only add.
 
 Written to the folder: compile_time.json, compile_time.md.
 """
@@ -134,7 +135,16 @@ def jax_round(case: Case, inputs: list[Any]) -> float | None:
     return milliseconds(compile_and_run)
 
 
-RIVALS: dict[str, Callable[[Case, list[Any]], float | None]] = {"onnxruntime": onnxruntime_round, "jax": jax_round}
+def tvm_round(case: Case, inputs: list[Any]) -> float | None:
+    """Read the module in TVM's spelling and build it."""
+    from rivals import tvm_call
+
+    return milliseconds(lambda: tvm_call(case, inputs, 1))
+
+
+RIVALS: dict[str, Callable[[Case, list[Any]], float | None]] = {
+    "onnxruntime": onnxruntime_round, "jax": jax_round, "tvm": tvm_round,
+}  # fmt: skip
 
 
 def least(old: float, new: float) -> float:

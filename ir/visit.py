@@ -2,6 +2,7 @@
 
     children(node)          direct child nodes in visit order
     walk(node)              every node, parents first
+    statements(stmt)        every statement, parents first, without the expressions in them
     rewrite(node, ...)      post-order rebuilding; unchanged parts stay the same objects
     substitute(node, map)   replace variables and buffers
     substitute_symbols      replace named symbols in every dimension of a graph-level node
@@ -19,10 +20,10 @@ from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node, fields_of, parts_of
-from weft.ir.tensor import Buffer
+from weft.ir.tensor import Buffer, Stmt
 from weft.ir.types import Type
 
-__all__ = ["children", "post_order", "rewrite", "substitute", "substitute_symbols", "walk"]
+__all__ = ["children", "post_order", "rewrite", "statements", "substitute", "substitute_symbols", "walk"]
 
 N = TypeVar("N", bound=Node)
 
@@ -111,6 +112,21 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
                 for item in reversed(found):
                     mentioned = not bound and _KINDS[item.__class__] == _OCCURRENCE
                     stack.append((item,) if mentioned else item)
+
+
+def statements(root: Stmt) -> Iterator[Stmt]:
+    """Every statement below and including `root`, as `walk` gives them, without a look into expressions."""
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        yield current
+        cls = current.__class__
+        for name, _ in _STACKED.get(cls) or _stacked(cls):
+            value = getattr(current, name)
+            if isinstance(value, Stmt):
+                stack.append(value)
+            elif value.__class__ is tuple:
+                stack += [item for item in reversed(value) if isinstance(item, Stmt)]
 
 
 def post_order(root: Node, *, types: bool = False) -> Iterator[Node]:

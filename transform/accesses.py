@@ -185,10 +185,14 @@ class _Space:
         self.names: dict[PrimVar, str] = {}
         self.facts = Facts()
         self.moving: set[str] = set()
+        self.entered: set[int] = set()
+        self.dims: dict[PrimExpr, Dim | None] = {}
 
     def enter(self, loops: Sequence[Loop]) -> bool:
         """Take loops in; False when a bound is no dimension."""
         for loop in loops:
+            if id(loop) in self.entered:  # around many accesses
+                continue
             start, extent = self.dim(loop.start), self.dim(loop.extent)
             if start is None or extent is None:
                 return False
@@ -196,6 +200,7 @@ class _Space:
                 own = symbol(self.name(loop.var))
                 self.moving.add(self.name(loop.var))
                 self.facts = self.facts.assume_le(start, own).assume_le(own, start + extent - 1)
+            self.entered.add(id(loop))
         return True
 
     def name(self, var: PrimVar) -> str:
@@ -204,11 +209,14 @@ class _Space:
 
     def dim(self, value: Extent) -> Dim | None:
         """An index as a dimension."""
-        if not isinstance(value, int):
+        if isinstance(value, int):
+            return prim_to_dim(value, self.names)
+        if value not in self.dims:
             for node in walk(value):
                 if isinstance(node, PrimVar):
                     self.name(node)
-        return prim_to_dim(value, self.names)
+            self.dims[value] = prim_to_dim(value, self.names)
+        return self.dims[value]
 
 
 def _slope(dim: Dim, name: str) -> Dim | None:

@@ -48,7 +48,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.ir.visit import children, rewrite
+from weft.ir.visit import children, rewrite, statements
 from weft.transform.base import Pass, map_functions
 from weft.transform.rewriting import FunctionRewriter, derived
 
@@ -111,7 +111,7 @@ def _calls(function: object) -> Iterator[Call]:
 
 
 def _allocated(stmt: Stmt) -> Iterator[Buffer]:
-    for node in walk(stmt):
+    for node in statements(stmt):
         if isinstance(node, AllocBuffer):
             yield node.buffer
         elif isinstance(node, Block):
@@ -127,9 +127,9 @@ def _size(buffer: Buffer, names: Mapping[PrimVar, str] | None = None) -> Dim | N
 
 
 def _large(function: PrimFunc, least: int) -> Iterator[Buffer]:
-    shared = {id(node) for loop in walk(function.body) if _runs_apart(loop) for node in walk(loop)}
+    shared = {id(part) for loop in statements(function.body) if _runs_apart(loop) for part in statements(loop)}
     symbols = _symbols(function)
-    for node in walk(function.body):
+    for node in statements(function.body):
         if isinstance(node, AllocBuffer) and id(node) not in shared and _is_large(node.buffer, symbols, least):
             yield node.buffer
 
@@ -162,9 +162,9 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         from_zero = isinstance(loop.start, int) and loop.start == 0
         if not from_zero or not isinstance(loop.extent, int) or loop.extent > MOST_COPIES:
             return None
-        inner = {id(node) for part in walk(loop.body) if _runs_apart(part) for node in walk(part)}
+        inner = {id(node) for part in statements(loop.body) if _runs_apart(part) for node in statements(part)}
         mapping: dict[Buffer, Buffer] = {}
-        for node in walk(loop.body):
+        for node in statements(loop.body):
             if isinstance(node, AllocBuffer) and id(node) not in inner and _is_large(node.buffer, symbols, least):
                 if _is_only_accessed(node.buffer, loop.body):
                     mapping[node.buffer] = replace(node.buffer, shape=(loop.extent, *node.buffer.shape))
@@ -173,7 +173,7 @@ def _with_copies(function: PrimFunc, least: int) -> PrimFunc:
         body = rewrite(loop.body, lambda node: _in_copy(node, mapping, loop.loop_var))
         return SeqStmt((*(AllocBuffer(buffer) for buffer in mapping.values()), replace(loop, body=body)))
 
-    if not any(_runs_apart(node) for node in walk(function.body)):
+    if not any(_runs_apart(part) for part in statements(function.body)):
         return function
     return replace(function, body=rewrite(function.body, copied))
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.ir import IRModule, replace, walk
+from weft.ir import IRModule, replace
 from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
-from weft.ir.visit import rewrite
+from weft.ir.visit import rewrite, statements
 from weft.transform.accesses import iterations_are_apart, memory_of
 from weft.transform.base import FunctionPass
 from weft.transform.lower_blocks import lower_blocks
@@ -45,7 +45,8 @@ class ParallelizeOuterLoops(FunctionPass):
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with loops marked; itself when there are none, or the user marked some already."""
-        if any(isinstance(node, For) and node.kind in ("parallel", "thread_binding") for node in walk(function.body)):
+        loops = [part for part in statements(function.body) if isinstance(part, For)]
+        if any(loop.kind in ("parallel", "thread_binding") for loop in loops):
             return function
         body = lower_blocks(function).body
         chosen = {loop.loop_var for nest in _nests(body) for loop in self._loop_of(nest)}
@@ -107,13 +108,18 @@ def _stores(stmt: Stmt) -> int:
         return _stores(stmt.then_body) + (0 if stmt.else_body is None else _stores(stmt.else_body))
     if isinstance(stmt, For):
         return _count(stmt) * _stores(stmt.body)
-    return sum(1 for node in walk(stmt) if isinstance(node, BufferStore))
+    return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))
 
 
 def _outside(loop: For) -> set[Buffer]:
     """The buffers that a loop writes and that outlive an iteration."""
-    own = {node.buffer for node in walk(loop.body) if isinstance(node, AllocBuffer)}
-    stored = {node.buffer for node in walk(loop.body) if isinstance(node, BufferStore)}
+    own: set[object] = set()
+    stored: set[Buffer] = set()
+    for part in statements(loop.body):
+        if isinstance(part, AllocBuffer):
+            own.add(part.buffer)
+        elif isinstance(part, BufferStore):
+            stored.add(part.buffer)
     return {buffer for buffer in stored if memory_of(buffer) not in own}
 
 

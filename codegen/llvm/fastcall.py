@@ -72,6 +72,8 @@ class _Writer:
         self.w = FunctionWriter(module, f"weft.python.{signature['name']}", "ptr", _PARAMS, "nounwind")
         self.symbols: dict[str, str] = {}
         self.arguments: list[_Argument] = []
+        self.views: list[str] = []
+        self.most_taken = 0
         self.made: list[str] = []
         self.places: list[str] = []
         self.status = self.frame = ""
@@ -105,15 +107,16 @@ class _Writer:
         return self.w.emit(f"load {ty}, ptr {self.at(base, offset)}")
 
     def unless(self, condition: str, taken: int, clear: bool = False) -> None:
-        """Leave for the slow path unless a condition holds; `taken` buffers are given back first."""
+        """Leave for the slow path unless a condition holds; the first `taken` buffers are given back on the way."""
         w = self.w
-        good, bad = w.label("good"), w.label("slow")
+        good, way = w.label("good"), f"release.{taken}" if taken else "slow_path"
+        self.most_taken = max(self.most_taken, taken)
+        bad = w.label("slow") if clear else way
         w.branch(condition, good, bad)
-        w.open(bad)
         if clear:
+            w.open(bad)
             self.call("PyErr_Clear", "void")
-        self.give_back(taken)
-        w.jump("slow_path")
+            w.jump(way)
         w.open(good)
 
     def give_back(self, count: int) -> None:
@@ -242,6 +245,7 @@ class _Writer:
         """
         w = self.w
         view = w.alloca("i64", _VIEW_WORDS)
+        self.views.append(view)
         flags = _C_CONTIGUOUS | _FORMAT | _WRITABLE
         status = self.call("PyObject_GetBuffer", "i32", ("ptr", item), ("ptr", view), ("i32", flags))
         self.unless(w.emit(f"icmp eq i32 {status}, 0"), position, clear=True)
@@ -480,8 +484,11 @@ class _Writer:
         return value
 
     def slow_path(self) -> None:
-        """The Python function, with the arguments as they came."""
+        """The Python function, with the arguments as they came; before it, what gives back the buffers taken so far."""
         w = self.w
+        for taken in range(self.most_taken, 0, -1):
+            w.open(f"release.{taken}")
+            self.call("PyBuffer_Release", "void", ("ptr", self.views[taken - 1]))
         w.open("slow_path")
         operands = (("ptr", self.entry_of("slow")), ("ptr", "%arguments"), ("i64", "%count"), ("ptr", "%names"))
         w.ret(f"ptr {self.call('PyObject_Vectorcall', 'ptr', *operands)}")

@@ -24,6 +24,7 @@ from weft.codegen.llvm.witness import integers_seen
 from weft.errors import TargetError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
+from weft.ir.node import Node
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
@@ -54,7 +55,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType
-from weft.ir.visit import walk
+from weft.ir.visit import children, walk
 from weft.runtime.frame import CALLBACK, VALUE_COUNT
 from weft.transform.accesses import memory_of
 from weft.transform.share_memory import SHARES_MEMORY
@@ -117,22 +118,27 @@ def is_explicit(function: PrimFunc) -> bool:
 
     It has vectors, and no loop that stores elements one by one.
     """
-    loops = [part for part in walk(function) if isinstance(part, For)]
-    return has_vectors(function) and not any(_is_scalar_loop(loop) for loop in loops)
+    found: list[tuple[Node, int]] = [(function.body, -1)]  # statements, parents before children, and their parents
+    for place, (stmt, _) in enumerate(found):
+        if not isinstance(stmt, BufferStore):
+            found += [(part, place) for part in children(stmt) if isinstance(part, Stmt)]
+    loops, stores, vectors = ([False] * len(found) for _ in range(3))  # what is in each
+    for place in range(len(found) - 1, -1, -1):
+        stmt, parent = found[place]
+        if isinstance(stmt, BufferStore):
+            stores[place], vectors[place] = True, dtypes.lanes(stmt.value.dtype) > 1
+        if isinstance(stmt, For) and _is_long(stmt) and stores[place] and not loops[place] and not vectors[place]:
+            return False
+        if parent >= 0:
+            loops[parent] |= loops[place] or isinstance(stmt, (For, While))
+            stores[parent] |= stores[place]
+            vectors[parent] |= vectors[place]
+    return vectors[0]
 
 
-def has_vectors(part: PrimFunc | Stmt) -> bool:
-    """Whether vectors are stored."""
-    return any(isinstance(x, BufferStore) and dtypes.lanes(x.value.dtype) > 1 for x in walk(part))
-
-
-def _is_scalar_loop(loop: For) -> bool:
-    """Whether a loop without loops inside stores elements only, and more than a few of them."""
-    few = isinstance(loop.extent, int) and loop.extent <= 4
-    if loop.kind == "unrolled" or few or has_vectors(loop):
-        return False
-    inner = [part for part in walk(loop.body) if isinstance(part, (For, While, BufferStore))]
-    return bool(inner) and all(isinstance(part, BufferStore) for part in inner)
+def _is_long(loop: For) -> bool:
+    """Whether a loop has more than a few iterations, and stays a loop."""
+    return loop.kind != "unrolled" and not (isinstance(loop.extent, int) and loop.extent <= 4)
 
 
 class KernelEmitter(ExpressionEmitter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.codegen.llvm.text import FunctionWriter, ModuleWriter
+from weft.codegen.llvm.text import LONG, FunctionWriter, ModuleWriter
 
 
 def writer() -> tuple[ModuleWriter, FunctionWriter]:
@@ -81,3 +81,98 @@ def test_a_label_that_nothing_jumps_to_starts_no_block() -> None:
     w.finish()
     assert "unused" not in str(module)
     assert "used.1:" in str(module)
+
+
+def loop(w: FunctionWriter) -> tuple[str, str]:
+    """Begin a loop over an index; gives the index and the label of its body."""
+    body = w.label("for")
+    before = w.block_label
+    w.begin_loop()
+    w.open(body)
+    w.do(f"%{body}.i = phi i64 [ 0, %{before} ], [ %{body}.n, %{body} ]")
+    return f"%{body}.i", body
+
+
+def end(w: FunctionWriter, body: str) -> None:
+    """End the loop."""
+    done = w.label("done")
+    w.do(f"%{body}.n = add i64 %{body}.i, 1")
+    w.branch(w.emit(f"icmp ne i64 %{body}.n, 9"), body, done)
+    w.end_loop()
+    w.open(done)
+
+
+def test_sizes_and_masks_that_a_loop_does_not_change_stand_before_it() -> None:
+    module, w = writer()
+    outer, first = loop(w)
+    row = w.emit(f"mul i64 {outer}, 3")
+    inner, second = loop(w)
+    fixed, of_row = w.emit("mul i64 %x, 5"), w.emit(f"add i64 {row}, 7")
+    own = w.emit(f"add i64 {of_row}, {inner}")
+    mask = w.emit("icmp slt <4 x i32> <i32 0, i32 1, i32 2, i32 3>, %bounds")
+    number = w.emit("fadd <4 x float> %a, %b")
+    end(w, second)
+    end(w, first)
+    w.ret("i64 0")
+    w.finish()
+    text = str(module)
+    places = [text.index(f"{name} = ") for name in (fixed, mask, f"{outer}", of_row, f"{inner}", own)]
+    assert places == sorted(places)
+    assert text.index(f"{number} = ") > text.index(f"{inner} = ")
+
+
+def test_what_an_earlier_loop_computed_is_used_after_it() -> None:
+    module, w = writer()
+    outer, first = loop(w)
+    inner, second = loop(w)
+    deep = w.emit(f"mul i64 {inner}, 3")
+    end(w, second)
+    after = w.emit(f"add i64 {deep}, {outer}")
+    end(w, first)
+    w.ret(f"i64 {w.emit(f'add i64 {after}, {deep}')}")
+    w.finish()
+    text = str(module)
+    assert text.index(f"{deep} = ") < text.index(f"{after} = ")
+
+
+def test_sizes_have_the_ranges_that_follow_from_those_of_loops() -> None:
+    _, w = writer()
+    w.ranges["%i"] = 0, 3
+    scaled = w.mul("%i", 16)
+    assert w.range_of(scaled) == (0, 48)
+    assert w.range_of(w.sub(5, scaled)) == (-43, 5)
+    assert w.range_of(w.add(scaled, "%x")) is None
+    assert w.range_of(w.mul("%i", 1 << 62)) is None
+
+
+def test_long_parts_are_compiled_apart_and_short_ones_stay() -> None:
+    apart: list[tuple[ModuleWriter, bool]] = []
+    module = ModuleWriter(compile_apart=lambda part, explicit: apart.append((part, explicit)))
+    for name, count in (("short", 1), ("long", LONG // 10)):
+        part = module.part()
+        w = FunctionWriter(part, name, "void", [("ptr", "p")])
+        part.declare("g", "void", ())
+        for _ in range(count):
+            w.do("call void @g()")
+        w.ret("void")
+        w.finish()
+        module.add(part, explicit=True)
+    assert "@short" in str(module)
+    assert "@long" not in str(module)
+    ((part, explicit),) = apart
+    assert "@long" in str(part)
+    assert "declare void @g()" in str(part)
+    assert explicit
+
+
+def test_code_beside_a_module_takes_its_declarations_and_no_hints() -> None:
+    beside = ModuleWriter()
+    module = ModuleWriter(beside)
+    module.declare("g", "void", ())
+    w = FunctionWriter(module, "f", "void", [])
+    w.do(f"call void @g(), !llvm.loop {module.add_metadata('!{@self}')}")
+    w.ret("void")
+    w.finish(beside=True)
+    assert not module.has_functions
+    assert "declare void @g()" in str(beside)
+    assert "llvm.loop" not in str(beside)

@@ -10,11 +10,14 @@ from weft.ir import (
     Call,
     For,
     Function,
+    IfThenElse,
     Op,
     PrimFunc,
     PrimVar,
     SeqExpr,
+    SeqStmt,
     ShapeExpr,
+    Stmt,
     TensorType,
     Var,
     VarBinding,
@@ -26,6 +29,7 @@ from weft.ir import (
     walk,
 )
 from weft.ir.dim import symbol
+from weft.ir.visit import statements
 
 
 def function() -> Function:
@@ -75,6 +79,15 @@ def test_walk_goes_parents_first_and_post_order_children_first() -> None:
     value = prim.binary("add", prim.const(1, "int32"), PrimVar("i"))
     assert [type(node).__name__ for node in walk(value)] == ["Binary", "IntImm", "PrimVar"]
     assert [type(node).__name__ for node in post_order(value)] == ["IntImm", "PrimVar", "Binary"]
+
+
+def test_statements_are_walked_in_the_same_order_without_their_expressions() -> None:
+    i, out = PrimVar("i", "int64"), Buffer("out", (4,))
+    store = BufferStore(out, prim.const(1.0, "float32"), (i,))
+    chosen = IfThenElse(prim.binary("lt", i, prim.const(2, "int64")), store, SeqStmt((store, For(i, 0, 2, store))))
+    loop = For(i, 0, 4, SeqStmt((chosen, store)))
+    assert list(statements(loop)) == [node for node in walk(loop) if isinstance(node, Stmt)]
+    assert [type(part).__name__ for part in statements(chosen)][:3] == ["IfThenElse", "BufferStore", "SeqStmt"]
 
 
 def test_pre_replacements_are_not_entered() -> None:
