@@ -12,7 +12,7 @@ the C library gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from weft.codegen.llvm.arithmetic import Arithmetic
 from weft.codegen.llvm.lanes import Lanes
@@ -21,8 +21,8 @@ from weft.codegen.llvm.spelling import splat
 from weft.ir import dtype as dtypes
 
 __all__ = [
-    "cos_float32", "erf_float32", "log_float32", "pow_float32", "power_at_special_values", "sin_float32",
-    "whole_power_float32", "with_library",
+    "cos_float32", "erf_float32", "error_function", "log_float32", "logarithm_at_special_values", "pow_float32",
+    "power_at_special_values", "sin_float32", "whole_power_float32", "with_library",
 ]  # fmt: skip
 
 _LOG = (
@@ -71,6 +71,11 @@ def log_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     tail = v.add(v.mul(e, v.const(_LN2_LOW)), tail)
     tail = v.add(v.mul(square, v.const(-0.5)), tail)
     value = v.add(v.mul(e, v.const(_LN2_HIGH)), v.add(f, tail))
+    return logarithm_at_special_values(v, x, value)
+
+
+def logarithm_at_special_values(v: Lanes, x: str, value: str) -> str:
+    """The logarithm of x where that of positive numbers is the value."""
     value = v.select(v.test("oeq", x, v.const(float("inf"))), x, value)
     value = v.select(v.test("oeq", x, v.const(0.0)), v.const(float("-inf")), value)
     return v.select(v.test("ult", x, v.const(0.0)), v.const(float("nan")), value)
@@ -78,11 +83,15 @@ def log_float32(arith: Arithmetic, dtype: str, x: str) -> str:
 
 def erf_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     """The error function of x."""
-    v = Lanes(arith, dtype)
+    return error_function(Lanes(arith, dtype), x, _ERF, _LOG_REST, 4.0)
+
+
+def error_function(v: Lanes, x: str, near: Sequence[float], far: Sequence[float], most: float) -> str:
+    """The error function of x by P and Q of the module; it is 1 from `most` on."""
     size = v.size(x)
-    inner = v.add(v.mul(x, v.polynomial(_ERF, v.mul(x, x))), x)
-    clamped = v.select(v.test("ogt", size, v.const(4.0)), v.const(4.0), size)
-    rest = exp_polynomial(arith, dtype, v.polynomial(_LOG_REST, clamped))
+    inner = v.add(v.mul(x, v.polynomial(near, v.mul(x, x))), x)
+    clamped = v.select(v.test("ogt", size, v.const(most)), v.const(most), size)
+    rest = exp_polynomial(v.arith, v.dtype, v.polynomial(far, clamped))
     outer = v.with_sign(v.do("fsub", v.const(1.0), rest), x)
     return v.select(v.test("olt", size, v.const(1.0)), inner, outer)
 

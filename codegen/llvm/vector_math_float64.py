@@ -16,7 +16,12 @@ from __future__ import annotations
 from weft.codegen.llvm.arithmetic import Arithmetic
 from weft.codegen.llvm.lanes import Lanes
 from weft.codegen.llvm.polynomials import exp_polynomial
-from weft.codegen.llvm.vector_math import power_at_special_values, with_library
+from weft.codegen.llvm.vector_math import (
+    error_function,
+    logarithm_at_special_values,
+    power_at_special_values,
+    with_library,
+)
 
 __all__ = ["cos_float64", "erf_float64", "log_float64", "pow_float64", "sin_float64"]
 
@@ -77,20 +82,12 @@ def log_float64(arith: Arithmetic, dtype: str, x: str) -> str:
     half = v.mul(v.mul(f, f), v.const(0.5))
     tail = v.add(v.mul(s, v.add(v.mul(z, v.polynomial(_LOG, z)), half)), v.mul(e, v.const(_LN2_LOW)))
     value = v.add(v.mul(e, v.const(_LN2_HIGH)), v.sub(f, v.sub(half, tail)))
-    value = v.select(v.test("oeq", x, v.const(float("inf"))), x, value)
-    value = v.select(v.test("oeq", x, v.const(0.0)), v.const(float("-inf")), value)
-    return v.select(v.test("ult", x, v.const(0.0)), v.const(float("nan")), value)
+    return logarithm_at_special_values(v, x, value)
 
 
 def erf_float64(arith: Arithmetic, dtype: str, x: str) -> str:
     """The error function of x."""
-    v = Lanes(arith, dtype)
-    size = v.size(x)
-    inner = v.add(v.mul(x, v.polynomial(_ERF, v.mul(x, x))), x)
-    clamped = v.select(v.test("ogt", size, v.const(6.0)), v.const(6.0), size)
-    rest = exp_polynomial(arith, dtype, v.polynomial(_LOG_REST, clamped))
-    outer = v.with_sign(v.do("fsub", v.const(1.0), rest), x)
-    return v.select(v.test("olt", size, v.const(1.0)), inner, outer)
+    return error_function(Lanes(arith, dtype), x, _ERF, _LOG_REST, 6.0)
 
 
 def sin_float64(arith: Arithmetic, dtype: str, x: str) -> str:
