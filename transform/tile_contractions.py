@@ -178,12 +178,14 @@ class _Tiler:
         limits = self.options.limits(found.store.buffer.dtype)
         found = with_joined_rows(found, 2 * limits.most_rows)
         packs = packing_pays(found, limits, self.constants)
+        first: tuple[Stmt, ...] = ()
         if packs is True:
-            new = packed(found, limits, self.constants)
+            first, new = packed(found, limits, self.constants)
         elif not found.runs:
             return stmt
         elif packs is False:
             new = direct(found, limits)
         else:
-            new = IfThenElse(packs, packed(found, limits), direct(found, limits))
-        return SeqStmt((*found.views, new)) if found.views else new
+            first, tiles = packed(found, limits, self.constants)
+            new = IfThenElse(packs, tiles, direct(found, limits))
+        return SeqStmt((*found.views, *first, new)) if found.views or first else new

@@ -84,9 +84,12 @@ from weft.transform.rules.transposes import turned
 __all__ = ["packed"]
 
 
-def packed(found: Contraction, limits: Limits, constants: frozenset[Buffer] = frozenset()) -> Stmt:
-    """The nest over packed blocks; operands that are `constants` are packed as a whole before."""
-    return _Packed(found, limits, constants).build()
+def packed(
+    found: Contraction, limits: Limits, constants: frozenset[Buffer] = frozenset()
+) -> tuple[tuple[Stmt, ...], Stmt]:
+    """What packs the operands that are `constants`, as a whole, and the nest over packed blocks."""
+    nest = _Packed(found, limits, constants)
+    return nest.constants(), nest.build()
 
 
 Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
@@ -166,8 +169,9 @@ class _Packed:
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
         view = self.view_of_a
         declared: tuple[Stmt, ...] = () if view is None or view is found.scalar.buffer else (DeclBuffer(view),)
-        of_a = (AllocBuffer(self.a),) if view is None else ()
-        return SeqStmt((*declared, *of_a, AllocBuffer(self.b), *self._constants(), body))
+        own: list[Stmt] = [] if view is not None or self.constant_a else [AllocBuffer(self.a)]
+        own += [] if self.constant_b else [AllocBuffer(self.b)]
+        return sequence([*declared, *own, body])
 
     # Constants
 
@@ -180,8 +184,15 @@ class _Packed:
         columns = _known(self.found.extents[self.found.v])
         return list(runs_of_panels(columns, self.vectors, self.limits, self.apart))
 
-    def _constants(self) -> Iterator[Stmt]:
+    def constants(self) -> tuple[Stmt, ...]:
         """Constant operands in the order of tiles: plain copies, which `PackConstants` takes out of the kernel."""
+        return tuple(self._constants())
+
+    def _constants(self) -> Iterator[Stmt]:
+        if self.constant_a:
+            yield AllocBuffer(self.a)
+        if self.constant_b:
+            yield AllocBuffer(self.b)
         if self.constant_a:
             rows = _known(self.found.extents[self.r])
             whole = rows // self.rows * self.rows
@@ -536,6 +547,7 @@ class _Packed:
         def early(j: PrimExpr) -> BufferLoad:
             return of_b(plus(p, const(self.limits.early_terms, INDEX)), j, 1)
 
+        asks = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
         several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps
         goes_on = found.resumes or (several and binary("gt", k, const(0, INDEX)))
         end = binary("ge", plus(k, as_expr(steps, INDEX)), as_expr(found.extents[self.k], INDEX))
@@ -543,7 +555,7 @@ class _Packed:
         is_last = end if several else None
         return Tile(
             rows, panel, scalar, lambda j: of_b(p, j, lanes), element, [(p, sums)], goes_on, finish, is_last,
-            found.has_long_epilogue, None if self.shares_rows else soon, early if rows > 2 else None,
+            found.has_long_epilogue, None if self.shares_rows else soon, early if asks else None,
         ).build(self.dtype)  # fmt: skip
 
 

@@ -101,8 +101,8 @@ def packing_pays(
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
-    copy of a constant B costs nothing, so that any number of rows is enough; for few rows B must be larger, as a small
-    one is read as fast where it is.
+    copy of a constant B costs nothing, so that any number of rows is enough, or more than a few where a near cache
+    holds B, as those read it as fast where it is.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -115,8 +115,8 @@ def packing_pays(
     wide = _at_least(columns, 2 * limits.most_vectors * limits.lanes)
     large = _at_least(_times(columns, sums), limits.pack_from)
     if packs_whole(found, found.vector, found.v, constants):
-        few = not isinstance(rows, int) or rows < limits.few_rows
-        several, large = True, _at_least(_times(columns, sums), 4 * limits.pack_from if few else limits.pack_from)
+        huge = _at_least(_times(columns, sums), 4 * limits.pack_from) is True
+        several = huge or _at_least(rows, limits.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
         if condition is False or result is False:
