@@ -112,27 +112,27 @@ class GraphPrinter(BasePrinter):
             elif plain_before or not block.bindings:
                 self.block_of(
                     "with R.bindings():",
-                    lambda block=block: self._bindings(block.bindings, False),
+                    lambda block=block: self._bindings(block.bindings),
                     empty=not block.bindings,
                 )
                 plain_before = False
             else:
-                self._bindings(block.bindings, False)
+                self._bindings(block.bindings)
                 plain_before = True
 
     def _dataflow(self, block: DataflowBlock) -> None:
         def body() -> None:
-            self._bindings(block.bindings, True)
+            self._bindings(block.bindings)
             outputs = [binding.var for binding in block.bindings if not isinstance(binding.var, DataflowVar)]
             self.line(f"R.output({', '.join(map(self.name, outputs))})")
 
         self.block_of("with R.dataflow():", body)
 
-    def _bindings(self, bindings: Sequence[VarBinding | MatchCast], dataflow: bool) -> None:
+    def _bindings(self, bindings: Sequence[VarBinding | MatchCast]) -> None:
         for binding in bindings:
-            self.binding(binding, dataflow)
+            self.binding(binding)
 
-    def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
+    def binding(self, binding: VarBinding | MatchCast) -> None:
         """One binding as one statement (an if as several)."""
         var, value = binding.var, binding.value
         if isinstance(binding, MatchCast):
@@ -154,7 +154,7 @@ class GraphPrinter(BasePrinter):
             return
         text = self.value(value)
         annotate = self._needs_type(var, value)
-        if var.name == "_" and self._is_silent(var, value, dataflow):
+        if var.name == "_" and self._is_silent(var, value):
             self.silent[var] = len(self.lines)
             self.line(text)
             return
@@ -199,11 +199,9 @@ class GraphPrinter(BasePrinter):
         return f"{self.name(var)}: {annotation}"
 
     @staticmethod
-    def _is_silent(var: Var, value: Expr, dataflow: bool) -> bool:
-        """Whether the binding is written as a bare statement."""
+    def _is_silent(var: Var, value: Expr) -> bool:
+        """Whether the binding is written as a bare statement, until something names its variable."""
         if not isinstance(var.ty, TupleType) or var.ty.fields or not isinstance(value, Call):
-            return False
-        if dataflow and not isinstance(var, DataflowVar):
             return False
         if isinstance(value.op, ExternFunc):
             return bool(value.attrs.get("dps"))

@@ -171,10 +171,10 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
         unsaid = _mentions_strings(function.ret_type) or _mentions_no_place(function.ret_type)
         return "" if unsaid else super().result_text(function)
 
-    def binding(self, binding: VarBinding | MatchCast, dataflow: bool = False) -> None:
+    def binding(self, binding: VarBinding | MatchCast) -> None:
         """One binding as one statement (an if as several)."""
         before, self.place = self.place, f"the binding of '{binding.var.name}'"
-        super().binding(binding, dataflow)
+        super().binding(binding)
         self.place = before
 
     def _dataflow(self, block: DataflowBlock) -> None:

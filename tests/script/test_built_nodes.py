@@ -135,6 +135,10 @@ BUILT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: value(PrimCall("pow", (load, BufferLoad(B, (zero,))), "float64")),
         'T.call_intrin("float64", "pow", A[T.int64(0)], B[T.int64(0)])',
     ),
+    "a call whose operands have several dtypes, of the first one": (
+        lambda: value(PrimCall("pow", (load, BufferLoad(B, (zero,))), "float32")),
+        'T.call_intrin("float32", "pow", A[T.int64(0)], B[T.int64(0)])',
+    ),
     "a call with attributes": (
         lambda: value(PrimCall("exp", (load,), "float32", FrozenMap({"fast": True}))),
         'T.call_intrin("float32", "exp", A[T.int64(0)], attrs={"fast": True})',
