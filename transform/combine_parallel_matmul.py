@@ -148,6 +148,12 @@ class CombineParallelMatmul(FunctionPass):
         return "\n".join(lines) or "no products share an operand"
 
 
+def _label(binding: VarBinding) -> dict[str, object]:
+    """The label of a call, for those that are made beside it."""
+    attrs = binding.value.attrs if isinstance(binding.value, Call) else {}
+    return {LABEL: attrs[LABEL]} if LABEL in attrs else {}
+
+
 def _is_product(binding: Binding) -> bool:
     call = binding.value
     return isinstance(call, Call) and isinstance(call.op, Op) and call.op.name == "matmul"
@@ -224,7 +230,7 @@ class _Combiner(FunctionRewriter):
         name = "_".join(item.var.name for item in items)
         joined = self.fresh(name if len(name) <= 60 else "products", infer_type(call), span)
         made.append(VarBinding(joined, call, span=span))
-        label = {LABEL: calls[0].attrs[LABEL]} if LABEL in calls[0].attrs else {}
+        label = _label(first)
         start: Dim = 0
         for item, count in zip(items, columns, strict=True):
             where = {"axes": (-1,), "begin": (start,), "end": (start + count,), "assume_inbound": True}
@@ -240,7 +246,7 @@ class _Combiner(FunctionRewriter):
             data = np.concatenate([constant.data for constant in constants], axis=-1)
             return Constant(data, constants[0].dtype, span=constants[0].span), []
         span = derived(first.span, self.origin)
-        call = Call(Op("concat"), (Tuple(tuple(weights)),), FrozenMap({"axis": -1}), span=span)
+        call = Call(Op("concat"), (Tuple(tuple(weights)),), FrozenMap({"axis": -1, **_label(first)}), span=span)
         var = self.fresh("weights", infer_type(call), span)
         return var, [VarBinding(var, call, span=span)]
 

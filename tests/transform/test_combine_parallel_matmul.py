@@ -140,8 +140,10 @@ def test_groups_of_the_user_labels_and_other_attributes_are_respected() -> None:
             with R.dataflow():
                 p = R.matmul(x, a)
                 q = R.matmul(x, b, out_dtype="float32")
-                R.output(p, q)
-            return (p, q)
+                r = R.matmul(x, a, target="one")
+                s = R.matmul(x, b, target="two")
+                R.output(p, q, r, s)
+            return (p, q, r, s)
 
         @R.function(private=True)
         def group({head}):
@@ -154,6 +156,22 @@ def test_groups_of_the_user_labels_and_other_attributes_are_respected() -> None:
             return y
         """,
     )
+
+
+def test_the_label_of_joined_products_is_that_of_the_slices() -> None:
+    new = CombineParallelMatmul(decide=everything)(
+        module("""
+        @R.function
+        def main(x: R.Tensor((3, 6), "float32"), a: R.Tensor((6, 4), "float32")):
+            with R.dataflow():
+                p = R.matmul(x, a, target="one")
+                q = R.matmul(x, a, target="one")
+                R.output(p, q)
+            return (p, q)
+        """)
+    )
+    calls = [node.value for node in walk(new["main"]) if isinstance(node, VarBinding)]
+    assert [call.attrs.get("target") for call in calls if isinstance(call, Call)] == ["one"] * 4
 
 
 def test_values_that_are_computed_later_are_not_needed_earlier() -> None:
