@@ -64,8 +64,9 @@ def _classes() -> Iterator[tuple[type, int, int]]:
     """The error classes with the ranges of codes that they have, in order."""
     classes = [getattr(errors, name) for name in errors.__all__]
     classes = [cls for cls in classes if isinstance(cls, type) and issubclass(cls, errors.WeftError)]
+    classes = [cls for cls in classes if cls is errors.WeftError or errors.WeftError in cls.__bases__]
     ordered = sorted(classes, key=lambda cls: int(cls.default_code[1:]))
-    ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [949]
+    ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [999]
     for cls, last in zip(ordered, ends, strict=True):
         yield cls, int(cls.default_code[1:]), last
 

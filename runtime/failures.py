@@ -14,12 +14,16 @@ _BUILTIN: dict[str, type[Exception]] = {
     name: kind
     for name, kind in (
         ("AssertionError", AssertionError), ("ValueError", ValueError), ("TypeError", TypeError), ("RuntimeError",
-        RuntimeError), ("IndexError", IndexError), ("MemoryError", MemoryError), ("ZeroDivisionError",
-        ZeroDivisionError), ("OverflowError", OverflowError), ("NotImplementedError", NotImplementedError),
-        ("KeyError", KeyError),
-        ("RecursionError", RecursionError),
+        RuntimeError), ("IndexError", IndexError), ("ZeroDivisionError", ZeroDivisionError), ("OverflowError",
+        OverflowError), ("NotImplementedError", NotImplementedError), ("KeyError", KeyError),
     )
 }  # fmt: skip
+_OURS: dict[str, type[WeftError]] = {
+    "MemoryError": errors.OutOfMemoryError, "RecursionError": errors.RecursionDepthError,
+}  # fmt: skip
+"""Failures with the names of Python's exceptions: ours are those too."""
+_UNCOUNTED = 1 << 62
+"""The number of bytes of what 64 bits do not count."""
 
 
 def span_of(data: Sequence[Any] | None) -> Span | None:
@@ -34,7 +38,7 @@ def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] |
     """The exception for a failure site; a site without a span of its own gets that of the call it happened in."""
     message, note = (_filled(site.get(name, ()), values) for name in ("message", "note"))
     span, kind = span_of(site.get("span") or (place or {}).get("span")), site["kind"]
-    known = getattr(errors, kind, None)
+    known = _OURS.get(kind) or getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, WeftError):
         return known(message, code=site.get("code"), span=span, notes=(note,) if note else (), hint=site.get("hint"))
     error = _BUILTIN.get(kind, RuntimeError)(message)
@@ -46,4 +50,8 @@ def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] |
 
 
 def _filled(parts: Sequence[str | int], values: Sequence[int]) -> str:
-    return "".join(part if isinstance(part, str) else str(values[part]) for part in parts)
+    return "".join(part if isinstance(part, str) else _number(values[part]) for part in parts)
+
+
+def _number(value: int) -> str:
+    return f"at least {value}" if value == _UNCOUNTED else str(value)

@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, BoundsError, ShapeError, Span, WeftError
+from weft.errors import (
+    ArgumentError,
+    BoundsError,
+    OutOfMemoryError,
+    RecursionDepthError,
+    ShapeError,
+    Span,
+    WeftError,
+)
 from weft.runtime.bytecode import check_program
 from weft.runtime.callbacks import ACTIONS
 from weft.runtime.failures import span_of
@@ -183,7 +191,7 @@ class VirtualMachine:
     @staticmethod
     def _push(stack: list[_Frame], frame: _Frame) -> None:
         if len(stack) >= MOST_FRAMES:
-            raise RecursionError(f"calls of {frame.name} are nested too deep")
+            raise RecursionDepthError(f"calls of {frame.name} are nested too deep", code="W951")
         stack.append(frame)
 
     def _timed(self, frame: _Frame, kind: str, name: str, args: list[Any], run: Callable[[], Any]) -> Any:
@@ -283,7 +291,7 @@ def fresh_memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
     try:
         block = np.empty(count * kind.itemsize + 64, np.uint8)
     except (MemoryError, ValueError):
-        raise MemoryError(f"no memory for a tensor of {count * kind.itemsize} bytes") from None
+        raise OutOfMemoryError(f"no memory for a tensor of {count * kind.itemsize} bytes", code="W950") from None
     start = -block.__array_interface__["data"][0] % 64
     return block[start : start + count * kind.itemsize].view(kind).reshape(tuple(shape))
 

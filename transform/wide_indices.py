@@ -5,7 +5,8 @@
     for i in range(T.int64(64)): y[i] = T.if_then_else(T.Cast("int32", i) >= 5, x[i + 2], 0.0)
 
 Rules put expressions of dimensions, of one nest or of another, in place of iteration variables; those must be of one
-dtype. An index is computed in 64 bits where it is proved to be the same there; values are computed as they were.
+dtype. An index means the exact number (see `weft.ir.interpret.indices`), so it is computed in 64 bits; a value is
+computed as it was, and in 64 bits only where that is proved to be the same.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ __all__ = ["with_wide_indices"]
 B = TypeVar("B", For, IterVar)
 N = TypeVar("N", bound=Node | None)
 
+_RING = frozenset({"add", "sub", "mul"})
+"""What gives the exact number where that fits, whatever happens on the way."""
 _ARITHMETIC = frozenset({"add", "sub", "mul", "min", "max", "floordiv", "floormod"})
 
 
@@ -130,7 +133,7 @@ class _Wide:
         if isinstance(node, PrimVar):
             return cast(node.dtype, self.variables[node]) if node in self.variables else None
         if isinstance(node, Cast) and node.dtype == INDEX and dtypes.is_integer(node.value.dtype):
-            return self.index(node.value)
+            return self.index(node.value) if self._same(node.value) else None
         if isinstance(node, BufferLoad):
             return replace(node, indices=tuple(map(self.index, node.indices)), predicate=self.code(node.predicate))
         if isinstance(node, BufferStore):
@@ -153,9 +156,21 @@ class _Wide:
             return cast(INDEX, expr)
         if isinstance(expr, PrimVar) and expr in self.variables:
             return self.variables[expr]
-        if isinstance(expr, Binary) and expr.kind in _ARITHMETIC and self._fits(expr):
+        if isinstance(expr, Binary) and expr.kind in _ARITHMETIC and dtypes.is_signed(expr.dtype):
             return binary(expr.kind, self.index(expr.a), self.index(expr.b), expr.span)
         return Cast(INDEX, self.code(expr), span=expr.span)
+
+    def _same(self, expr: PrimExpr) -> bool:
+        """Whether a value is the exact number: sums and products where that fits, other arithmetic where all fits."""
+        if not isinstance(expr, Binary) or expr.kind not in _ARITHMETIC or expr.dtype == INDEX:
+            return True
+        return self._fits(expr) and all(self._same_part(part, expr.kind) for part in (expr.a, expr.b))
+
+    def _same_part(self, part: PrimExpr, kind: str) -> bool:
+        ring = kind in _RING and isinstance(part, Binary) and part.kind in _RING and part.dtype != INDEX
+        if ring and isinstance(part, Binary):
+            return all(self._same_part(inner, part.kind) for inner in (part.a, part.b))
+        return self._same(part)
 
     def _fits(self, expr: PrimExpr) -> bool:
         """Whether the exact value is always one of the dtype that it is computed in."""

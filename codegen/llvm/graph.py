@@ -402,7 +402,7 @@ class GraphEmitter(CheckingEmitter):
         return self.fitted(result, var.ty, var.name or "a value", span) if not is_void(var.ty) else result
 
     def check_stack(self, name: str, span: Span | None) -> None:
-        """RecursionError where calls of graph functions are nested so deep that the stack would run out."""
+        """W951 where calls of graph functions are nested so deep that the stack would run out."""
         w = self.w
         here = w.emit(f"ptrtoint ptr {self.status} to i64")
         word = frame_word(w, STACK)

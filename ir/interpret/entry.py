@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, PassError, ShapeError, Span, WeftError, described
+from weft.errors import ArgumentError, PassError, RecursionDepthError, ShapeError, Span, WeftError, described
 from weft.ir.graph import Call, ExternFunc, Function
 from weft.ir.infer import ShapeCheck
 from weft.ir.interpret.compiled import Lookup
@@ -101,8 +101,8 @@ class GraphFunction:
             with deep():
                 result = Evaluator(session).call(self.function, args, None, ArgumentError)
         except RecursionError:
-            raise WeftError(
-                f"{self.function.name} calls itself too deeply", code="W912", span=self.function.span,
+            raise RecursionDepthError(
+                f"calls of {self.function.name} are nested too deep", code="W951", span=self.function.span,
                 hint="a recursion needs a condition under which it ends",
             ) from None  # fmt: skip
         session.require(result, f"the result of {self.function.name}", self.function.span)

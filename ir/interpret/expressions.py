@@ -18,6 +18,7 @@ from weft.errors import BoundsError, Span, VerifyError, WeftError
 from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
+from weft.ir.interpret.indices import index_closure
 from weft.ir.interpret.intrinsics import compile_intrinsic
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import binary_function, cast_function, coerce, element_type, unary_function
@@ -55,6 +56,7 @@ class FunctionCompiler:
         self.slots: dict[int, int] = {}
         self.named: list[tuple[str, int]] = []
         self.kept: list[Node] = []  # nodes stay alive, so that their ids stay theirs
+        self.doubts: dict[int, int] = {}  # slots that say whether the value of a variable has wrapped, by its id
 
     # Slots
 
@@ -67,6 +69,11 @@ class FunctionCompiler:
             if isinstance(node, PrimVar) and node.dtype != "handle":
                 self.named.append((node.name, self.slots[key]))
         return self.slots[key]
+
+    def extra_slot(self) -> int:
+        """A slot of no node."""
+        self.slots[-1 - len(self.slots)] = len(self.slots)
+        return len(self.slots) - 1
 
     def frame(self) -> Frame:
         """An empty frame."""
@@ -83,7 +90,11 @@ class FunctionCompiler:
         """A size: a plain int or an expression."""
         if isinstance(value, int):
             return lambda frame: value
-        return self.expression(value)
+        return self.index(value)
+
+    def index(self, node: Expr) -> Compiled:
+        """An index, a size or the binding of a block variable, which may not overflow its dtype."""
+        return index_closure(self, node)
 
     def expression(self, node: Expr) -> Compiled:
         """The closure of an expression."""
@@ -218,7 +229,7 @@ class FunctionCompiler:
 
     def locator(self, buffer: Buffer, indices: tuple[Expr, ...], span: Span | None) -> Callable[[Frame, View], int]:
         """The address of an element, with every index checked against the shape."""
-        compiled = [self.expression(index) for index in indices]
+        compiled = [self.index(index) for index in indices]
         if len(indices) != buffer.ndim:
             raise BoundsError(
                 f"buffer {buffer.name!r} has {buffer.ndim} dimensions, got {len(indices)} indices",

@@ -7,12 +7,13 @@ tensors (outputs of kernels, allocations) hold nothing until they are written, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from weft.errors import ArgumentError, BoundsError, ShapeError, Span, VerifyError, WeftError
+from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import (
     Binding,
@@ -145,13 +146,23 @@ class Session:
             )
 
 
+def bytes_of(shape: Sequence[int], dtype: str) -> int:
+    """The bytes of a tensor."""
+    from weft.ir.dtype import storage
+
+    return math.prod(shape) * storage(dtype).itemsize
+
+
 def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
     """An array whose bytes mean nothing; ShapeError W225 for a negative size."""
     from weft.ir.dtype import storage
 
     if any(size < 0 for size in shape):
         raise ShapeError(f"a tensor of shape {shape_text(tuple(shape))} has a negative size", code="W225")
-    array = np.empty(tuple(shape), storage(dtype))
+    try:
+        array = np.empty(tuple(shape), storage(dtype))
+    except (MemoryError, ValueError):  # more than there is, more than an array can have
+        raise OutOfMemoryError(f"no memory for a tensor of {bytes_of(shape, dtype)} bytes", code="W950") from None
     array.reshape(-1).view(np.uint8)[:] = 0xA5
     return array
 
@@ -262,7 +273,26 @@ class Evaluator:
                     self._bind(binding, scope)
                 except WeftError as failure:
                     raise failure.at(binding.value.span or binding.span) from None
+                except MemoryError as failure:
+                    message = self._no_memory(binding, scope) or f"no memory for {binding.var.name}: {failure}"
+                    raise OutOfMemoryError(message, code="W950", span=binding.value.span or binding.span) from None
         return self.value(node.body, scope)
+
+    def _no_memory(self, binding: Binding, scope: Scope) -> str | None:
+        """The message for a value that there is no memory for, where its size is known."""
+        try:
+            shape = self.sizes_of(binding.var.ty, scope)
+        except WeftError:
+            shape = None
+        if shape is None:
+            return None
+        return f"no memory for {binding.var.name}: {bytes_of(shape, binding.var.ty.dtype)} bytes"  # type: ignore[union-attr]
+
+    def sizes_of(self, ty: Type | None, scope: Scope) -> tuple[int, ...] | None:
+        """The sizes of a tensor of a type as far as they are written out."""
+        if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+            return None
+        return tuple(scope.symbols.value(dim) for dim in ty.dims)
 
     def _bind(self, binding: Binding, scope: Scope) -> None:
         value = self.evaluate(binding.value, scope)

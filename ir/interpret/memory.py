@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import BoundsError
+from weft.errors import BoundsError, OutOfMemoryError
 from weft.ir import dtype as dtypes
 from weft.ir.interpret.small_floats import decode, encode
 
@@ -51,7 +51,11 @@ class Memory:
     def allocate(count: int, dtype: str, unit: int, name: str) -> Memory:
         """Poisoned memory for `count` elements of which none was written."""
         size = count * dtypes.storage(dtype).itemsize
-        return Memory(np.full(size, _POISON, np.uint8), unit, written=False, strict=True, name=name)
+        try:
+            raw = np.full(size, _POISON, np.uint8)
+        except (MemoryError, ValueError):  # more than there is, more than an array can have
+            raise OutOfMemoryError(f"no memory for the buffer {name}: {size} bytes", code="W950") from None
+        return Memory(raw, unit, written=False, strict=True, name=name)
 
     @staticmethod
     def of_array(array: np.ndarray, unit: int, *, written: bool, strict: bool, name: str) -> Memory:

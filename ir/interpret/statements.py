@@ -18,6 +18,7 @@ from weft.errors import ArgumentError, BoundsError, DTypeError, PassError, Shape
 from weft.ir import dtype as dtypes
 from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
 from weft.ir.interpret.expressions import FunctionCompiler, is_vector
+from weft.ir.interpret.indices import doubt_of
 from weft.ir.interpret.memory import Memory, Pointer, View
 from weft.ir.interpret.scalars import wrapper
 from weft.ir.node import replace
@@ -223,11 +224,17 @@ class StatementCompiler(FunctionCompiler):
 
     def _bind(self, node: Bind) -> Compiled:
         value, slot = self.expression(node.value), self.slot(node.var)
+        doubt = doubt_of(self, node.var, node.value)
 
         def bind(frame: Frame) -> None:
             frame[slot] = value(frame)
 
-        return bind
+        def bind_in_doubt(frame: Frame) -> None:
+            assert doubt is not None
+            doubt(frame)
+            frame[slot] = value(frame)
+
+        return bind if doubt is None else bind_in_doubt
 
     def _allocate(self, buffer: Buffer) -> Callable[[Frame], None]:
         """The closure that gives a buffer new memory, or a view of the memory that its `data` points to."""
@@ -328,7 +335,7 @@ class StatementCompiler(FunctionCompiler):
                 f"variable {variable.var.name!r} of block {node.name!r} has no binding, so it cannot run",
                 code="W908", span=node.span,
             )  # fmt: skip
-        value = self.expression(variable.value)
+        value = self.index(variable.value)
         if variable.value.dtype != variable.var.dtype:
             value = self.converted(value, variable.var.dtype)
         return self.slot(variable.var), value, self.extent(variable.start), self.extent(variable.extent)

@@ -14,7 +14,10 @@ from weft.errors import (
     ArtifactError,
     BoundsError,
     DTypeError,
+    OutOfMemoryError,
     PassError,
+    RecursionDepthError,
+    ResourceError,
     ScheduleError,
     ScriptError,
     ShapeError,
@@ -76,8 +79,8 @@ _MODULES = {
 
 __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "Config",
-    "DTypeError", "Executable", "IRModule", "PassError", "ScheduleError", "ScriptError", "ShapeError", "Target",
-    "TargetError",
+    "DTypeError", "Executable", "IRModule", "OutOfMemoryError", "PassError", "RecursionDepthError", "ResourceError",
+    "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
     "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
     "first_mismatch", "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func",
     "runtime", "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te",

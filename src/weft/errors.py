@@ -23,7 +23,10 @@ __all__ = [
     "ArtifactError",
     "BoundsError",
     "DTypeError",
+    "OutOfMemoryError",
     "PassError",
+    "RecursionDepthError",
+    "ResourceError",
     "ScheduleError",
     "ScriptError",
     "ShapeError",
@@ -271,3 +274,27 @@ class BoundsError(WeftError):
     """An index was out of range, or a value was read before it was written (W900-W949)."""
 
     default_code = "W900"
+
+
+class ResourceError(WeftError):
+    """A call needs more than the machine gives (W950-W999)."""
+
+    default_code = "W950"
+
+
+class OutOfMemoryError(ResourceError, MemoryError):
+    """There is no memory for a value: the message says how many bytes it takes (W950).
+
+    >>> isinstance(OutOfMemoryError("no memory for y: 8 bytes"), MemoryError)
+    True
+    """
+
+
+class RecursionDepthError(ResourceError, RecursionError):
+    """Calls are nested too deep (W951).
+
+    >>> RecursionDepthError("calls of f are nested too deep").code
+    'W951'
+    """
+
+    default_code = "W951"

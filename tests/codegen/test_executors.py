@@ -111,7 +111,7 @@ def test_recursion_and_branches_run_in_bytecode() -> None:
 
 def test_endless_recursion_ends_with_an_error() -> None:
     endless = RECURSIVE.replace("R.less_equal(n", "R.greater(n").replace("R.subtract", "R.multiply")
-    with pytest.raises(RecursionError, match="calls of factorial are nested too deep"):
+    with pytest.raises(weft.RecursionDepthError, match="calls of factorial are nested too deep"):
         weft.compile(parse(endless), executor="vm")["main"](np.array(0))
 
 

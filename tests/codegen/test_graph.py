@@ -437,8 +437,18 @@ def test_an_allocation_that_cannot_be_had_is_an_error_and_not_a_crash() -> None:
     assert compiled((2, 3)).shape == (2, 3)
     assert compiled((0, 2**40)).shape == (0, 2**40)
     for shape in ((2**40, 2**20), (2**62, 2**62), (2**61, 4)):
-        with pytest.raises(MemoryError, match="no memory for"):
+        with pytest.raises(weft.OutOfMemoryError, match=r"no memory for y: (at least )?\d+ bytes") as caught:
             compiled(shape)
+        assert isinstance(caught.value, MemoryError)
+        assert caught.value.code == "W950"
+        assert caught.value.span is not None
+        span = caught.value.span
+        assert span.source.text[span.start : span.end].endswith('R.zeros((n, m), "float32")')
+    for run in (weft.interpret(module(source))["main"], weft.compile(module(source), executor="vm")["main"]):
+        for shape, size in (((2**40, 2**20), 2**62), ((2**62, 2**62), 2**126)):
+            with pytest.raises(weft.OutOfMemoryError, match=f"no memory for .*{size} bytes") as caught:
+                run(shape)
+            assert (caught.value.code, caught.value.span is not None) == ("W950", True)
 
 
 def test_a_recursion_without_end_is_an_error_and_not_a_crash() -> None:
@@ -449,5 +459,7 @@ def test_a_recursion_without_end_is_an_error_and_not_a_crash() -> None:
         z = M.main(y)
         return z
 """
-    with pytest.raises(RecursionError, match="calls of main are nested too deep"):
+    with pytest.raises(RecursionError, match="calls of main are nested too deep") as caught:
         weft.compile(module(source))["main"](floats(3))
+    assert isinstance(caught.value, weft.RecursionDepthError)
+    assert caught.value.code == "W951"

@@ -116,15 +116,42 @@ def test_a_nest_over_narrow_integers_is_vectors_of_the_same_values(body: str) ->
     agree(weft.compile(module), weft.interpret(module), *inputs, out=out)
 
 
-def test_an_index_is_wide_where_it_is_the_same_number() -> None:
-    """What may overflow is computed as it was, and then converted."""
+def test_an_index_is_the_exact_number_in_64_bits() -> None:
+    """An index that overflows its dtype is an error of the interpreter, and the exact one in compiled code."""
     module = read(WRAPPED_INDEX)
     kernel = module["main"]
     assert isinstance(kernel, PrimFunc)
     new = IRModule({"main": replace(kernel, body=with_wide_indices(kernel.body))})
-    assert 'x[T.Cast("int64", T.Cast("int32", vi) * 100000001) // 7 % 64]' in new.script()
+    assert "for i in range(T.int64(64))" in new.script()
+    assert "x[vi * 100000001 // 7 % 64]" in new.script()
     *inputs, out = arrays(module)
-    agree(weft.interpret(new), weft.interpret(module), *inputs, out=out)
+    agree(weft.compile(module), weft.interpret(new), *inputs, out=out)
+    with pytest.raises(weft.BoundsError) as caught:
+        weft.interpret(module)["main"](*inputs, out)
+    assert caught.value.code == "W905"
+
+
+CONVERTED = """x: T.Buffer((64,), "int32"), k: T.int32, y: T.Buffer((64,), "int64")):
+    for i in range(64):
+        with T.block("b"):
+            vi = T.axis.spatial(64, i)
+            y[vi] = T.Cast("int64", vi + k + k - k - k) + T.Cast("int64", (vi + k) // 2)
+"""
+
+
+@pytest.mark.parametrize("k", [0, 5, 2**31 - 1, 2**30, -(2**31)])
+def test_a_converted_value_wraps_as_it_did(k: int) -> None:
+    """Sums that overflow on the way are the exact number when that fits; a quotient of what has wrapped is not."""
+    module = read(CONVERTED)
+    kernel = module["main"]
+    assert isinstance(kernel, PrimFunc)
+    new = IRModule({"main": replace(kernel, body=with_wide_indices(kernel.body))})
+    given_ = np.zeros(64, "int32")
+    results = [np.zeros(64, "int64") for _ in range(3)]
+    for run, out in zip((weft.interpret(module), weft.interpret(new), weft.compile(module)), results, strict=True):
+        run["main"](given_, k, out)
+    np.testing.assert_array_equal(results[1], results[0])
+    np.testing.assert_array_equal(results[2], results[0])
 
 
 def test_what_is_wide_already_stays_the_same_object() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import ArgumentError, BoundsError, ShapeError, WeftError
+from weft.errors import ArgumentError, BoundsError, RecursionDepthError, ShapeError, WeftError
 from weft.ir import IRModule
 from weft.ir.interpret import decode, encode, interpret
 
@@ -223,9 +223,9 @@ class Module:
         y = Module.main(x)
         return y
 """
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(RecursionDepthError, match="calls of main are nested too deep") as caught:
         run(module, np.array(1, "int32"))
-    assert caught.value.code == "W912"
+    assert caught.value.code == "W951"
 
 
 def test_external_functions_of_every_calling_convention() -> None:

@@ -1,0 +1,99 @@
+"""Indices, sizes and bindings of block variables: integers that may not overflow.
+
+An index means the exact number: compiled code computes it in 64 bits and holds that against the buffer. Where it, or a
+part of it, is not a number of its narrower dtype, arithmetic in that dtype would mean another element, so the
+interpreter reports it: BoundsError W905. Values wrap, as everywhere; a variable is doubtful when the value that it was
+bound to has wrapped, and an index that uses it is an error too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import BoundsError
+from weft.ir import dtype as dtypes
+from weft.ir.graph import Expr
+from weft.ir.interpret.scalars import binary_function
+from weft.ir.tensor import Binary, Cast, PrimVar
+
+__all__ = ["doubt_of", "index_closure"]
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
+
+
+def _is_integer(node: Any) -> bool:
+    dtype = getattr(node, "dtype", "handle")
+    return dtypes.lanes(dtype) == 1 and dtypes.is_integer(dtype) and dtypes.is_signed(dtype)
+
+
+def index_closure(compiler: Any, node: Expr) -> Any:
+    """The closure of an index expression."""
+    return _closure(compiler, node) or compiler.expression(node)
+
+
+def _closure(compiler: Any, node: Any) -> Any:
+    """The closure that finds an overflow, None where there can be none."""
+    if isinstance(node, PrimVar):
+        return _variable(compiler, node)
+    if isinstance(node, Cast) and _is_integer(node) and _is_integer(node.value):
+        return _closure(compiler, node.value) if dtypes.bits(node.dtype) >= dtypes.bits(node.value.dtype) else None
+    if isinstance(node, Binary) and node.kind in _ARITHMETIC and _is_integer(node):
+        return _binary(compiler, node)
+    return None
+
+
+def _variable(compiler: Any, node: PrimVar) -> Any:
+    doubt = compiler.doubts.get(id(node))
+    if doubt is None:
+        return None
+    value = compiler.expression(node)
+
+    def variable(frame: Any) -> Any:
+        if frame[doubt] is not None:
+            raise frame[doubt]
+        return value(frame)
+
+    return variable
+
+
+def _binary(compiler: Any, node: Binary) -> Any:
+    parts = [_closure(compiler, part) for part in (node.a, node.b)]
+    bits = dtypes.bits(node.dtype)
+    if bits == 64 and parts == [None, None]:
+        return None
+    a, b = (part or compiler.expression(side) for part, side in zip(parts, (node.a, node.b), strict=True))
+    function = binary_function(node.kind, "int64")
+    if bits == 64:
+        return lambda frame: function(a(frame), b(frame))
+    limit = 1 << (bits - 1)
+
+    def binary(frame: Any) -> Any:
+        value = function(a(frame), b(frame))
+        if not -limit <= value < limit:
+            message = f"the index {node.script()} is {value}, which {node.dtype} does not hold"
+            hint = "compute it in int64"
+            raise BoundsError(message, code="W905", span=node.span, notes=compiler.values_in(frame), hint=hint)
+        return value
+
+    return binary
+
+
+def doubt_of(compiler: Any, node: PrimVar, value: Expr) -> Any:
+    """What notes, when a narrow variable is bound, that its value has wrapped; None where it cannot."""
+    exact = _closure(compiler, value) if _is_integer(node) and dtypes.bits(node.dtype) < 64 else None
+    if exact is None:
+        compiler.doubts.pop(id(node), None)
+        return None
+    slot = compiler.doubts[id(node)] = compiler.extra_slot()
+
+    def note(frame: Any) -> None:
+        try:
+            exact(frame)
+        except BoundsError as error:
+            if error.code != "W905":
+                raise
+            frame[slot] = error
+        else:
+            frame[slot] = None
+
+    return note
