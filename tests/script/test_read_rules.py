@@ -10,7 +10,7 @@ import pytest
 from tests.script.test_round_trip import check, graph, prim
 
 import weft
-from weft.ir.tensor import BufferStore
+from weft.ir.tensor import BufferStore, IterVar
 from weft.ir.visit import walk
 from weft.script import parse
 
@@ -56,6 +56,9 @@ SAME = {
         graph("z = R.zeros((T.max(n, 4),), 'float32')\nreturn z", SIZED),
         graph("z = R.zeros((max(n, 4),), 'float32')\nreturn z", SIZED),
     ),
+    "arguments that are spread": (
+        graph("z = R.add(*(x, y))\nreturn z", SIZED), graph("z = R.add(x, y)\nreturn z", SIZED),
+    ),
     "an earlier word for the types of a call": (
         graph("y = R.call_pure_packed('f', x, sinfo_args=R.Tensor)\nreturn y"),
         graph("y = R.call_pure_packed('f', x, ty_args=R.Tensor)\nreturn y"),
@@ -73,6 +76,7 @@ REFUSED = {
     "what spreads is no tuple": (prim("T.evaluate(A[*n])", STEP), "W115", 3),
     "a pointer with too much said": (prim("T.evaluate(p)", "p: T.handle('float32', 'shared', 'x')"), "W113", 2),
     "memory that is never there": (prim("p = T.allocate([8], 'float32', 'global', condition=False)\nT.evaluate(0)", STEP), "W115", 3),
+    "a view of another dtype": (prim("with T.block('b'):\n    C = T.match_buffer(A[0:8], (8,), 'int32')\n    B[0] = A[0]", STEP), "W123", 4),
     "a buffer that is updated as a whole": (prim("B += 1.0", STEP), "W115", 3),
     "an if that binds several names": (graph("if c:\n    a, b = x, x\nreturn x", "x: R.Tensor((2,), 'float32'), c: R.Tensor((), 'bool')"), "W115", 3),
 }  # fmt: skip
@@ -92,6 +96,11 @@ def test_a_text_is_refused_where_it_is_wrong(name: str) -> None:
     assert caught.value.code == code, caught.value
     assert caught.value.span is not None
     assert caught.value.span.line == line
+
+
+def test_an_axis_has_the_dtype_that_it_states() -> None:
+    text = prim("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i, dtype='int64')\n        B[v] = A[v]", STEP)
+    assert [node.var.dtype for node in walk(check(text)) if isinstance(node, IterVar)] == ["int64"]
 
 
 def test_a_masked_store_of_an_early_text_keeps_its_mask() -> None:
