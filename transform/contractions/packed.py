@@ -123,7 +123,8 @@ class _Packed:
         known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * self.rows
         self.shares_rows = known and self._is_narrow() and whole
         panels = ceil_div(columns, self.width) if isinstance(columns, int) else limits.parts
-        self.parts = panels if self.shares_rows else min(limits.parts, panels)
+        most = limits.few_parts if self.in_turn else limits.parts
+        self.parts = panels if self.shares_rows else min(most, limits.parts, panels)
         # Without a direct nest for few rows, a single one must not be rounded up far.
         alone = not found.runs or self.constant_b
         self.rests = (1, ceil_div(self.rows, 2)) if alone else (ceil_div(self.rows, 2),)
@@ -145,7 +146,10 @@ class _Packed:
     def _choose_blocks(self, columns: Extent, rows: Extent) -> None:
         """How much of both operands is packed at a time."""
         limits = self.limits
-        large = isinstance(rows, int) and rows > limits.block_rows and self.found.window is None
+        plain = isinstance(rows, int) and self.found.window is None
+        large = plain and _known(rows) > limits.block_rows
+        # Panels that are packed in turn are written again and again: in all, parts have no more than stays near.
+        self.in_turn = plain and not large and not self.constant_b
         most = limits.block_sums if large else 3 * limits.block_sums // 4
         if self.constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
             most = max(most, limits.block_rows * limits.block_sums // max(rows, limits.most_rows))

@@ -35,6 +35,7 @@ class Limits:
     window_rows: int = 512
     early_terms: int = 8
     few_rows: int = 8
+    few_parts: int = 8
     few_panels: int = 8
     stream_rows: int = 16
     stream_most: int = 128
