@@ -511,12 +511,13 @@ def test_a_claim_is_refuted_with_numbers() -> None:
         check_claim(tensor(n, 8), tensor(2 * n, 12), TypeContext())
     assert caught.value.code == "W210"
     assert "n=1: declared (1, 8), computed (2, 12)" in caught.value.message
-    assert "match_cast" in str(caught.value)
+    assert caught.value.hint == "no sizes make them equal: declare (2 * n, 12)"
 
 
 def test_a_claim_that_holds_for_some_sizes_only_is_refuted() -> None:
-    with pytest.raises(ShapeError, match="declared"):
+    with pytest.raises(ShapeError, match="declared") as caught:
         check_claim(tensor(n), tensor(m), TypeContext())
+    assert "match_cast" in str(caught.value)
 
 
 def test_a_claim_that_says_less_or_the_same_otherwise_holds() -> None:
