@@ -349,7 +349,9 @@ class _Builder:
 
     def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Blocks) -> None:
         self.found, self.loops, self.rows = found, loops, size.rows
-        self.size = _block_of_keys(found.keys, size.keys)
+        self.limits = _limits(found)
+        # Smaller blocks where some are left out: those that a limit goes through are done whole.
+        self.size = _block_of_keys(found.keys, size.keys if self.limits is None else max(1, size.keys // 2))
         self.dtype = found.roles[0].nest.store.buffer.dtype
         self.depth = self._extent("product", self._variable("product"))
         (self.terms,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
@@ -357,7 +359,6 @@ class _Builder:
         self.blocks = blocks
         self.value = Buffer("values", (blocks, self.size, self._line(self.depth)), self.dtype)
         self.wild = Buffer("wild", (blocks,), self.dtype)
-        self.limits = _limits(found)
         rows, columns = size.tile(self.dtype)
         self.tile = rows if self._ignores(lambda role: found.row.variables[role.number]) else 1
         self.columns = columns if self._ignores(lambda role: role.key) else 1
