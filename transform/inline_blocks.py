@@ -13,7 +13,7 @@ that stay. Both change where values are kept and never the order of sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.tensor import (
@@ -152,17 +152,26 @@ def _with_value(consumer: Stmt, producer: Nest) -> Stmt:
 def reuse_outputs(stmts: Sequence[Stmt], outputs: Sequence[Buffer]) -> tuple[Stmt, ...]:
     """The statements with an output in place of a buffer that one nest turns into it element by element."""
     current = tuple(stmts)
+    buffers: dict[Stmt, set[Node]] = {}  # that a statement mentions
+
+    def mentions(stmt: Stmt, buffer: Buffer) -> bool:
+        if stmt not in buffers:
+            buffers[stmt] = {part for part in walk(stmt) if isinstance(part, Buffer)}
+        return buffer in buffers[stmt]
+
     for alloc in [stmt for stmt in stmts if isinstance(stmt, AllocBuffer)]:
-        output = _taken_over(current, alloc.buffer, outputs)
+        output = _taken_over(current, alloc.buffer, outputs, mentions)
         if output is not None:
             kept = [stmt for stmt in current if stmt is not alloc]
             current = tuple(substitute(stmt, {alloc.buffer: output}) for stmt in kept)
     return current
 
 
-def _taken_over(stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer]) -> Buffer | None:
+def _taken_over(
+    stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer], mentions: Callable[[Stmt, Buffer], bool]
+) -> Buffer | None:
     """The output that may hold a buffer's values until the last nest that uses them replaces them."""
-    using = [position for position, stmt in enumerate(stmts) if _mentions(stmt, buffer)]
+    using = [position for position, stmt in enumerate(stmts) if mentions(stmt, buffer)]
     last = nest_of(stmts[using[-1]]) if using else None
     if last is None or not writes_whole(last):
         return None
@@ -171,7 +180,7 @@ def _taken_over(stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer]
     alike = buffer.dtype == output.dtype and same_extents(buffer.shape, output.shape)
     if output not in outputs or not plain or not alike:
         return None
-    if any(_mentions(stmt, output) for stmt in stmts[: using[-1]]):
+    if any(mentions(stmt, output) for stmt in stmts[: using[-1]]):
         return None
     loads = [part for part in walk(last.store.value) if isinstance(part, BufferLoad)]
     in_place = all(reading(last, load) is Reading.SAME for load in loads if load.buffer is buffer)
