@@ -251,6 +251,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         name: {"target": "a: llvm; b: c"}
         for name in ("assign", "place-copies", "run-lowering-hooks", "specialise-by-label", "verify-targets")
     },
+    "fuse-ops-by-pattern": {"patterns": ()},
     "lower-to-entry": {"function": "double"},
     "tile-contractions": {"vector_bits": 256, "registers": 16},
 }
