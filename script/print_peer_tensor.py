@@ -121,7 +121,7 @@ class PeerTensorPrinter(TensorPrinter):
         """Whether the function is of the dialect that has blocks, which the newer reader is told."""
         return not self.older and (function.s_tir or self.blocks_inside)
 
-    def _variable_type(self, variable: PrimVar) -> str:  # type: ignore[override]
+    def _variable_type(self, variable: PrimVar) -> str:
         if variable.pointee == "handle" and not self.older:
             raise self.refuse(f"the pointer to pointers '{variable.name}'", variable)
         return super()._variable_type(variable)

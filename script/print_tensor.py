@@ -122,8 +122,7 @@ class TensorPrinter(ScalarPrinter):
             return f"{self.name(param)}: {self.form_text(BUFFERS['T.Buffer'], self._buffer_values(param))}"
         return f"{self.name(param)}: {self._variable_type(param)}"
 
-    @staticmethod
-    def _variable_type(variable: PrimVar) -> str:
+    def _variable_type(self, variable: PrimVar) -> str:
         if variable.dtype != "handle":
             return f"T.{variable.dtype}"
         if variable.pointee is None:

@@ -288,6 +288,7 @@ def _plain_pass(plain: Plain, name: str | None, level: int, base: type[Pass], me
     }  # fmt: skip
     options_spec = [(p.name, hints[p.name], field(default=p.default)) for p in parameters]
     cls = make_dataclass(plain.__name__, options_spec, bases=(base,), namespace=namespace, frozen=True)
+    cls.__module__ = plain.__module__  # from 3.12 on it is that of the caller
     return cls()
 
 

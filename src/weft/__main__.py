@@ -21,6 +21,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft import __version__
 from weft.command.report import report_errors
@@ -59,9 +60,11 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 class _Parser(argparse.ArgumentParser):
     """Options in full only, and help that names the command's purpose first."""
 
-    def __init__(self, prog: str | None = None, description: str | None = None, epilog: str | None = None) -> None:
+    def __init__(
+        self, prog: str | None = None, description: str | None = None, epilog: str | None = None, **more: Any
+    ) -> None:  # more: what later versions of Python hand from a parser to that of a command
         super().__init__(
-            prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False
+            prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False, **more
         )
 
 
