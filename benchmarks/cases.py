@@ -24,13 +24,17 @@ Node = tuple[str, tuple[str, ...], tuple[str, ...], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Input:
-    """An argument: its shape now, its type in the script (symbols allowed), and how its values are drawn."""
+    """An argument: its shape now, its type in the script (symbols allowed), and how its values are drawn.
+
+    Weights are known when the model is compiled, to the libraries that compile.
+    """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     text: str = ""
     scale: float = 1.0
     below: int = 0  # integers are drawn from 0 to this
+    weight: bool = False
 
     @property
     def annotation(self) -> str:
@@ -218,7 +222,10 @@ def _attentions() -> Iterator[Case]:
 
 def _perceptron() -> Case:
     sizes = (784, 512, 256, 10)
-    weights = [item for a, b in pairwise(sizes) for item in (Input((a, b), scale=0.05), Input((b,)))]
+    weights = [
+        Input(shape, scale=scale, weight=True)
+        for a, b in pairwise(sizes) for shape, scale in (((a, b), 0.05), ((b,), 1.0))
+    ]  # fmt: skip
     lines = []
     for layer, (w, b) in enumerate(((1, 2), (3, 4), (5, 6))):
         given = "x0" if layer == 0 else f"h{layer - 1}"
@@ -250,7 +257,7 @@ class _Graph:
         self.steps: list[tuple[str, Callable[[Any, dict[str, Any]], Any]]] = []
 
     def weight(self, *shape: int, scale: float = 0.05) -> str:
-        self.inputs.append(Input(shape, scale=scale))
+        self.inputs.append(Input(shape, scale=scale, weight=True))
         return f"x{len(self.inputs) - 1}"
 
     def add(self, text: str, step: Callable[[Any, dict[str, Any]], Any]) -> str:

@@ -5,8 +5,9 @@
 
 Rivals: NumPy (its OpenBLAS; with `--core TYPE` also one that is told the processor), torch, onnxruntime, jax (jit) and
 TVM (weft's module printed in its spelling, its default build). One that is not installed, or has no such operation, is
-left out of the row. Rounds alternate between the libraries; a figure is the median of its rounds, or one call where
-that takes longer than all rounds may. `speed` is the time of the fastest rival over weft's: above 1, weft is faster.
+left out of the row. Weights of models are constants for weft and jax, which compile them, and arguments for the others.
+Rounds alternate between the libraries; a figure is the median of its rounds, or one call where that takes longer than
+all rounds may. `speed` is the time of the fastest rival over weft's: above 1, weft is faster.
 Results agree within the stated tolerance or the row says so.
 
 Written to the folder: results.json, table.md, speed.png (where matplotlib is installed).
@@ -103,8 +104,14 @@ def jax_call(case: Any, inputs: Sequence[Any], threads: int) -> Call | None:
     import jax
     import jax.numpy as jnp
 
-    compiled = jax.jit(lambda *values: case.arrays(jnp, *values))
-    arrays = [jnp.asarray(value) for value in inputs]
+    known = {index: jnp.asarray(value) for index, value in enumerate(inputs) if case.inputs[index].weight}
+
+    def formula(*given: Any) -> Any:
+        rest = iter(given)
+        return case.arrays(jnp, *(known[index] if index in known else next(rest) for index in range(len(inputs))))
+
+    compiled = jax.jit(formula)
+    arrays = [jnp.asarray(value) for index, value in enumerate(inputs) if index not in known]
     return lambda: compiled(*arrays).block_until_ready()
 
 
@@ -170,10 +177,12 @@ def measure(case: Any, threads: int, rivals: Sequence[str], seconds: float) -> R
     random = np.random.default_rng(0)
     inputs = [item.draw(random) for item in case.inputs]
     module = module_of(case)
+    weights = {f"x{index}": inputs[index] for index, item in enumerate(case.inputs) if item.weight}
+    given = [value for value, item in zip(inputs, case.inputs, strict=True) if not item.weight]
     executable = None
     for name in ("compile", "compile_again"):
         start = time.perf_counter()
-        executable = weft.compile(module)
+        executable = weft.compile(module, params=weights)
         setattr(row, name, (time.perf_counter() - start) * 1e3)
     assert executable is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -182,9 +191,9 @@ def measure(case: Any, threads: int, rivals: Sequence[str], seconds: float) -> R
         row.file_kib = path.stat().st_size / 1024
     main = executable["main"]
     start = time.perf_counter()
-    expected = as_array(main(*inputs))
+    expected = as_array(main(*given))
     row.first_call = (time.perf_counter() - start) * 1e3
-    calls: dict[str, Call] = {"weft": lambda: main(*inputs)}
+    calls: dict[str, Call] = {"weft": lambda: main(*given)}
     for name in rivals:
         try:
             call = RIVALS[name](case, inputs, threads)
