@@ -51,12 +51,20 @@ _CHEAP = (PrimVar, IntImm, FloatImm, Binary, Unary, Cast, Select, Broadcast, Ram
 
 @dataclass
 class BufferView:
-    """Where a buffer is: the address of its first element, sizes and strides in elements."""
+    """Where a buffer is: the address of its first element, sizes and strides in elements.
+
+    `room` counts the elements that are known to be there: those of memory on the stack.
+    """
 
     pointer: str
     dtype: str
     shape: list[Size]
     strides: list[Size]
+    room: int = 0
+
+    def holds(self, where: Linear) -> bool:
+        """Whether all lanes are known to be there, those that a mask turns off among them."""
+        return where.base == 0 and where.stride == 1 and 0 <= where.plus <= self.room - where.lanes
 
 
 @dataclass
@@ -408,7 +416,8 @@ class ExpressionEmitter:
             if where.stride == 1:
                 return self._from_memory(dtype, self._read(dtype, self.address(view, where.base, where.plus)))
         if isinstance(where, Linear) and where.stride == 1 and lanes > 1 and mask is not None:
-            return self._masked_load(view, self.address(view, where.base, where.plus), dtype, mask)
+            pointer = self.address(view, where.base, where.plus)
+            return (self._picked_load if view.holds(where) else self._masked_load)(pointer, dtype, mask)
         plain = memory_type(dtype) == value_type(dtype)
         if isinstance(where, Linear) and isinstance(where.stride, int) and 1 < where.stride <= min(4, lanes) and plain:
             return self._strided_load(view, where, where.stride, dtype, mask)
@@ -437,7 +446,7 @@ class ExpressionEmitter:
                 part_mask = w.emit(
                     f"shufflevector {bits} {mask}, {bits} zeroinitializer, <{lanes} x i32> <{picks}>"
                 )
-                value = self._masked_load(view, pointer, dtype, part_mask)
+                value = self._masked_load(pointer, dtype, part_mask)
             here = range(part * lanes, (part + 1) * lanes)  # elements that come from this vector
             order = [lanes + x * stride - start if x * stride in here else x for x in range(lanes)]
             picks = ", ".join(f"i32 {x}" for x in order)
@@ -462,7 +471,15 @@ class ExpressionEmitter:
             return value
         return self.w.emit(f"{'sext' if dtypes.is_signed(dtype) else 'zext'} {ty} {value} to {memory}")
 
-    def _masked_load(self, view: BufferView, pointer: str, dtype: str, mask: str) -> str:
+    def _picked_load(self, pointer: str, dtype: str, mask: str) -> str:
+        """A whole load and a choice: memory on the stack that is only read and written so stays in registers."""
+        value, ty = self._from_memory(dtype, self._read(dtype, pointer)), value_type(dtype)
+        bits = f"<{dtypes.lanes(dtype)} x i1>"
+        picked = self.w.emit(f"select {bits} {mask}, {ty} {value}, {ty} zeroinitializer")
+        self.masks[picked] = mask
+        return picked
+
+    def _masked_load(self, pointer: str, dtype: str, mask: str) -> str:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
         name = f"llvm.masked.load.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, memory, ("ptr", "i32 immarg", f"<{lanes} x i1>", memory))
@@ -535,7 +552,8 @@ class ExpressionEmitter:
         elif isinstance(where, Linear) and where.stride == 1 and mask is None:
             self._write(dtype, self.address(view, where.base, where.plus), value)
         elif isinstance(where, Linear) and where.stride == 1 and mask is not None:
-            self._masked_store(dtype, self.address(view, where.base, where.plus), value, mask)
+            pointer = self.address(view, where.base, where.plus)
+            (self._picked_store if view.holds(where) else self._masked_store)(dtype, pointer, value, mask)
         else:
             for lane in range(lanes):
                 part = self.w.emit(f"extractelement {value_type(dtype)} {value}, i64 {lane}")
@@ -547,6 +565,14 @@ class ExpressionEmitter:
         self.w.do(
             f"store {memory_type(dtype)} {self.in_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}"
         )
+
+    def _picked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
+        """What was there in the lanes that are off, as for `_picked_load`."""
+        memory, new = memory_type(dtype), self.in_memory(dtype, value)
+        old = self._read(dtype, pointer)
+        bits = f"<{dtypes.lanes(dtype)} x i1>"
+        picked = self.w.emit(f"select {bits} {mask}, {memory} {new}, {memory} {old}")
+        self.w.do(f"store {memory} {picked}, ptr {pointer}, align {element_bytes(dtype)}")
 
     def _masked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)

@@ -502,10 +502,10 @@ class KernelEmitter(ExpressionEmitter):
         size = self.w.mul(count, element_bytes(buffer.dtype) * dtypes.lanes(buffer.dtype))
         if isinstance(size, int) and size <= STACK_BYTES and self.stack_bytes + size <= STACK_TOTAL:
             self.stack_bytes += size
-            pointer = self.w.alloca("i8", max(1, size), align=64)
+            self.buffers[buffer] = self.describe(buffer, self.w.alloca("i8", max(1, size), align=64))
+            self.buffers[buffer].room = count if isinstance(count, int) else 0
         else:
-            pointer = self._heap(stmt, size)
-        self.buffers[buffer] = self.describe(buffer, pointer)
+            self.buffers[buffer] = self.describe(buffer, self._heap(stmt, size))
 
     def _span_of(self, view: BufferView) -> Size:
         """Elements from the first to the last that a strided buffer has."""

@@ -124,6 +124,31 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((16,), "float32")):
     np.testing.assert_array_equal(y, [3] * 5 + [-1] * 11)
 
 
+def test_small_memory_of_a_kernel_stays_in_registers_under_masks() -> None:
+    """Its vectors are read and written as a whole and lanes picked: masked accesses would need an address."""
+    function = module("""
+@T.prim_func
+def main(n: T.int64, x: T.Buffer((16,), "float32"), y: T.Buffer((16,), "float32")):
+    t = T.alloc_buffer((16,), "float32")
+    for v in T.vectorized(16):
+        t[v] = x[v] + T.float32(1)
+    for v in T.vectorized(16):
+        if v < n - 2:
+            t[v] = x[v] * T.float32(2)
+    for v in T.vectorized(16):
+        y[v] = T.if_then_else(v < n, t[v], T.float32(-1))
+""")
+    exe = weft.compile(function)
+    x, y = np.arange(16, dtype="float32"), np.zeros(16, "float32")
+    for n in (0, 2, 9, 16, 20):
+        exe["main"](n, x, y)
+        lane = np.arange(16)
+        np.testing.assert_array_equal(y, np.where(lane < n, np.where(lane < n - 2, x * 2, x + 1), -1))
+    kernel_text = exe.source("llvm").partition("define i32 @weft.kernel.main")[2].partition("\n}")[0]
+    assert "fadd" in kernel_text
+    assert "alloca" not in kernel_text
+
+
 VECTOR_CODE: dict[str, Any] = {
     "ramp": "y[T.Ramp(0, 1, 8)] = x[T.Ramp(8, 1, 8)]",
     "strided ramp": "y[T.Ramp(0, 2, 8)] = x[T.Ramp(15, -1, 8)]",
