@@ -123,7 +123,7 @@ def Prim(dtype: _Any = None, value: _Any = None) -> PrimType:
     """The type of one scalar; with a value of the one that it is: a number, or a size by name.
 
     >>> Prim(value="n")
-    R.Prim("int64", value="n")
+    PrimType(dtype='int64', value=n)
     """
     if value is None:
         return PrimType(check_dtype(dtype))
