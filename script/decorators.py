@@ -3,6 +3,7 @@
     @I.ir_module                                   a class of functions
     @R.function, @R.function(pure=, private=)      a graph function
     @T.prim_func, @T.prim_func(private=, ...)      a tensor-level function
+    @R.rewriter                                    a class of two graph functions: a rule that is called on modules
 
 A decorated function inside a class waits for the class: it stays as it is until @I.ir_module reads the whole.
 Where their texts are found: `live_source`.
@@ -23,6 +24,7 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.ir.tensor import PrimFunc
+from weft.late import provider
 from weft.script.diagnostics import Limits, fail
 from weft.script.excepthook import install
 from weft.script.live_source import no_source, program_text
@@ -30,7 +32,7 @@ from weft.script.macros import Macro
 from weft.script.read_module import read_unit
 from weft.script.source import Unit, deep_stack
 
-__all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func"]
+__all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func", "rewriter"]
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
@@ -64,6 +66,16 @@ def ir_module(
     if cls is None:
         return lambda decorated: _read_class(decorated, _caller(frame))
     return _read_class(cls, _caller(frame))
+
+
+def rewriter(cls: type) -> Any:
+    """Read a class of the functions `pattern` and `replacement` as a `weft.transform.pattern.PatternMatchingRewriter`.
+
+    Raises: ScriptError and the errors of type deduction with the place in the user's file; PassError W550 for a class
+    that states no rule.
+    """
+    install()
+    return provider("rewriter")(_read_class(cls, _caller(sys._getframe(1))))
 
 
 def function(

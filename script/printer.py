@@ -45,6 +45,8 @@ from weft.script.source import deep_stack
 from weft.script.syntax import (
     ALL_FORMS,
     BUFFERS,
+    REWRITER,
+    SIDES,
 )
 from weft.script.underline import Chain, Marking, decorated_text, marked_nodes
 
@@ -141,14 +143,20 @@ class _Printer(GraphPrinter, TensorPrinter):
     def module(self, module: IRModule) -> None:
         """A module class."""
         unchecked = bool(certain_findings(module.functions, list(module.functions)))
-        self.line("@I.ir_module(check_well_formed=False)" if unchecked else "@I.ir_module")
+        attrs = module.attrs
+        sides = [isinstance(module.functions.get(name), Function) for name in SIDES]
+        if attrs.get(REWRITER) is True and all(sides) and not unchecked:
+            attrs = FrozenMap({name: value for name, value in attrs.items() if name != REWRITER})
+            self.line("@R.rewriter")
+        else:
+            self.line("@I.ir_module(check_well_formed=False)" if unchecked else "@I.ir_module")
         self.functions = module.functions
         self.module_class = self.class_name(module)
         self.line(f"class {self.module_class}:")
         self.indent = "    "
         start = len(self.lines)
-        if module.attrs:
-            self.line(self.form_text(ALL_FORMS["I.module_attrs"], {"attrs": module.attrs}))
+        if attrs:
+            self.line(self.form_text(ALL_FORMS["I.module_attrs"], {"attrs": attrs}))
         self.meshes = [
             (f"{name}[{index}]", info)
             for name, infos in module.global_infos.items()

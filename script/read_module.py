@@ -29,7 +29,7 @@ from weft.script.read_metadata import declare_metadata
 from weft.script.read_tensor import TensorReader
 from weft.script.reader import ModuleScope, Reader, definition_options, describe, is_plain, macro_of
 from weft.script.source import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
-from weft.script.syntax import ALL_FORMS
+from weft.script.syntax import ALL_FORMS, REWRITER, SIDES
 
 __all__ = ["Definition", "declare", "declare_macro", "import_names", "parse", "read_unit"]
 
@@ -172,13 +172,15 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     reader = Reader(unit, ModuleScope())
     kind, options = definition_options(reader, tree)
     if isinstance(tree, ast.ClassDef):
+        if kind == "R.rewriter":
+            return _rewriter(unit, tree)
         if kind != "I.ir_module":
             raise fail("W104", f"@{kind} on a class", unit.name_span(tree), hint="a class takes @I.ir_module")
         module = _Module(unit, tree).read(check=bool(options["check_well_formed"]))
         target = options["target"]
         return module if target is None else module.with_attr("target", target)
-    if kind == "I.ir_module":
-        raise fail("W104", "@I.ir_module on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
+    if kind in ("I.ir_module", "R.rewriter"):
+        raise fail("W104", f"@{kind} on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
     module = ModuleScope()
     if kind == "T.prim_func":
         kernel = _tensor_function(unit, module, tree, options, options["name"])
@@ -194,6 +196,16 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     if options["check_well_formed"]:
         _check({made.name: made}, [made.name])
     return made
+
+
+def _rewriter(unit: Unit, tree: ast.ClassDef) -> IRModule:
+    """A rule of rewriting: a module of two graph functions, marked as one."""
+    module = _Module(unit, tree).read(check=True)
+    for name in SIDES:
+        if not isinstance(module.functions.get(name), Function):
+            hint = "@R.rewriter takes a class of two graph functions, `pattern` and `replacement`"
+            raise fail("W104", f"the rule has no graph function '{name}'", unit.name_span(tree), hint=hint)
+    return module.with_attr(REWRITER, True)
 
 
 def _tensor_function(
@@ -312,8 +324,8 @@ class _Module(ModuleScope):
         name = tree.name if options["name"] is None else options["name"]
         if name in self.order:
             raise fail("W118", f"the module has two functions named '{name}'", self.unit.name_span(tree))
-        if kind == "I.ir_module":
-            raise fail("W104", "@I.ir_module on a function", self.unit.name_span(tree))
+        if kind in ("I.ir_module", "R.rewriter"):
+            raise fail("W104", f"@{kind} on a function", self.unit.name_span(tree))
         self.definitions[name] = (tree, kind, options)
         self.order.append(name)
 

@@ -53,6 +53,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "R.function": {"pure": True, "private": False, "check_well_formed": True, "name": None},
     "T.prim_func": {"private": False, "check_well_formed": True, "s_tir": False, "persistent": False, "name": None},
     "I.ir_module": {"check_well_formed": True, "s_tir": False, "target": None},
+    "R.rewriter": {},
 }
 
 
@@ -485,7 +486,7 @@ Reader._FORMS = {
 
 
 def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:
-    """The decorator of a definition (R.function, T.prim_func, I.ir_module) and its options with defaults.
+    """The decorator of a definition (R.function, T.prim_func, I.ir_module, R.rewriter) and its options with defaults.
 
     ScriptError W104 when there is none, W113 for an option that it does not have.
     """
@@ -498,7 +499,7 @@ def definition_options(reader: Reader, tree: ast.FunctionDef | ast.ClassDef) -> 
         options = dict(_OPTIONS[name])
         for keyword in call.keywords if call else []:
             if keyword.arg not in options:
-                hint = did_you_mean(keyword.arg or "", options) or f"it takes: {', '.join(options)}"
+                hint = did_you_mean(keyword.arg or "", options) or f"it takes: {', '.join(options) or 'none'}"
                 raise reader.fail("W113", f"{name} has no option '{keyword.arg}'", keyword, hint)
             read = reader.stated_target if keyword.arg == "target" else reader.constant
             options[keyword.arg] = read(keyword.value)

@@ -21,7 +21,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.op import OPS, get_op
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.script.constants import constant_value
-from weft.script.decorators import function, graph_macro
+from weft.script.decorators import function, graph_macro, rewriter
 from weft.script.diagnostics import did_you_mean
 from weft.script.outside import no_such_name, only_in_scripts, placed
 from weft.script.scope import describe
@@ -245,7 +245,7 @@ def _operator(name: str) -> _Any:
 _SPREAD = {"dist.DTensor": DTensor, "dist.device_mesh": device_mesh, "DeviceMesh": device_mesh}
 _NAMED = {
     "Any": AnyType, "Object": AnyType, "tuple": _tuple, "str": _string, "Callable": _callable, "ExternFunc": ExternFunc,
-    "function": function, "macro": graph_macro,
+    "function": function, "macro": graph_macro, "rewriter": rewriter,
 }  # fmt: skip
 
 
@@ -264,5 +264,5 @@ def __dir__() -> list[str]:
 _PUBLIC = (
     "Callable", "DTensor", "ExternFunc", "Prim", "Shape", "Str", "String", "Tensor", "Tuple", "call_op", "call_packed",
     "const", "dataflow", "device_mesh", "dtype", "emit_te", "func_attr", "function", "macro", "match_cast", "output",
-    "prim_value", "shape", "str",
+    "prim_value", "rewriter", "shape", "str",
 )  # fmt: skip

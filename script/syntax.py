@@ -31,8 +31,8 @@ from weft.script.kinds import KINDS, Kind
 
 __all__ = [
     "ALIASES", "ALL_FORMS", "BINARY", "BINARY_BY_TREE", "BUFFERS", "BY_CLASS", "CLAUSES", "COMPARE_BY_TREE",
-    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "SCALARS", "SCOPES", "TYPES", "UNARY", "UNARY_BY_TREE", "VALUES",
-    "Form", "Hole", "Operator",
+    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "REWRITER", "SCALARS", "SCOPES", "SIDES", "TYPES", "UNARY",
+    "UNARY_BY_TREE", "VALUES", "Form", "Hole", "Operator",
 ]  # fmt: skip
 
 
@@ -287,6 +287,10 @@ UNARY: dict[str, Operator] = {
     "neg": Operator("-", ast.USub, 11, "negative"),
     "bitwise_not": Operator("~", ast.Invert, 11, "bitwise_not"),
 }
+REWRITER = "rewriter"
+"""The attribute of a module that is a rule of rewriting, which `@R.rewriter` says of a class with these functions."""
+SIDES = ("pattern", "replacement")
+
 ATOM = 20
 BINARY_BY_TREE = {row.tree: kind for kind, row in BINARY.items()}
 COMPARE_BY_TREE = {row.tree: kind for kind, row in BINARY.items() if row.precedence == 4}

@@ -1,7 +1,7 @@
 """The decorated units of a Python file, read one by one. Nothing of the file is run.
 
     file ::= statement*
-    unit ::= class decorated with `I.ir_module` | function decorated with `R.function` or `T.prim_func`
+    unit ::= class decorated with `I.ir_module` or `R.rewriter` | function decorated with `R.function` or `T.prim_func`
 
 A unit stands at the top level of the file, or inside a function, class or compound statement there. It sees the imports
 of the script's namespaces, and the constants (`N = 4`) and symbols (`n = T.int64()`) that the top level assigns before

@@ -17,7 +17,6 @@ _UNREAD: dict[str, str] = {
     "T.Reduce": "a reduction is a block with T.init",
     "T.reduce": "a reduction is a block with T.init",
     "R.emit_te": "the function that it calls is Python, which reading a text never runs",
-    "R.rewriter": "rules of rewriting are not part of a module",
 }
 _FAMILIES = {
     "T.nvshmem.": "it belongs to the tile-level GPU dialect",

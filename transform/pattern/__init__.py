@@ -12,6 +12,7 @@ A pattern is compared by identity: one that stands in two places means one value
 at a single expression, through the variables in `bindings` (`bindings_of_function` gives those of a function);
 `extract_matched_expr` says what each part stands for. A `PatternContext` finds several patterns and the edges between
 them in a dataflow block. `rewrite_call` and `rewrite_bindings` rebuild a function; `FuseOpsByPattern` outlines matches.
+A `PatternMatchingRewriter` has both sides as functions, as `@R.rewriter` writes them.
 
 Errors: PassError W550 a wrong part of a pattern, W551 what is matched is no expression, W552 a wrong context, W553 a
 replacement that does not fit, W554 a rewriting that does not end; ScriptError W140 an operator that does not exist.
@@ -48,6 +49,7 @@ from weft.transform.pattern.constructors import (
     wildcard,
 )
 from weft.transform.pattern.context import PatternContext
+from weft.transform.pattern.declared import PatternMatchingRewriter
 from weft.transform.pattern.language import (
     AndPattern,
     AttrPattern,
@@ -89,6 +91,7 @@ __all__ = [
     "NotPattern",
     "OrPattern",
     "PatternContext",
+    "PatternMatchingRewriter",
     "PatternSeq",
     "SameShapePattern",
     "ShapeExprPattern",
