@@ -83,7 +83,7 @@ def _graph_stub() -> str:
             parts.append(f"{alias[2:]} = {name[2:]}")
     parameters = _parameters(inspect.signature(relax.emit_te))
     parts.append(_function("emit_te", parameters, "_t.Any", relax.emit_te.__doc__ or ""))
-    parts.append(_function("rewriter", ["cls: _b.type"], "_t.Any", relax.rewriter.__doc__ or ""))
+    parts.append(_function("rewriter", ["cls: type"], "_t.Any", relax.rewriter.__doc__ or ""))
     spaces: dict[str, list[OpDef]] = {}
     for name in sorted(OPS):
         space, _, _ = name.rpartition(".")

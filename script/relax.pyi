@@ -85,7 +85,7 @@ String = Str
 def emit_te(func: _t.Any, *args: _t.Any, primfunc_name_hint: _t.Any = None, primfunc_attrs: _t.Any = None, **options: _t.Any) -> _t.Any:
     """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
 
-def rewriter(cls: _b.type) -> _t.Any:
+def rewriter(cls: type) -> _t.Any:
     """Read a class of the functions `pattern` and `replacement` as a `weft.transform.pattern.PatternMatchingRewriter`.
 
         Raises: ScriptError and the errors of type deduction with the place in the user's file; PassError W550 for a class
