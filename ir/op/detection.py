@@ -26,7 +26,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import Loops, counted, index, joined, load, loops, store
+from weft.ir.op.loops import LoopKernel, Loops, counted, index, joined, load, loops, store
 from weft.ir.op.registry import register_op
 from weft.ir.op.suppression import (
     lower_all_class_suppression,
@@ -284,18 +284,11 @@ def _numpy_multibox_transform_loc(
     return (np.clip(boxes, 0, 1) if clip else boxes).astype(dtype), scores.astype(dtype)
 
 
-class _Multibox:
+class _Multibox(LoopKernel):
     """The kernel of multibox_transform_loc: half floats are computed in float32."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.args = args
-        self.context = context
-        self.frame = Loops(args, context, name)
-
-    def build(self) -> PrimFunc | None:
-        """The kernel; None where a size is not known."""
-        if not self.frame.known:
-            return None
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
         names = ("cls_pred", "loc_pred", "anchor")
         self.given, self.offsets, self.anchor = (self.frame.input(name) for name in names)
         dims = self._dims("cls_pred")

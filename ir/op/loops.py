@@ -38,7 +38,7 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import TensorType, TupleType
 
-__all__ = ["INDEX", "Loops", "counted", "index", "joined", "load", "loops", "store", "wrapped", "zero"]
+__all__ = ["INDEX", "LoopKernel", "Loops", "counted", "index", "joined", "load", "loops", "store", "wrapped", "zero"]
 
 INDEX = "int64"
 Index = int | PrimExpr
@@ -195,3 +195,20 @@ class Loops:
 def zero(dtype: str) -> PrimExpr:
     """0 of a dtype (False of bool)."""
     return const(False if dtype == "bool" else 0, dtype)
+
+
+class LoopKernel:
+    """A kernel that is written as a class over its frame."""
+
+    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
+        self.args = args
+        self.context = context
+        self.frame = Loops(args, context, name)
+
+    def build(self) -> PrimFunc | None:
+        """The kernel; None where a size is not known."""
+        return self.body() if self.frame.known else None
+
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
+        raise NotImplementedError

@@ -15,7 +15,7 @@ import numpy as np
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import Dims, tensor
 from weft.ir.op.declare import Arguments
-from weft.ir.op.loops import INDEX, Loops, counted, index, joined, load, loops, store
+from weft.ir.op.loops import INDEX, LoopKernel, Loops, counted, index, joined, load, loops, store
 from weft.ir.op.row_sort import RowSort, lazy
 from weft.ir.prim import binary, cast, const, intrinsic
 from weft.ir.relations import dims_of
@@ -229,18 +229,11 @@ class _Suppression:
         return store(self.taken, self.number + 1)
 
 
-class _Classic:
+class _Classic(LoopKernel):
     """The kernel of vision.non_max_suppression."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.args = args
-        self.context = context
-        self.frame = Loops(args, context, name)
-
-    def build(self) -> PrimFunc | None:
-        """The kernel; None where a size is not known."""
-        if not self.frame.known:
-            return None
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
         args, frame = self.args, self.frame
         self.data, self.valid, self.indices = (frame.input(name) for name in ("data", "valid_count", "indices"))
         dims = _dims(args, "data", self.context)
@@ -381,18 +374,11 @@ def lower_suppression(args: Arguments, context: TypeContext, name: str) -> PrimF
     return _Classic(args, context, name).build()
 
 
-class _AllClasses:
+class _AllClasses(LoopKernel):
     """The kernel of vision.all_class_non_max_suppression."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.args = args
-        self.context = context
-        self.frame = Loops(args, context, name)
-
-    def build(self) -> PrimFunc | None:
-        """The kernel; None where a size is not known."""
-        if not self.frame.known:
-            return None
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
         frame = self.frame
         self.boxes, self.scores = frame.input("boxes"), frame.input("scores")
         most, threshold, least = (

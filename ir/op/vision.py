@@ -25,7 +25,7 @@ from weft.ir.op.common import (
     tensor,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import INDEX, Loops, counted, index, joined, load, loops, store
+from weft.ir.op.loops import INDEX, LoopKernel, counted, index, joined, load, loops, store
 from weft.ir.op.nn_window import by_letter, check_layout, in_layout
 from weft.ir.op.registry import register_op
 from weft.ir.prim import binary
@@ -74,18 +74,12 @@ def _whole(value: PrimExpr, low: int, high: PrimExpr) -> PrimExpr:
     return te.cast(INDEX, te.select(value > least, te.select(value < most, value, most), least))
 
 
-class _Regions:
+class _Regions(LoopKernel):
     """The kernel of a pool of regions: what both share."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.args = args
-        self.frame = Loops(args, context, name)
-
-    def build(self) -> PrimFunc | None:
-        """The function; None where shapes are not known."""
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
         frame = self.frame
-        if not frame.known:
-            return None
         self.data, self.rois = frame.input("data"), frame.input("rois")
         self.out = frame.output()
         sizes = by_letter(self.args.layout, self.data.shape)
