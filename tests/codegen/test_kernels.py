@@ -280,3 +280,32 @@ def main(x: T.Buffer(("n",), "float32"), y: T.Buffer((1,), "float32")):
 
 def test_cast_of_constants_keeps_values() -> None:
     assert cast("int64", const(3, "int32")).dtype == "int64"
+
+
+def test_kernels_that_are_equal_but_for_their_names_are_compiled_once() -> None:
+    """Functions are compared by structure: three of one text have one body of machine code, another one its own."""
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def first(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            y[i] = x[i] * T.float32(3)
+
+    @T.prim_func
+    def second(a: T.Buffer((8,), "float32"), b: T.Buffer((8,), "float32")):
+        for j in range(8):
+            b[j] = a[j] * T.float32(3)
+
+    @T.prim_func
+    def other(x: T.Buffer((8,), "float32"), y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            y[i] = x[i] * T.float32(4)
+"""
+    exe = weft.compile(weft.parse(text))
+    bodies = [name for name in ("first", "second", "other") if f"@weft.kernel.{name}(" in exe.source("llvm")]
+    assert bodies == ["first", "other"]
+    x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    for name, factor in (("first", 3), ("second", 3), ("other", 4)):
+        exe[name](x, y)
+        np.testing.assert_array_equal(y, x * factor)
