@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 
 import weft
 from weft.ir import Function, IRModule, PrimFunc
-from weft.ir.target import Target
+from weft.target import Target
 from weft.transform import default_pipeline
-from weft.transform.hoist_scratch import scratch_bytes
-from weft.transform.memory_places import storages_of
+from weft.transform.memory.hoist_scratch import scratch_bytes
+from weft.transform.memory.storage_map import storages_of
 
 MIB = 1 << 20
 TARGET = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3"

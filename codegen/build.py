@@ -15,30 +15,30 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.codegen.c.library import SourceTree, source_tree
-from weft.codegen.c.part import compiles_here, kernels_of_part
+from weft.codegen.backends.c.library import SourceTree, source_tree
+from weft.codegen.backends.c.part import compiles_here, kernels_of_part
+from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
+from weft.codegen.backends.llvm.kernel.kernel import written_buffers
+from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.executors import entry, native, vm
 from weft.codegen.executors.objects import object_artifacts, object_source
-from weft.codegen.generators import ARTIFACTS, Generator, generate_artifacts
-from weft.codegen.llvm.cross import cross_machine, emit_object
-from weft.codegen.llvm.kernel import written_buffers
 from weft.codegen.plan import CARRIED, Plan, make_plan
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
 from weft.ir.prim_dim import kernel_signature
-from weft.ir.target import Target
-from weft.ir.target.builtin import LLVM, C
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TupleType
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import EXECUTABLE, Executable, Program
-from weft.transform.context import PassContext
-from weft.transform.dead_code import referenced_functions
-from weft.transform.lower_to_memory import LowerToMemory
-from weft.transform.phases import run_phases
-from weft.transform.target_parts import LABEL, owners
+from weft.target import Target
+from weft.target.builtin import LLVM, C
+from weft.transform.graph.dead_code import referenced_functions
+from weft.transform.infra.context import PassContext
+from weft.transform.infra.phases import run_phases
+from weft.transform.memory.lower_to_memory import LowerToMemory
+from weft.transform.target.parts import LABEL, owners
 
 __all__ = ["EMITTERS", "build"]
 

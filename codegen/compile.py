@@ -19,19 +19,19 @@ from typing import Any, overload
 import numpy as np
 
 import weft.transform as transform
+from weft import dtypes
 from weft.codegen.build import build
+from weft.codegen.cache.programs import find, keep, key_of
 from weft.codegen.plan import Plan, make_plan
-from weft.codegen.program_cache import find, keep, key_of
 from weft.codegen.python_members import member_functions, refuse_absent_members
 from weft.errors import PassError, TargetError, described
-from weft.ir import dtype as dtypes
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify.spread import refuse_spread
 from weft.ir.visit import walk
 from weft.runtime.executable import CompiledFunction, Executable
-from weft.transform.phases import Step, run_phases
+from weft.transform.infra.phases import Step, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
 

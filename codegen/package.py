@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from weft.codegen.generators import ARTIFACTS
+from weft.codegen.backends.generators import ARTIFACTS
 from weft.errors import ArtifactError
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet, naming_file, read_file

@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weft.codegen.llvm.machine import host
+from weft.codegen.backends.llvm.machine.machine import host
 from weft.codegen.target import HostTarget, host_target
 from weft.errors import TargetError
 from weft.ir.module import IRModule
-from weft.ir.target import Config, Target
-from weft.ir.target.builtin import EXECUTORS, LLVM, C
-from weft.ir.target.triple import Triple
-from weft.transform.target_parts import driving_label, leaf_parts
+from weft.target import Config, Target
+from weft.target.builtin import EXECUTORS, LLVM, C
+from weft.target.triple import Triple
+from weft.transform.target.parts import driving_label, leaf_parts
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
 

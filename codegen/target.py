@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.codegen.llvm.machine import host, host_features
+from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
-from weft.ir.target import Target
+from weft.target import Target
 
 __all__ = ["HostTarget", "host_target"]
 

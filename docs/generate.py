@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft import errors
-from weft.command.catalogue import describe_operator, families
+from weft.command.listing import describe_operator, families
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARY = ("src/weft", "ir", "script", "transform", "codegen", "runtime")
+LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime")
 _CODE = re.compile(r"W\d{3}$")
 _NOTE = "<!-- written by docs/generate.py; do not edit -->"
 

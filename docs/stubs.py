@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.command.catalogue import describe_operator
+from weft.command.listing import describe_operator
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.op import OPS, REQUIRED, OpDef
-from weft.script import relax, syntax, tir
-from weft.script.outside import FORM_DOCS
-from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, TYPES, UNARY_CALLS, Form
+from weft.script import relax, tir
+from weft.script.forms import syntax
+from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, TYPES, UNARY_CALLS, Form
+from weft.script.source.namespace_guard import FORM_DOCS
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = '"""{what} Written by docs/stubs.py; do not edit."""\n\n{imports}'

@@ -20,7 +20,7 @@ import numpy as np
 
 from weft.errors import VerifyError
 from weft.ir.dim import DimExpr
-from weft.ir.formula import call_formula
+from weft.ir.emit_te import call_formula
 from weft.ir.graph import (
     Binding,
     BindingBlock,

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from weft.dtypes import check_dtype, is_numpy, storage
 from weft.errors import DTypeError, Span
 from weft.ir.dim import Dim
-from weft.ir.dtype import check_dtype, is_numpy, storage
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
 from weft.ir.types import ShapeType, TensorType, Type
-from weft.late import provider
+from weft.providers import provider
 
 __all__ = [
     "Binding", "BindingBlock", "Call", "Constant", "DataTypeImm", "DataflowBlock", "DataflowVar", "Expr", "ExternFunc",

@@ -51,7 +51,7 @@ from weft.ir.graph import (
 from weft.ir.module import BaseFunc
 from weft.ir.node import replace
 from weft.ir.prim_dim import kernel_signature
-from weft.ir.relations import (
+from weft.ir.subtyping import (
     Match,
     common_base,
     dims_of,

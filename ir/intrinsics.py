@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import DTypeError, Span
-from weft.ir import dtype as dtypes
 
 __all__ = ["INTRINSICS", "Intrinsic", "register_intrinsic", "result_dtype"]
 

@@ -12,7 +12,7 @@ from weft.errors import PassError, Span
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
 from weft.ir.tensor import PrimFunc
-from weft.late import provider
+from weft.providers import provider
 
 __all__ = ["BaseFunc", "DummyGlobalInfo", "IRModule", "fresh_name"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, d
 
 import numpy as np
 
-from weft.late import provider
+from weft.providers import provider
 
 if TYPE_CHECKING:
     from weft.errors import Span

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft import dtypes
 from weft.errors import DTypeError, Span
-from weft.ir import dtype as dtypes
 from weft.ir.intrinsics import INTRINSICS, result_dtype
 from weft.ir.node import replace
 from weft.ir.tensor import (

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 
+from weft.dtypes import is_bool, is_integer
 from weft.errors import ShapeError
 from weft.ir.dim import (
     Dim,
@@ -25,7 +26,6 @@ from weft.ir.dim import (
     symbol,
     symbol_name,
 )
-from weft.ir.dtype import is_bool, is_integer
 from weft.ir.prim import binary
 from weft.ir.tensor import Binary, Buffer, Cast, Extent, IntImm, PrimExpr, PrimFunc, PrimVar, Unary
 from weft.ir.types import AnyType, PrimType, TensorType, Type

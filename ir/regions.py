@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from weft.dtypes import Scalable
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol, symbol_name
-from weft.ir.dtype import Scalable
 from weft.ir.node import Node
 from weft.ir.prim_dim import dim_to_prim
 from weft.ir.structural import structural_equal

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import Node, replace
 from weft.ir.prim_dim import buffer_symbols

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from weft.dtypes import check_dtype, lanes, with_lanes
 from weft.errors import Span
-from weft.ir.dtype import check_dtype, lanes, with_lanes
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
 from weft.ir.types import Type
-from weft.late import provider
+from weft.providers import provider
 
 __all__ = [
     "BINARY_KINDS", "COMPARISONS", "LOGICAL", "PREFETCH", "UNARY_KINDS", "AllocBuffer", "AssertStmt", "AttrStmt",

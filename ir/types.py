@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.dtypes import check_dtype
 from weft.errors import Span
 from weft.ir.dim import Dim, DimExpr
-from weft.ir.dtype import check_dtype
 from weft.ir.node import Node, ignored, node
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import numpy as np
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.linker import host
+from weft.runtime.device.linker import host
 
 __all__ = ["read", "write"]
 

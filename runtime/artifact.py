@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import ArtifactError
-from weft.runtime.sealed import DAMAGE, read_archive, write_archive, write_whole
+from weft.runtime.safe_archive import DAMAGE, read_archive, write_archive, write_whole
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
 

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ShapeError, WeftError
-from weft.runtime.failures import span_of
-from weft.runtime.frame import DYNAMIC_RANK, HANDLE
-from weft.runtime.registry import lookup
-from weft.runtime.signature import expected_text
-from weft.runtime.values import (
+from weft.runtime.abi.failures import span_of
+from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
+from weft.runtime.abi.signature import expected_text
+from weft.runtime.abi.values import (
     DTYPE_CODES,
     address,
     as_array,
@@ -37,6 +36,7 @@ from weft.runtime.values import (
     word_scalar,
     words_of,
 )
+from weft.runtime.registry import lookup
 
 __all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end"]
 

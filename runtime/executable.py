@@ -22,16 +22,17 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ArgumentError, ArtifactError
-from weft.runtime import archive, threads
+from weft.runtime import archive
+from weft.runtime.abi.failures import failure, span_of
+from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
+from weft.runtime.abi.signature import arranged
+from weft.runtime.abi.values import Packer, Quick, address, copy_into, storage, unpack, words_of
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.bytecode import program_bytes
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
-from weft.runtime.failures import failure, span_of
-from weft.runtime.fastcall import fast_call, result_tensors
-from weft.runtime.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
-from weft.runtime.linker import Library, assembly
-from weft.runtime.signature import arranged
-from weft.runtime.values import Packer, Quick, address, copy_into, storage, unpack, words_of
+from weft.runtime.device import threads
+from weft.runtime.device.linker import Library, assembly
+from weft.runtime.programs.bytecode import program_bytes
+from weft.runtime.programs.fastcall import fast_call, result_tensors
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
@@ -47,7 +48,7 @@ _Frame = ctypes.c_int64 * FRAME_WORDS
 class Program:
     """What an executable consists of: plain data, and what its file holds.
 
-    `functions` are signatures (`weft.runtime.signature`), `sites` the places that may fail or call out, `constants`
+    `functions` are signatures (`weft.runtime.abi.signature`), `sites` the places that may fail or call out, `constants`
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
     each object. `python` names the functions that have a form for calls from Python, `threads` says whether
     there are parallel loops. `driver` is the program of an
@@ -363,12 +364,12 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
     if driver is None:
         return {}
     if driver.get("format") == "weft-bytecode":
-        from weft.runtime.vm import VirtualMachine, VMFunction  # only for programs of this executor
+        from weft.runtime.programs.vm import VirtualMachine, VMFunction  # only for programs of this executor
 
         machine = VirtualMachine(driver, kernels, loaded.constants, loaded.linked)
         return {function["name"]: VMFunction(machine, function) for function in driver["functions"]}
     if driver.get("format") in ("weft-graph", "weft-aot"):
-        from weft.runtime.entry import entry_function  # only for programs of these executors
+        from weft.runtime.programs.entry import entry_function  # only for programs of these executors
 
         return {str(driver["name"]): entry_function(driver, loaded.constants, kernels, loaded.linked)}
     raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")

@@ -29,7 +29,7 @@ import numpy as np
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.sealed import write_whole
+from weft.runtime.safe_archive import write_whole
 
 __all__ = [
     "HOST_SYMBOLS", "LoadedModule", "compile_c", "export", "in_memory", "jit", "load_artifact", "load_library",
@@ -62,7 +62,7 @@ def _executable(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
 
 def _c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
     """The kernels of a part that the C compiler made code of."""
-    from weft.runtime.c_kernels import load_c_kernels  # which links by what is here
+    from weft.runtime.programs.c_kernels import load_c_kernels  # which links by what is here
 
     return load_c_kernels(artifact)
 
@@ -199,7 +199,7 @@ def jit(artifacts: Iterable[Artifact]) -> LoadedModule:
             message = f"artifact {artifact.name!r} of kind {artifact.kind!r} is no object code"
             raise ArtifactError(message, code="W819", hint="only object code is linked in a process")
         _check_machine(artifact)
-    from weft.runtime.linker import Library  # llvmlite loads with it
+    from weft.runtime.device.linker import Library  # llvmlite loads with it
 
     symbols = [symbol for artifact in items for symbol in artifact.provides]
     library = Library([artifact.data for artifact in items], [symbol.name for symbol in symbols])

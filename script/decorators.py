@@ -24,13 +24,13 @@ from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.ir.tensor import PrimFunc
-from weft.late import provider
-from weft.script.diagnostics import Limits, fail
-from weft.script.excepthook import install
-from weft.script.live_source import no_source, program_text
-from weft.script.macros import Macro
-from weft.script.read_module import read_unit
-from weft.script.source import Unit, deep_stack
+from weft.providers import provider
+from weft.script.reader.macros import Macro
+from weft.script.reader.module import read_unit
+from weft.script.source.diagnostics import Limits, fail
+from weft.script.source.excepthook import install
+from weft.script.source.source_lookup import no_source, program_text
+from weft.script.source.text import Unit, deep_stack
 
 __all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func", "rewriter"]
 

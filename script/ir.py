@@ -10,10 +10,10 @@ import numpy as np
 
 from weft.ir.dim import Dim, parse_dim
 from weft.ir.module import DummyGlobalInfo
-from weft.ir.target import Target
 from weft.ir.types import AnyType, StringType, VDevice
-from weft.late import provider as _provider
+from weft.providers import provider as _provider
 from weft.script.decorators import ir_module
+from weft.target import Target
 
 __all__ = [
     "AnyType", "Range", "StringType", "artifacts", "dim", "dummy_global_info", "float_bits", "ir_module", "meta_var",

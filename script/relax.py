@@ -11,20 +11,20 @@ from typing import Any as _Any  # R.Any is a type of the script
 
 import numpy as np
 
+from weft.dtypes import check_dtype
 from weft.errors import ScriptError, ShapeError
 from weft.ir.device_mesh import DeviceMesh, DTensorType, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim
-from weft.ir.dtype import check_dtype
 from weft.ir.graph import Call, Constant, DataTypeImm, Expr, ExternFunc, Op, PrimValue, ShapeExpr, StringImm
 from weft.ir.graph import Tuple as _TupleExpr
 from weft.ir.node import FrozenMap
 from weft.ir.op import OPS, get_op
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
-from weft.script.constants import constant_value
 from weft.script.decorators import function, graph_macro, rewriter
-from weft.script.diagnostics import did_you_mean
-from weft.script.outside import no_such_name, only_in_scripts, placed
-from weft.script.scope import describe
+from weft.script.forms.constants import constant_value
+from weft.script.reader.scope import describe
+from weft.script.source.diagnostics import did_you_mean
+from weft.script.source.namespace_guard import no_such_name, only_in_scripts, placed
 
 
 def _dims(dims: _Any) -> tuple[Dim, ...] | None:

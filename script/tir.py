@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft import dtypes
 from weft.errors import DTypeError
-from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, StringImm
 from weft.ir.index_map import MappedLayout, index_map_text
 from weft.ir.intrinsics import INTRINSICS
@@ -23,10 +23,10 @@ from weft.ir.tensor import Ramp as _Ramp
 from weft.ir.tensor import Select as _Select
 from weft.ir.tensor import Shuffle as _Shuffle
 from weft.script.decorators import inline, macro, prim_func
-from weft.script.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
-from weft.script.outside import no_such_name, only_in_scripts, placed
-from weft.script.read_expression import ExpressionReader
-from weft.script.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, NAMES, UNARY, UNARY_CALLS
+from weft.script.forms.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
+from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, NAMES, UNARY, UNARY_CALLS
+from weft.script.reader.expression import ExpressionReader
+from weft.script.source.namespace_guard import no_such_name, only_in_scripts, placed
 
 __all__ = ["Buffer", "Cast", "Select", "handle", "inline", "macro", "prim_func"]
 

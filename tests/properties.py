@@ -18,9 +18,8 @@ from tests.generation.arguments import copied, random_arguments
 from tests.generation.choices import SeededChoices
 from tests.generation.graphs import extern
 
-from weft import first_mismatch, parse, structural_hash, verify
+from weft import dtypes, first_mismatch, parse, structural_hash, verify
 from weft.errors import BoundsError, ShapeError
-from weft.ir import dtype as dtypes
 from weft.ir.graph import Constant, Function
 from weft.ir.interpret import interpret
 from weft.ir.module import IRModule

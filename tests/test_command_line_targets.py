@@ -14,8 +14,8 @@ import pytest
 
 import weft
 from weft.__main__ import main
-from weft.ir.target import Int
-from weft.ir.target.kinds import KINDS
+from weft.target import Int
+from weft.target.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = """\

@@ -29,7 +29,7 @@ from weft.ir.node import FrozenMap, Node, fields_of, replace
 from weft.ir.tensor import Binary, Buffer, FloatImm, For, IntImm, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.visit import rewrite, walk
-from weft.script import syntax
+from weft.script.forms import syntax
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = 300

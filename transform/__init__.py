@@ -1,14 +1,11 @@
 """IRModule to IRModule: the passes and the pipelines made of them.
 
-    base, registry, options      what a pass is; its name and options as text
-    context, instruments         the surroundings in which passes run
-    checks, sampling             what is checked after each pass (WEFT_CHECK)
-    pipeline, phases             passes in order; the named phases from a module to an executable
-    rewriting, keys, symbols,    what passes are written with
-    purity, retype, index_facts
-    pattern/                     what stands in a graph, found and replaced
-    schedule/, scheduled         loops and blocks changed step by step by users; the mark of such functions
-    one file per pass            normalize, legalize, fold_constant, ...
+    infra/          what a pass is, its name and options as text; contexts, pipelines, phases, checks, rewriting
+    analysis/       questions about programs: accesses, indices, dependence, lifetimes, purity
+    graph/          passes over graph functions               fusion/    operators and kernels put together
+    kernel/         passes over tensor-level functions        memory/    explicit memory, and its plan
+    target/         parts of targets, copies between them     pattern/   what stands in a graph, found and replaced
+    autoschedule/   the default schedule of loops             schedule/  loops changed step by step by users
 
 `weft.transform.phases` names the phases and what runs in each.
 """
@@ -16,48 +13,48 @@
 from __future__ import annotations
 
 from weft.transform import pattern
-from weft.transform.annotate_pattern import AnnotateTIROpPattern
-from weft.transform.assign_by_cost import AssignByCost
-from weft.transform.base import FunctionPass, Pass, function_pass, map_functions, module_pass
-from weft.transform.bind_params import BindParams
-from weft.transform.bind_symbolic_vars import BindSymbolicVars
-from weft.transform.canonicalize import CanonicalizeBindings
-from weft.transform.check_bounds import CheckBounds
-from weft.transform.check_memory_plan import CheckMemoryPlan
-from weft.transform.combine_parallel_matmul import CombineParallelMatmul
-from weft.transform.common_subexpressions import EliminateCommonSubexpr
-from weft.transform.context import PassContext
-from weft.transform.convert_to_dataflow import ConvertToDataflow
-from weft.transform.dead_code import DeadCodeElimination
-from weft.transform.fold_constant import FoldConstant
-from weft.transform.fuse_ops import FuseOps
-from weft.transform.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern, PatternCheckContext
-from weft.transform.fuse_tir import FuseTIR
-from weft.transform.hoist_scratch import HoistScratch
-from weft.transform.inline_functions import InlinePrivateFunctions
-from weft.transform.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
-from weft.transform.lambda_lift import LambdaLift
-from weft.transform.legalize import LegalizeOps
-from weft.transform.lower_blocks import LowerBlocks
-from weft.transform.lower_to_entry import LowerToEntry
-from weft.transform.lower_to_memory import LowerToMemory
-from weft.transform.lower_vector_loops import LowerVectorLoops
-from weft.transform.name_unknown_sizes import NameUnknownSizes
-from weft.transform.normalize import Normalize
-from weft.transform.pack_constants import PackConstants
-from weft.transform.parallelize_outer_loops import ParallelizeOuterLoops
-from weft.transform.partition_calls import PartitionCalls
-from weft.transform.phases import Step, default_pipeline, phase, phases, run_phases
-from weft.transform.pipeline import Pipeline, parse_pipeline
-from weft.transform.place_copies import PlaceCopies
-from weft.transform.plan_memory import StaticPlanBlockMemory
-from weft.transform.registry import find_pass, pass_names
-from weft.transform.remove_unused_parameters import RemoveUnusedParameters
+from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
+from weft.transform.autoschedule.tile_contractions import TileContractions
+from weft.transform.autoschedule.vectorize_nests import VectorizeNests
+from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.fusion.combine_parallel_matmul import CombineParallelMatmul
+from weft.transform.fusion.fuse_ops import FuseOps
+from weft.transform.fusion.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern, PatternCheckContext
+from weft.transform.fusion.fuse_tir import FuseTIR
+from weft.transform.graph.bind_params import BindParams
+from weft.transform.graph.bind_symbolic_vars import BindSymbolicVars
+from weft.transform.graph.canonicalize import CanonicalizeBindings
+from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
+from weft.transform.graph.dead_code import DeadCodeElimination
+from weft.transform.graph.fold_constant import FoldConstant
+from weft.transform.graph.inline_functions import InlinePrivateFunctions
+from weft.transform.graph.lambda_lift import LambdaLift
+from weft.transform.graph.legalize import LegalizeOps
+from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
+from weft.transform.graph.normalize import Normalize
+from weft.transform.graph.remove_unused_parameters import RemoveUnusedParameters
+from weft.transform.graph.to_non_dataflow import ToNonDataflow
+from weft.transform.infra.base import FunctionPass, Pass, function_pass, map_functions, module_pass
+from weft.transform.infra.context import PassContext
+from weft.transform.infra.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
+from weft.transform.infra.phases import Step, default_pipeline, phase, phases, run_phases
+from weft.transform.infra.pipeline import Pipeline, parse_pipeline
+from weft.transform.infra.registry import find_pass, pass_names
+from weft.transform.kernel.check_bounds import CheckBounds
+from weft.transform.kernel.lower_blocks import LowerBlocks
+from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
+from weft.transform.kernel.pack_constants import PackConstants
+from weft.transform.memory.check_memory_plan import CheckMemoryPlan
+from weft.transform.memory.hoist_scratch import HoistScratch
+from weft.transform.memory.lower_to_entry import LowerToEntry
+from weft.transform.memory.lower_to_memory import LowerToMemory
+from weft.transform.memory.plan_memory import StaticPlanBlockMemory
+from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.schedule import Schedule
-from weft.transform.share_memory import ShareMemory
-from weft.transform.tile_contractions import TileContractions
-from weft.transform.to_non_dataflow import ToNonDataflow
-from weft.transform.vectorize_nests import VectorizeNests
+from weft.transform.target.assign_by_cost import AssignByCost
+from weft.transform.target.partition_calls import PartitionCalls
+from weft.transform.target.place_copies import PlaceCopies
 
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.transform, not transform")

@@ -1,25 +1,25 @@
-"""The executors `graph` and `aot`: straight-line programs (`weft.transform.lower_to_entry`), data and machine code."""
+"""The executors `graph` and `aot`: straight-line programs (`memory.lower_to_entry`), data and machine code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.program import span_json
+from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.executors import native
 from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
-from weft.codegen.llvm.machine import Machine, compile_module
-from weft.codegen.llvm.program import span_json
+from weft.codegen.host.signature import dim_data, type_data
 from weft.codegen.plan import Plan
-from weft.codegen.signature import dim_data, type_data
 from weft.errors import TargetError
-from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet
-from weft.runtime.entry import FORMATS, VERSION
 from weft.runtime.executable import Program
-from weft.transform.lower_to_entry import Entry, Place, Scalar, Step, read_entry
+from weft.runtime.programs.entry import FORMATS, VERSION
+from weft.transform.memory.lower_to_entry import Entry, Place, Scalar, Step, read_entry
 
 __all__ = ["aot", "graph", "only_entry"]
 

@@ -12,24 +12,24 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from weft.codegen.llvm.fastcall import emit_fast_call
-from weft.codegen.llvm.graph import emit_function
-from weft.codegen.llvm.heap import declare_heap, emit_heap
-from weft.codegen.llvm.kernel import emit_kernel, is_explicit
-from weft.codegen.llvm.machine import Compiler, Machine, compile_module
-from weft.codegen.llvm.parallel import emit_chunk_runtime
-from weft.codegen.llvm.program import Program as Emission
-from weft.codegen.llvm.text import ModuleWriter
-from weft.codegen.llvm.wrapper import emit_wrapper
-from weft.codegen.signature import graph_signature, kernel_data
+from weft.codegen.backends.llvm.asm.asm import ModuleWriter
+from weft.codegen.backends.llvm.asm.program import Program as Emission
+from weft.codegen.backends.llvm.host.fastcall import emit_fast_call
+from weft.codegen.backends.llvm.host.graph import emit_function
+from weft.codegen.backends.llvm.host.heap import declare_heap, emit_heap
+from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, is_explicit
+from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
+from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
+from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
+from weft.codegen.host.signature import graph_signature, kernel_data
 from weft.codegen.target import HostTarget
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.executable import Program
-from weft.transform.lower_blocks import lower_blocks
-from weft.transform.lower_vector_loops import lower_vector_loops
+from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
 __all__ = ["generate", "is_noalias"]
 

@@ -4,8 +4,8 @@
                         struct <model>_devices *)
     const char *<model>_message(int32_t code)
 
-The interface is that of the C sources (`weft.codegen.c`): 0 is success, anything else the number of a failed check.
-There is no runtime, and without an operating system no heap: constants stand in the object, the caller gives the
+The interface is that of the C sources (`weft.codegen.backends.c`): 0 is success, anything else the number of a failed
+check. There is no runtime, and without an operating system no heap: constants stand in the object, the caller gives the
 workspace. External functions are C functions `int32_t name(void *, ...)` that give 0.
 
 Errors: TargetError W742 for kernels that need a runtime.
@@ -18,23 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from weft.codegen.c.helpers import c_type
+from weft.codegen.backends.c.helpers import c_type
+from weft.codegen.backends.llvm.asm.asm import ModuleWriter, quoted
+from weft.codegen.backends.llvm.asm.program import Program as Emission
+from weft.codegen.backends.llvm.asm.program import kernel_symbol
+from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, kernel_params
 from weft.codegen.executors.native import is_noalias
-from weft.codegen.llvm.kernel import emit_kernel, kernel_params
-from weft.codegen.llvm.program import Program as Emission
-from weft.codegen.llvm.program import kernel_symbol
-from weft.codegen.llvm.text import ModuleWriter, quoted
 from weft.errors import TargetError
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import PrimFunc
+from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, Symbol
-from weft.runtime.frame import FRAME_WORDS, SITE
-from weft.transform.dead_code import referenced_functions
-from weft.transform.lower_blocks import lower_blocks
-from weft.transform.lower_to_entry import Entry, Place, entry_function
-from weft.transform.lower_vector_loops import lower_vector_loops
+from weft.transform.graph.dead_code import referenced_functions
+from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.kernel.lower_vector_loops import lower_vector_loops
+from weft.transform.memory.lower_to_entry import Entry, Place, entry_function
 
 __all__ = ["ObjectSource", "entry_module", "object_artifacts", "object_source"]
 

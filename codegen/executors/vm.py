@@ -1,4 +1,4 @@
-"""The executor `vm`: graph functions in explicit-memory form to bytecode (`weft.runtime.bytecode`).
+"""The executor `vm`: graph functions in explicit-memory form to bytecode (`weft.runtime.programs.bytecode`).
 
 Each variable gets a register. Kernels stay machine code; everything else is one of four instructions: call, ret, if,
 goto. What machine code checks by itself (sizes, declared types of results, match_cast) becomes calls of `match`.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from weft.codegen.llvm.kernel import written_buffers
-from weft.codegen.llvm.liveness import last_uses
-from weft.codegen.llvm.program import span_json
-from weft.codegen.operands import expressions, plain_text, stated_dtype
-from weft.codegen.signature import dim_data, type_data
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.program import span_json
+from weft.codegen.backends.llvm.host.liveness import last_uses
+from weft.codegen.backends.llvm.kernel.kernel import written_buffers
+from weft.codegen.host.operands import expressions, plain_text, stated_dtype
+from weft.codegen.host.signature import dim_data, type_data
 from weft.errors import Span, TargetError
-from weft.ir import dtype as dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import (
     Binding,
@@ -42,8 +42,8 @@ from weft.ir.op import get_op
 from weft.ir.prim_dim import prim_to_dim
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, TupleType, Type
-from weft.runtime.bytecode import FORMAT, VERSION
 from weft.runtime.executable import Program
+from weft.runtime.programs.bytecode import FORMAT, VERSION
 
 __all__ = ["emit_program"]
 

@@ -40,6 +40,7 @@ from weft.ir.dim.expression import (
     symbol_name,
 )
 from weft.ir.dim.facts import Facts
+from weft.ir.dim.formatting import format_dim
 from weft.ir.dim.inspection import (
     evaluate,
     free_symbols,
@@ -50,7 +51,6 @@ from weft.ir.dim.inspection import (
     substitute,
     value_at,
 )
-from weft.ir.dim.notation import format_dim
 from weft.ir.dim.parsing import parse_dim
 from weft.ir.dim.proofs import bounds, prove_equal, prove_le, prove_lt, prove_ne, prove_nonnegative
 from weft.ir.dim.solving import match_dims, solve_for

@@ -8,7 +8,7 @@ from weft.errors import ShapeError
 from weft.ir.dim.expression import Dim, as_dim, symbol
 from weft.ir.dim.facts import NO_FACTS, Facts
 from weft.ir.dim.inspection import evaluate, free_symbols, same
-from weft.ir.dim.points import candidate_points
+from weft.ir.dim.samples import candidate_points
 
 
 def counterexample(a: Dim, b: Dim, facts: Facts | None = None) -> dict[str, int] | None:

@@ -12,8 +12,8 @@ from operator import index
 from typing import Any, SupportsIndex, TypeAlias
 from weakref import WeakValueDictionary
 
+from weft.ir.dim.formatting import atom_text, format_dim, to_sympy
 from weft.ir.dim.intervals import interval_of, quotient_interval
-from weft.ir.dim.notation import atom_text, format_dim, to_sympy
 from weft.ir.dim.representation import (
     INTERN_LOCK,
     MAX_COEFFICIENT,

@@ -30,7 +30,7 @@ from weft.ir.dim.expression import (
     sum_of,
     symbol,
 )
-from weft.ir.dim.notation import format_dim
+from weft.ir.dim.formatting import format_dim
 from weft.ir.dim.representation import dim_error
 
 _GRAMMAR = r"""

@@ -28,13 +28,13 @@ from weft.ir.dim.expression import (
     unchecked_symbol,
 )
 from weft.ir.dim.facts import Facts, period_of
+from weft.ir.dim.formatting import to_sympy
 from weft.ir.dim.inspection import BUILD, evaluate, free_symbols, map_atoms, substitute
 from weft.ir.dim.intervals import NO_BOUNDS, atom_interval, interval_of
 from weft.ir.dim.linear import atom_axioms, known_bounds, nonnegative_linearly
 from weft.ir.dim.normal_form import normal_form
-from weft.ir.dim.notation import to_sympy
-from weft.ir.dim.points import candidate_points, sample_points
 from weft.ir.dim.representation import ONE, Atom
+from weft.ir.dim.samples import candidate_points, sample_points
 
 _Case: TypeAlias = "tuple[Dim, tuple[Dim, ...]]"
 _MAX_CASES = 200

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import BoundsError, Span, VerifyError, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
 from weft.ir.interpret.indices import index_closure

@@ -148,14 +148,14 @@ class Session:
 
 def bytes_of(shape: Sequence[int], dtype: str) -> int:
     """The bytes of a tensor."""
-    from weft.ir.dtype import storage
+    from weft.dtypes import storage
 
     return math.prod(shape) * storage(dtype).itemsize
 
 
 def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
     """An array whose bytes mean nothing; ShapeError W225 for a negative size."""
-    from weft.ir.dtype import storage
+    from weft.dtypes import storage
 
     if any(size < 0 for size in shape):
         raise ShapeError(f"a tensor of shape {shape_text(tuple(shape))} has a negative size", code="W225")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import dtypes
 from weft.errors import BoundsError
-from weft.ir import dtype as dtypes
 from weft.ir.graph import Expr
 from weft.ir.interpret.scalars import binary_function
 from weft.ir.tensor import Binary, Cast, PrimVar

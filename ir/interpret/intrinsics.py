@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.graph import StringImm
 from weft.ir.interpret.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View

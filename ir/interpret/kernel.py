@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, Span, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
 from weft.ir.interpret.compiled import Frame, Lookup

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import BoundsError, OutOfMemoryError
-from weft.ir import dtype as dtypes
 from weft.ir.interpret.small_floats import decode, encode
 
 __all__ = ["Memory", "Pointer", "View", "compact_strides"]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.infer import quick_type
@@ -20,7 +20,7 @@ from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage, bytes_of
 from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.op import OpDef, get_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 

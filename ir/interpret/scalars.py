@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.interpret.small_floats import round_to
 
 __all__ = ["binary_function", "cast_function", "coerce", "element_type", "unary_function", "wrapper"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 
 __all__ = ["decode", "encode", "round_to"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, DTypeError, PassError, ShapeError, VerifyError, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
 from weft.ir.interpret.expressions import FunctionCompiler, is_vector
 from weft.ir.interpret.indices import doubt_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.kernel import check_scalar

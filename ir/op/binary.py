@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import bits, is_bool, is_float, is_signed
 from weft.ir import te
-from weft.ir.dtype import bits, is_bool, is_float, is_signed
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import (

@@ -23,7 +23,7 @@ from weft.ir.node import replace
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.prim_dim import kernel_signature, symbol_names
-from weft.ir.relations import Match, dims_of, is_base_of, match_types, substitute_type, type_symbols, type_text
+from weft.ir.subtyping import Match, dims_of, is_base_of, match_types, substitute_type, type_symbols, type_text
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 

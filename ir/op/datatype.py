@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from weft.dtypes import is_bool, is_numpy
 from weft.ir import te
-from weft.ir.dtype import is_bool, is_numpy
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import Kernel, converted, example, f32, tensor, typed

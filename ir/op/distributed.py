@@ -16,7 +16,7 @@ from weft.ir.op.call import check_kernel, outputs_of
 from weft.ir.op.common import axis_of, shape_error, tensor
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__: list[str] = []

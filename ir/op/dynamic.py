@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float
 from weft.errors import BoundsError, ScriptError, ShapeError
 from weft.ir import te
 from weft.ir.dim import Dim, symbol
-from weft.ir.dtype import is_float
 from weft.ir.graph import Expr, Tuple, Var
 from weft.ir.infer import TypeContext, quick_type
 from weft.ir.op.common import (
@@ -31,10 +31,10 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import Loops, index, joined, load, loops, store
+from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store
 from weft.ir.op.registry import OPS, register_op
 from weft.ir.prim import as_expr, binary, intrinsic, unary
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 

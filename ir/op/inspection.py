@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.dtypes import bits, is_bool, is_float, is_unsigned
 from weft.ir.dim import Dim, product, symbol
-from weft.ir.dtype import bits, is_bool, is_float, is_unsigned
 from weft.ir.graph import Expr, PrimValue, Var
 from weft.ir.infer import TypeContext, quick_type
 from weft.ir.op.common import axis_of, dtype_error, shape_error, tensor
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.registry import add_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.types import PrimType, TensorType
 
 __all__: list[str] = []

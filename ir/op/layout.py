@@ -12,10 +12,10 @@ from weft.ir.index_map import IndexMap, read_index_map
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import example, f32, require_scalar, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import Loops, index, load, loops, store, zero
+from weft.ir.op.kernel_builder import Loops, index, load, loops, store, zero
 from weft.ir.op.registry import register_op
 from weft.ir.prim_dim import dim_to_prim
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType
 

@@ -40,7 +40,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.relations import dims_of, type_text
+from weft.ir.subtyping import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import bits, is_float, is_integer, max_value, min_value
 from weft.ir import te
 from weft.ir.dim import Dim
-from weft.ir.dtype import bits, is_float, is_integer, max_value, min_value
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import (
@@ -34,7 +34,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

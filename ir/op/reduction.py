@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from weft.dtypes import bits, is_float
 from weft.ir import te
 from weft.ir.dim import Dim, product, prove_le
-from weft.ir.dtype import bits, is_float
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import Dims, Kernel, Operand, axes_of, shape_error, tensor
 from weft.ir.op.declare import Arguments
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr
 from weft.ir.types import TensorType
 

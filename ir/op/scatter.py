@@ -19,7 +19,7 @@ from weft.ir.op.index import depth_of
 from weft.ir.op.registry import register_op
 from weft.ir.prim import as_expr, binary, cast, unary
 from weft.ir.prim_dim import dim_to_prim
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import (
     AssertStmt,
     Buffer,

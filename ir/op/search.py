@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float, max_value, min_value
 from weft.ir import te
-from weft.ir.dtype import is_float, max_value, min_value
 from weft.ir.infer import TypeContext
 from weft.ir.node import replace
 from weft.ir.op.common import (
@@ -31,7 +31,7 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.reduction import check_elements, reduce_stage, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

@@ -36,12 +36,12 @@ from weft.ir.op.common import (
     wrapped_index,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import Loops, index, joined, load, loops, store, wrapped
+from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store, wrapped
 from weft.ir.op.manipulate import inside
 from weft.ir.op.reduction import accumulator
 from weft.ir.op.registry import register_op
 from weft.ir.prim import binary
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType, TupleType
 

@@ -16,13 +16,13 @@ from weft.ir.dim import Dim, free_symbols, product, prove_le
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.loops import INDEX, index
+from weft.ir.op.kernel_builder import INDEX, index
+from weft.ir.op.merge_sort import RowSort, lazy
 from weft.ir.op.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
-from weft.ir.op.row_sort import RowSort, lazy
 from weft.ir.prim import binary, cast, intrinsic
 from weft.ir.prim_dim import dim_to_prim
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

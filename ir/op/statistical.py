@@ -29,7 +29,7 @@ from weft.ir.op.reduction import (
     squared_deviation_stage,
 )
 from weft.ir.op.registry import add_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

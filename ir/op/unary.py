@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_bool, is_float, is_unsigned
 from weft.ir import te
-from weft.ir.dtype import is_bool, is_float, is_unsigned
 from weft.ir.infer import TypeContext
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import replace

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float, is_integer
 from weft.errors import BoundsError
 from weft.ir import te
 from weft.ir.dim import Dim, symbol
-from weft.ir.dtype import is_float, is_integer
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
@@ -26,7 +26,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

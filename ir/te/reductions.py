@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from weft import dtypes
 from weft.errors import VerifyError
-from weft.ir import dtype as dtypes
 from weft.ir import prim
 from weft.ir.dim import DimExpr
 from weft.ir.node import node

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft import dtypes
 from weft.errors import DTypeError
-from weft.ir import dtype as dtypes
 from weft.ir import prim
 from weft.ir.tensor import PrimCall, PrimExpr, Select
 

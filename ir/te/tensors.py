@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from weft import dtypes
 from weft.errors import ShapeError
-from weft.ir import dtype as dtypes
 from weft.ir import prim
 from weft.ir.dim import DimExpr
 from weft.ir.node import ignored, node

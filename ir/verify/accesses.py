@@ -4,7 +4,7 @@ happens.
 
 from __future__ import annotations
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import Dim, prove_le, prove_lt
 from weft.ir.regions import Access, Bounds, accesses
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc, Select

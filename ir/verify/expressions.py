@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from weft import dtypes
 from weft.errors import DTypeError, Span
-from weft.ir import dtype as dtypes
 from weft.ir.intrinsics import INTRINSICS, result_dtype
 from weft.ir.node import Node
 from weft.ir.tensor import (

@@ -21,7 +21,7 @@ from weft.ir.graph import (
 )
 from weft.ir.module import BaseFunc
 from weft.ir.node import FrozenMap, Node
-from weft.ir.relations import dims_of, type_symbols
+from weft.ir.subtyping import dims_of, type_symbols
 from weft.ir.types import TensorType, TupleType, Type
 from weft.ir.verify.findings import Report
 from weft.ir.verify.sites import Site, sites_of

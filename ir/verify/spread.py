@@ -8,7 +8,7 @@ from weft.errors import Span, TargetError
 from weft.ir.device_mesh import is_spread
 from weft.ir.graph import Call, Function, Op, Var
 from weft.ir.module import BaseFunc
-from weft.ir.relations import type_text
+from weft.ir.subtyping import type_text
 from weft.ir.visit import walk
 
 __all__ = ["refuse_spread"]

@@ -25,6 +25,7 @@ from weft.errors import (
     VerifyError,
     WeftError,
 )
+from weft.moved import install as _install_moved_names
 from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -33,39 +34,39 @@ if TYPE_CHECKING:
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
-    from weft.ir.target import Config, Target, tag, target_kind
     from weft.ir.verify import assert_well_formed, verify
     from weft.plugins import load_plugins
     from weft.runtime import load, register_func
     from weft.runtime.artifact import Artifact, ArtifactSet
-    from weft.runtime.threads import get_num_threads, set_num_threads
+    from weft.runtime.device.threads import get_num_threads, set_num_threads
     from weft.script import parse
+    from weft.target import Config, Target, tag, target_kind
 
 # Public name -> module that defines it.
 _HOMES = {
     "Artifact": "weft.runtime.artifact",
     "ArtifactSet": "weft.runtime.artifact",
     "BlockBuilder": "weft.ir.builder",
-    "Config": "weft.ir.target",
+    "Config": "weft.target",
     "Executable": "weft.runtime",
     "IRModule": "weft.ir",
-    "Target": "weft.ir.target",
+    "Target": "weft.target",
     "assert_structural_equal": "weft.ir",
     "assert_well_formed": "weft.ir.verify",
     "compile": "weft.codegen",
     "first_mismatch": "weft.ir",
-    "get_num_threads": "weft.runtime.threads",
+    "get_num_threads": "weft.runtime.device.threads",
     "interpret": "weft.codegen",
     "load": "weft.runtime",
     "load_plugins": "weft.plugins",
     "lower": "weft.codegen",
     "parse": "weft.script",
     "register_func": "weft.runtime",
-    "set_num_threads": "weft.runtime.threads",
+    "set_num_threads": "weft.runtime.device.threads",
     "structural_equal": "weft.ir",
     "structural_hash": "weft.ir",
-    "tag": "weft.ir.target",
-    "target_kind": "weft.ir.target",
+    "tag": "weft.target",
+    "target_kind": "weft.target",
     "verify": "weft.ir.verify",
 }
 _MODULES = {
@@ -73,6 +74,7 @@ _MODULES = {
     "ir": "weft.ir",
     "runtime": "weft.runtime",
     "script": "weft.script",
+    "target": "weft.target",
     "te": "weft.ir.te",
     "transform": "weft.transform",
 }
@@ -102,6 +104,8 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES, *_MODULES})
 
+
+_install_moved_names()
 
 if os.environ.get("WEFT_LOG"):
     importlib.import_module("weft.logs").start(os.environ["WEFT_LOG"])

@@ -43,10 +43,10 @@ _COMMANDS = {
     "compile": ("execute", "save an executable, or print its LLVM or assembly"),
     "pass": ("inspect", "apply passes to a module and print the result"),
     "export": ("execute", "write C sources or a shared object, of a module or an archive"),
-    "phases": ("catalogue", "list the phases of compilation and their passes"),
-    "target": ("described", "list, show and explain targets"),
-    "artifact": ("described", "show, verify and compare archives of artifacts"),
-    "ops": ("catalogue", "list the operators, or describe one"),
+    "phases": ("listing", "list the phases of compilation and their passes"),
+    "target": ("target_cmd", "list, show and explain targets"),
+    "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
+    "ops": ("listing", "list the operators, or describe one"),
     "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
 

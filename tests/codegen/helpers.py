@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import DimExpr, evaluate
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.tensor import Buffer, PrimFunc

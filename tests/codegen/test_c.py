@@ -16,8 +16,8 @@ from tests.embedded import network, quantised
 
 import weft
 from weft import TargetError, transform
-from weft.codegen.c import CSource, generate
-from weft.codegen.c.memory import Request, greedy, overlaps
+from weft.codegen.backends.c import CSource, generate
+from weft.codegen.backends.c.memory import Request, greedy, overlaps
 from weft.ir import IRModule
 from weft.ir.graph import BindingBlock, Call, Expr, Function, Op, SeqExpr, Var, VarBinding
 from weft.ir.types import TensorType

@@ -16,9 +16,9 @@ from tests.plugins import toy_accelerator
 
 import weft
 from weft import Artifact, ArtifactSet, Target, TargetError, transform
-from weft.codegen.c import SourceTree, generate, source_tree
-from weft.codegen.c.memory import Pool, Request, greedy, place
-from weft.codegen.generators import generate_artifacts
+from weft.codegen.backends.c import SourceTree, generate, source_tree
+from weft.codegen.backends.c.memory import Pool, Request, greedy, place
+from weft.codegen.backends.generators import generate_artifacts
 from weft.ir import IRModule
 from weft.runtime import loading
 from weft.runtime.artifact import Symbol

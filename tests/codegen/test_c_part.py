@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import Artifact, ArtifactError, IRModule, TargetError
-from weft.runtime.c_kernels import load_c_kernels
+from weft.runtime.programs.c_kernels import load_c_kernels
 
 TEXT = """
 @I.ir_module

@@ -11,8 +11,8 @@ import pytest
 
 import weft
 from weft.__main__ import main
-from weft.codegen.cache import DiskCache, object_cache
-from weft.codegen.llvm import machine
+from weft.codegen.backends.llvm.machine import machine
+from weft.codegen.cache.code import DiskCache, object_cache
 
 KERNEL = """
 @T.prim_func

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.llvm import machine
-from weft.codegen.llvm.machine import Compiler, Machine, compile_module
+from weft.codegen.backends.llvm.machine import machine
+from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
 from weft.errors import TargetError
 
 MODULES = [

@@ -7,11 +7,11 @@ import struct
 import pytest
 
 import weft
-from weft.codegen.llvm.cross import CrossMachine, cross_machine, emit_object
+from weft.codegen.backends.llvm.machine.cross import CrossMachine, cross_machine, emit_object
 from weft.errors import TargetError
 from weft.ir import Function
-from weft.ir.target import Target
 from weft.runtime.artifact import ArtifactSet
+from weft.target import Target
 
 # ELF machine numbers: Arm 40, x86-64 62, AArch64 183, RISC-V 243. Source: the ELF specification.
 MACHINES = {

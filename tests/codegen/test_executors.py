@@ -22,10 +22,10 @@ from weft.errors import ArgumentError, ArtifactError, ShapeError, TargetError
 from weft.ir import Function, GlobalVar, IRModule, PrimFunc
 from weft.runtime import register_func, unregister_func
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.bytecode import check_program, listing, program_hash
-from weft.runtime.entry import entry_function
 from weft.runtime.loading import register_loader, unregister_loader
-from weft.runtime.vm import Event, VMFunction
+from weft.runtime.programs.bytecode import check_program, listing, program_hash
+from weft.runtime.programs.entry import entry_function
+from weft.runtime.programs.vm import Event, VMFunction
 
 RECURSIVE = """
 @I.ir_module

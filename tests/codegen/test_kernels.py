@@ -86,7 +86,7 @@ def _compare(function: PrimFunc, compiled: object, inputs: list[np.ndarray], wha
     assert isinstance(out, Buffer)
     results = []
     for run in (weft.interpret(function), compiled):
-        result = np.zeros(len(inputs[0]), weft.ir.dtype.storage(out.dtype))
+        result = np.zeros(len(inputs[0]), weft.dtypes.storage(out.dtype))
         with np.errstate(all="ignore"):
             run(*inputs, result)  # type: ignore[operator]
         results.append(result)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.codegen.llvm.known_memory import bytes_of
-from weft.codegen.llvm.text import FunctionWriter, ModuleWriter
+from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter
+from weft.codegen.backends.llvm.asm.store_forwarding import bytes_of
 
 NOALIAS = "ptr noalias nocapture"
 

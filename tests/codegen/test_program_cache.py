@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen import cache as cache_module
-from weft.codegen import program_cache
-from weft.codegen.cache import object_cache
+from weft.codegen.cache.code import code as cache_module
+from weft.codegen.cache.code import object_cache
+from weft.codegen.cache.code import programs as program_cache
+from weft.codegen.cache.programs import key_of
 from weft.codegen.compile import as_module
 from weft.codegen.plan import make_plan
-from weft.codegen.program_cache import key_of
 from weft.errors import ArgumentError, BoundsError
 from weft.ir.fingerprint import fingerprint
 from weft.ir.graph import Constant
@@ -59,8 +59,8 @@ def no_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         def refuse(*_: object, **__: object) -> None:
             raise AssertionError("compiled again")
 
-        monkeypatch.setattr("weft.transform.pipeline.Pipeline.run", refuse)
-        monkeypatch.setattr("weft.codegen.llvm.machine._compiled", refuse)
+        monkeypatch.setattr("weft.transform.infra.pipeline.Pipeline.run", refuse)
+        monkeypatch.setattr("weft.codegen.backends.llvm.machine.machine._compiled", refuse)
 
     return forbid
 

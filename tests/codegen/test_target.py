@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.llvm.machine import host, host_features
+from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.codegen.target import host_target
 from weft.errors import TargetError
 
@@ -22,7 +22,7 @@ X86 = host()[0].startswith("x86_64")
 
 
 @pytest.mark.parametrize(
-    "target", [None, "llvm", {"kind": "llvm"}, "llvm -mcpu=host", weft.ir.target.Target("llvm"), "llvm -fast-math=1"]
+    "target", [None, "llvm", {"kind": "llvm"}, "llvm -mcpu=host", weft.target.Target("llvm"), "llvm -fast-math=1"]
 )
 def test_targets_of_this_machine_compile_and_run(target: object) -> None:
     x = np.linspace(-2, 2, 9, dtype="float32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.codegen.llvm.text import LONG, FunctionWriter, ModuleWriter
+from weft.codegen.backends.llvm.asm.asm import LONG, FunctionWriter, ModuleWriter
 
 
 def writer() -> tuple[ModuleWriter, FunctionWriter]:

@@ -12,8 +12,8 @@ from tests.codegen.helpers import check_kernel, module
 import weft
 from weft.ir.tensor import Broadcast, BufferLoad, BufferStore, PrimFunc, Ramp
 from weft.ir.visit import walk
-from weft.transform.lower_blocks import lower_blocks
-from weft.transform.lower_vector_loops import lower_vector_loops
+from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
 HEAD = """
 @T.prim_func

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.codegen.c import CSource, SourceTree
-from weft.ir.target import Target
+from weft.codegen.backends.c import CSource, SourceTree
+from weft.target import Target
 
 BOARD = Path(__file__).parent / "board"
 TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")

@@ -11,9 +11,9 @@ from tests.embedded import boards, network, quantised
 
 import weft
 from weft import TargetError, transform
-from weft.codegen.c import CSource, SourceTree, generate, source_tree
+from weft.codegen.backends.c import CSource, SourceTree, generate, source_tree
 from weft.ir import PrimFunc
-from weft.ir.target import Target
+from weft.target import Target
 
 pytestmark = pytest.mark.skipif(
     bool(boards.missing_tools()),

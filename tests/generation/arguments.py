@@ -13,11 +13,11 @@ import numpy as np
 from tests.generation.choices import Choices
 from tests.generation.values import small_array
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import Dim, evaluate, free_symbols
 from weft.ir.graph import Function, Var
 from weft.ir.prim_dim import kernel_signature
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 

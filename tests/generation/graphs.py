@@ -22,8 +22,8 @@ from tests.generation.kernels import free_kernel, kernel
 from tests.generation.opaque import opaque_kernel
 from tests.generation.values import DTYPES, attribute_map, constant, small_array
 
+from weft import dtypes
 from weft.errors import WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, prove_equal, substitute, symbol
 from weft.ir.graph import (
     Binding,
@@ -53,7 +53,7 @@ from weft.ir.infer import TypeContext, infer_type
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import FrozenMap, replace
 from weft.ir.op import OPS, OpDef, Param, get_op
-from weft.ir.relations import dims_of, match_types, substitute_type, type_symbols
+from weft.ir.subtyping import dims_of, match_types, substitute_type, type_symbols
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type, VDevice
 
 __all__ = ["extern", "module"]

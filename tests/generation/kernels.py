@@ -18,12 +18,12 @@ from tests.generation.choices import Choices
 from tests.generation.scalars import Atom, Scalars
 from tests.generation.values import DTYPES, attribute_map
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, symbol
 from weft.ir.node import FrozenMap
 from weft.ir.prim import as_expr, binary, cast, const
 from weft.ir.prim_dim import dim_to_prim
-from weft.ir.relations import type_symbols
+from weft.ir.subtyping import type_symbols
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tests.generation.choices import Choices
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.prim import binary, cast, const, intrinsic, unary
 from weft.ir.tensor import Binary, Cast, FloatImm, IntImm, Let, PrimCall, PrimExpr, PrimVar, Select
 

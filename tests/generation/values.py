@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tests.generation.choices import Choices
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.dim import symbol
 from weft.ir.graph import Constant
 from weft.ir.node import FrozenMap, freeze

@@ -30,7 +30,7 @@ from weft.ir.graph import (
 from weft.ir.infer import TypeContext, check_claim, func_type, infer_type
 from weft.ir.op import get_op
 from weft.ir.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, prim_to_dim
-from weft.ir.relations import common_base, dims_of, erase, is_base_of, match_types, type_text
+from weft.ir.subtyping import common_base, dims_of, erase, is_base_of, match_types, type_text
 from weft.ir.tensor import Buffer, Evaluate, IntImm, PrimFunc, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 

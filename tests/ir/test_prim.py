@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weft import DTypeError
-from weft.ir import Binary, Broadcast, Cast, IntImm, PrimVar, dtype, prim
+from weft import dtypes as dtype
+from weft.ir import Binary, Broadcast, Cast, IntImm, PrimVar, prim
 
 
 def test_python_numbers_take_the_dtype_of_the_other_side() -> None:

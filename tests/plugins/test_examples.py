@@ -22,12 +22,12 @@ from tests.embedded import quantised
 
 import weft
 from weft import Target, TargetError
-from weft.codegen.c import source_tree
-from weft.codegen.c.memory import greedy
-from weft.codegen.generators import generate_artifacts
+from weft.codegen.backends.c import source_tree
+from weft.codegen.backends.c.memory import greedy
+from weft.codegen.backends.generators import generate_artifacts
 from weft.ir import IRModule
-from weft.ir.target.kinds import KINDS
 from weft.runtime import loading, unregister_func
+from weft.target.kinds import KINDS
 from weft.transform import default_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from weft import Artifact, IRModule, Target, target_kind
 from weft.ir import Function, GlobalVar, replace
-from weft.ir.target import Int, TargetKind, remove_target_kind
 from weft.runtime.artifact import Symbol
+from weft.target import Int, TargetKind, remove_target_kind
 from weft.transform import LegalizeOps
 
 __all__ = ["compile_functions", "installed", "lower", "named"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.llvm.outputs import direct_results
+from weft.codegen.backends.llvm.host.direct_outputs import direct_results
 from weft.errors import ArgumentError, BoundsError, ShapeError
 from weft.ir import Function
 from weft.runtime import callbacks

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import weft
 from weft import Artifact, ArtifactError, ArtifactSet
 from weft.codegen.package import load_module
-from weft.runtime.sealed import Limits, read_archive, write_archive, write_whole
+from weft.runtime.safe_archive import Limits, read_archive, write_archive, write_whole
 
 ONE = Artifact("c", "a.c", b"int a;\n" * 40)
 

@@ -13,7 +13,7 @@ import pytest
 
 import weft
 from weft.errors import ArgumentError
-from weft.runtime import threads
+from weft.runtime.device import threads
 
 ROWS = weft.parse(
     """

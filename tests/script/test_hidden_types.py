@@ -8,7 +8,7 @@ from tests.strategies import generate
 
 import weft
 from weft.script import parse
-from weft.script.printer import script_of
+from weft.script.printer.module import script_of
 
 OPTIONS = ({}, {"types": "all"}, {"types": "hidden"})
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import weft
+from weft.dtypes import storage as storage_of
 from weft.ir import Constant, Function, IRModule, PrimFunc, structural_equal
 from weft.ir.dim import symbol
-from weft.ir.dtype import storage as storage_of
 from weft.ir.tensor import Block, Buffer, BufferStore, FloatImm, For, IterVar, PrimVar
 from weft.script import parse, script_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import weft
+from weft import dtypes
 from weft.errors import DTypeError, TargetError, WeftError
-from weft.ir import dtype as dtypes
 from weft.ir.interpret import interpret
 from weft.ir.module import IRModule
 from weft.ir.prim import lane_count

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 
 import weft
+from weft import dtypes
 from weft.ir import Buffer, Constant, Function, IRModule, PrimFunc, PrimVar, SeqExpr, Var
-from weft.ir import dtype as dtypes
 from weft.ir.infer import TypeContext, infer_type
 from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import BufferStore, FloatImm, IntImm
 from weft.script import parse, script_of
-from weft.script.blobs import BlobFolder
+from weft.script.source.blobs import BlobFolder
 
 DTYPES = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import weft
-from weft.script.units import read_units
+from weft.script.source.units import read_units
 
 _TEXT = (Path(__file__).parent / "corpus" / "valid" / "metadata.txt").read_text(encoding="utf-8")
 _UNIT = _TEXT.partition("### constants_of_an_older_version\n")[2]

@@ -14,11 +14,11 @@ import weft
 from weft.codegen.compile import compile
 from weft.errors import PassError, TargetError, VerifyError
 from weft.ir import Function, GlobalVar, IRModule, Node, PrimFunc, rewrite, structural_equal
-from weft.ir.target import Target, TargetKind
-from weft.ir.target.builtin import EXECUTORS, LLVM, RUNTIMES
-from weft.ir.target.kinds import KINDS
+from weft.target import Target, TargetKind
+from weft.target.builtin import EXECUTORS, LLVM, RUNTIMES
+from weft.target.kinds import KINDS
 from weft.transform import PassContext, Pipeline, default_pipeline, function_pass, module_pass, parse_pipeline, phases
-from weft.transform.target_hooks import hook_passes
+from weft.transform.target.hooks import hook_passes
 
 MODEL = """
 @I.ir_module

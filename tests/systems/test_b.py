@@ -11,12 +11,12 @@ from tests.plugins import toy_accelerator
 
 import weft
 from weft import Artifact, ArtifactSet
-from weft.codegen.generators import generate_artifacts
+from weft.codegen.backends.generators import generate_artifacts
 from weft.errors import ArtifactError, PassError, TargetError, WeftError
 from weft.ir import Function, GlobalVar, IRModule, PrimFunc, structural_hash
-from weft.ir.target import Target, TargetKind
 from weft.ir.verify import assert_well_formed
 from weft.runtime.artifact import Symbol
+from weft.target import Target, TargetKind
 from weft.transform import Pipeline, default_pipeline
 
 MODEL = """

@@ -18,16 +18,16 @@ from tests.plugins import toy_accelerator
 
 import weft
 from weft import Artifact, ArtifactSet, transform
-from weft.codegen.generators import generate_artifacts
+from weft.codegen.backends.generators import generate_artifacts
 from weft.codegen.package import load_module, module_bytes, module_of, save_module
 from weft.errors import ArtifactError, WeftError
 from weft.ir import IRModule, structural_hash
 from weft.ir.op import OPS, Param, register_op
-from weft.ir.target import Target
 from weft.runtime import loading
 from weft.runtime.artifact import NotSerializable, Symbol
 from weft.runtime.loading import LoadedModule
-from weft.transform.registry import PASSES, pass_names
+from weft.target import Target
+from weft.transform.infra.registry import PASSES, pass_names
 
 C = Artifact(
     "c", "twice.c", b"#include \"twice.h\"\nint32_t twice(int32_t x) { return 2 * x; }\n", Target("c").to_json(),
@@ -308,7 +308,7 @@ GENERATE = """
 import hashlib, sys
 from tests.plugins import toy_accelerator
 from tests.systems.test_c import module
-from weft.codegen.generators import generate_artifacts
+from weft.codegen.backends.generators import generate_artifacts
 from weft.codegen.package import module_bytes
 from weft.transform import default_pipeline
 with toy_accelerator.installed() as one, toy_accelerator.installed("toy2") as two:

@@ -17,9 +17,9 @@ from weft.ir import Call, Function, GlobalVar, IRModule, Op, PrimFunc, TensorTyp
 from weft.ir.dim import DimExpr, symbol
 from weft.ir.verify import assert_well_formed, verify
 from weft.runtime import unregister_func
-from weft.runtime.bytecode import listing
+from weft.runtime.programs.bytecode import listing
 from weft.transform import FuseOps, LegalizeOps, Pipeline, phase
-from weft.transform.fuse_ops import KernelCall
+from weft.transform.fusion.fuse_ops import KernelCall
 
 MODEL = """
 @I.ir_module

@@ -14,10 +14,10 @@ from tests.plugins import toy_accelerator
 import weft
 from weft.errors import TargetError
 from weft.ir import Call, Function, IRModule, PrimFunc, walk
-from weft.ir.target import Target
 from weft.runtime.artifact import ArtifactSet
-from weft.transform.assign import Assign, SpecialiseByLabel, VerifyTargets, assignment
-from weft.transform.phases import phases
+from weft.target import Target
+from weft.transform.infra.phases import phases
+from weft.transform.target.assign import Assign, SpecialiseByLabel, VerifyTargets, assignment
 
 MODEL = """
 @I.ir_module
@@ -149,7 +149,7 @@ def test_functions_without_labels_belong_to_one_part_the_same_way_in_every_proce
     """B15: deterministic; the first part is the default."""
     module = unlabelled()
     code = (
-        "import sys, weft; from weft.transform.assign import assignment;"
+        "import sys, weft; from weft.transform.target.assign import assignment;"
         f"print(assignment(weft.parse(sys.stdin.read()), {TARGET!r}))"
     )
     environment = {**os.environ, "PYTHONPATH": "src", "PYTHONHASHSEED": "11"}

@@ -15,8 +15,8 @@ from weft import PassError, Target
 from weft.ir import Call, IRModule, PrimFunc, Type
 from weft.script import tir as T
 from weft.transform import AssignByCost, Normalize
-from weft.transform.assign import assignment
-from weft.transform.assign_by_cost import total_cost
+from weft.transform.target.assign import assignment
+from weft.transform.target.assign_by_cost import total_cost
 
 PARTS = "a: llvm; b: llvm -mcpu=x86-64-v2; c: llvm -mcpu=x86-64"
 LABELS = ("a", "b", "c")

@@ -22,7 +22,7 @@ import weft
 from weft import ShapeError, WeftError
 from weft.ir.dim import evaluate
 from weft.ir.interpret import interpret
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 
 Array = np.ndarray[Any, Any]
 SYMBOLS = ("n", "m")

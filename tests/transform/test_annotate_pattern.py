@@ -10,7 +10,7 @@ from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.transform import LegalizeOps
-from weft.transform.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
 
 N = symbol("n")
 

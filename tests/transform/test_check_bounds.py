@@ -33,7 +33,7 @@ from weft.ir.tensor import (
 )
 from weft.script import tir as T
 from weft.transform import CheckBounds, LegalizeOps, default_pipeline
-from weft.transform.check_bounds import check_bounds
+from weft.transform.kernel.check_bounds import check_bounds
 
 
 def asserts(function: PrimFunc) -> list[AssertStmt]:

@@ -14,7 +14,7 @@ import weft
 from weft import PassError
 from weft.ir import Call, Constant, IRModule, VarBinding, walk
 from weft.transform import BindParams, CombineParallelMatmul, default_pipeline
-from weft.transform.combine_parallel_matmul import SharedOperand, combine_where_it_pays
+from weft.transform.fusion.combine_parallel_matmul import SharedOperand, combine_where_it_pays
 
 
 def everything(shared: SharedOperand) -> list[list[int]]:

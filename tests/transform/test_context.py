@@ -20,7 +20,7 @@ from weft.transform import (
     Timing,
     module_pass,
 )
-from weft.transform.context import check_level
+from weft.transform.infra.context import check_level
 
 
 @module_pass

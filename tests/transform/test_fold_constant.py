@@ -7,7 +7,7 @@ from tests.transform.helpers import assert_same_meaning, check, left_alone, modu
 
 from weft.ir import Call, Constant, Function, structural_equal
 from weft.transform import FoldConstant, LegalizeOps
-from weft.transform.rewriting import bindings_of
+from weft.transform.infra.rewriting import bindings_of
 
 
 def test_calls_on_constants_become_constants_all_the_way() -> None:

@@ -11,8 +11,8 @@ import weft
 from weft.errors import PassError
 from weft.ir import Function, IRModule
 from weft.transform import Pipeline
-from weft.transform.annotate_pattern import AnnotateTIROpPattern
-from weft.transform.fuse_ops import FuseOps, KernelCall, group_by_consumers
+from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.fusion.fuse_ops import FuseOps, KernelCall, group_by_consumers
 
 KERNELS = """
 @T.prim_func(private=True)

@@ -17,9 +17,9 @@ from weft.ir.dim import symbol
 from weft.ir.op import get_op
 from weft.ir.tensor import AllocBuffer, AssertStmt, BufferStore, For
 from weft.transform import ConvertToDataflow, LegalizeOps, Pipeline, TileContractions
-from weft.transform.annotate_pattern import AnnotateTIROpPattern
-from weft.transform.fuse_ops import FuseOps
-from weft.transform.fuse_tir import FuseTIR
+from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.fusion.fuse_ops import FuseOps
+from weft.transform.fusion.fuse_tir import FuseTIR
 
 N = symbol("n")
 FUSE = Pipeline([LegalizeOps(), ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()])

@@ -28,7 +28,7 @@ from weft.ir import (
 from weft.ir.dim import symbol
 from weft.ir.op import get_op
 from weft.transform import LegalizeOps
-from weft.transform.rewriting import bindings_of
+from weft.transform.infra.rewriting import bindings_of
 
 
 def calls_in(module: IRModule, name: str = "main") -> list[str]:

@@ -8,7 +8,7 @@ import weft
 from weft.ir import assert_structural_equal
 from weft.ir.tensor import Block, PrimFunc
 from weft.ir.visit import walk
-from weft.transform.lower_blocks import LowerBlocks, lower_blocks
+from weft.transform.kernel.lower_blocks import LowerBlocks, lower_blocks
 
 
 def kernel(text: str) -> PrimFunc:

@@ -12,7 +12,7 @@ from tests.transform.helpers import module
 from weft.errors import PassError, ShapeError
 from weft.ir import Function, IRModule
 from weft.transform import FunctionPass, Pass, PassContext, Pipeline, function_pass, module_pass, parse_pipeline
-from weft.transform.registry import find_pass
+from weft.transform.infra.registry import find_pass
 
 IDENTITY = """
 @R.function

@@ -8,7 +8,7 @@ import pytest
 
 from weft.errors import PassError
 from weft.ir import IRModule
-from weft.ir.target import Target
+from weft.target import Target
 from weft.transform import (
     BindSymbolicVars,
     DeadCodeElimination,

@@ -24,8 +24,8 @@ from weft.transform import (
     StaticPlanBlockMemory,
     default_pipeline,
 )
-from weft.transform.memory_places import storages_of
-from weft.transform.pack_memory import Request, live_bytes, pack
+from weft.transform.memory.pack_memory import Request, live_bytes, pack
+from weft.transform.memory.storage_map import storages_of
 
 KERNELS = """
         @T.prim_func(private=True)

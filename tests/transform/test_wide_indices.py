@@ -12,7 +12,7 @@ import weft
 from weft.ir import For, IRModule, PrimFunc, replace, walk
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore
 from weft.transform import FuseOps, FuseTIR, LegalizeOps, Pipeline, TileContractions, VectorizeNests
-from weft.transform.wide_indices import with_wide_indices
+from weft.transform.kernel.widen_indices import with_wide_indices
 
 HEAD = "from weft.script import ir as I, relax as R, tir as T\n\n@T.prim_func\ndef main("
 COMPARED = """x: T.Buffer((70,), "float32"), y: T.Buffer((64,), "float32")):

@@ -40,14 +40,14 @@ from weft.ir import (
 )
 from weft.ir.dim import free_symbols, prove_equal
 from weft.ir.infer import TypeContext, infer_type, type_text
-from weft.ir.relations import match_types
-from weft.transform.inline_functions import InlinePrivateFunctions
-from weft.transform.keys import same_type
+from weft.ir.subtyping import match_types
+from weft.transform.analysis.value_numbering import same_type
+from weft.transform.graph.inline_functions import InlinePrivateFunctions
+from weft.transform.infra.rewriting import bindings_of
 from weft.transform.pattern.constructors import has_attr, is_expr, is_tuple, is_tuple_get_item, wildcard
 from weft.transform.pattern.language import CallPattern, DFPattern
 from weft.transform.pattern.matching import bindings_of_function
 from weft.transform.pattern.rewriting import rewrite_call
-from weft.transform.rewriting import bindings_of
 
 __all__ = ["PatternMatchingRewriter", "rewriter_of"]
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, dataclass_transform
 
+from weft.dtypes import check_dtype
 from weft.errors import PassError, described
 from weft.ir import (
     Call,
@@ -30,13 +31,12 @@ from weft.ir import (
     Var,
 )
 from weft.ir.dim import Dim, DimExpr, parse_dim, prove_equal
-from weft.ir.dtype import check_dtype
 from weft.ir.infer import is_base_of
 from weft.ir.node import freeze
 from weft.ir.op import OPS, get_op
-from weft.transform.keys import data_key, expr_key
+from weft.transform.analysis.value_numbering import data_key, expr_key
+from weft.transform.infra.registry import nearest
 from weft.transform.pattern.matching import Match, extract
-from weft.transform.registry import nearest
 
 __all__ = [
     "RECORDER", "AndPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DTypePattern",

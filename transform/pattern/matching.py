@@ -13,8 +13,8 @@ from weft.errors import PassError, WeftError, described
 from weft.ir import BaseFunc, BindingBlock, Expr, Function, If, Type, Var, VarBinding
 from weft.ir.infer import TypeContext, infer_type
 from weft.ir.recursion import deep_recursion
-from weft.transform.keys import expr_key
-from weft.transform.rewriting import bindings_of
+from weft.transform.analysis.value_numbering import expr_key
+from weft.transform.infra.rewriting import bindings_of
 
 if TYPE_CHECKING:
     from weft.transform.pattern.language import DFPattern

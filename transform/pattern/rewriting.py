@@ -30,12 +30,12 @@ from weft.ir import (
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.infer import TypeContext, infer_type, is_base_of, type_text
-from weft.transform.dead_code import without_dead_bindings, without_dead_values
-from weft.transform.keys import same_type
+from weft.transform.analysis.value_numbering import same_type
+from weft.transform.graph.dead_code import without_dead_bindings, without_dead_values
+from weft.transform.infra.rewriting import FunctionRewriter, derived
 from weft.transform.pattern.context import BlockSearch, PatternContext
 from weft.transform.pattern.language import DFPattern, checked_pattern
 from weft.transform.pattern.matching import Match, bindings_of_function
-from weft.transform.rewriting import FunctionRewriter, derived
 
 __all__ = ["rewrite_bindings", "rewrite_call"]
 

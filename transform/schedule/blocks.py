@@ -36,16 +36,16 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.visit import children
-from weft.transform.registry import nearest
-from weft.transform.schedule.affine import Bindings, Value
+from weft.transform.analysis.affine import Bindings, Value
+from weft.transform.analysis.dependence import without_bindings
+from weft.transform.analysis.points import Point, conjuncts, variables_in
+from weft.transform.infra.registry import nearest
 from weft.transform.schedule.buffers import bindings_of
 from weft.transform.schedule.copies import fresh_copy, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import without_bindings
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.loops import chain_between
-from weft.transform.schedule.points import Point, conjuncts, variables_in
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of, without_regions
 

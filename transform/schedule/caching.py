@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.dtypes import check_dtype, is_float, is_integer
 from weft.errors import WeftError
 from weft.ir import replace, rewrite, structural_equal, substitute
 from weft.ir.dim import Dim, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.dtype import check_dtype, is_float, is_integer
 from weft.ir.index_map import IndexMap, index_map_text, read_index_map
 from weft.ir.node import Node
 from weft.ir.prim import binary, cast
@@ -33,6 +33,9 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.points import Point, variables_in
+from weft.transform.analysis.touched_ranges import Span, inside, stored_box, touched
 from weft.transform.schedule.buffers import (
     empty_cases,
     require_covering,
@@ -46,12 +49,9 @@ from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
 from weft.transform.schedule.inlining import one_load
-from weft.transform.schedule.inverse import solved
 from weft.transform.schedule.loops import times
-from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.queries import read_buffers, scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import nest_of_loops
-from weft.transform.schedule.spans import Span, inside, stored_box, touched
 from weft.transform.schedule.tree import (
     Tree,
     buffers_of,

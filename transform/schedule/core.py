@@ -21,12 +21,12 @@ from weft.errors import ScheduleError
 from weft.ir import IRModule
 from weft.ir.tensor import Block, For, PrimFunc, PrimVar
 from weft.ir.verify import assert_well_formed, verify
-from weft.transform.registry import nearest
+from weft.transform.infra.registry import nearest
+from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace, handles_in
 from weft.transform.schedule.tree import Tree, unique_block_names, with_early_allocations
-from weft.transform.scheduled import SCHEDULED, is_scheduled
 
 __all__ = ["ScheduleCore", "primitive", "register_primitive"]
 

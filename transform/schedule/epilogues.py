@@ -19,6 +19,8 @@ from weft.ir.tensor import (
     PrimVar,
     SeqStmt,
 )
+from weft.transform.analysis.dependence import update_of
+from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import (
     empty_cases,
     reads_of,
@@ -29,13 +31,11 @@ from weft.transform.schedule.buffers import (
     without_allocation,
 )
 from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import update_of
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.folds import fold_of, is_identity
 from weft.transform.schedule.handles import BlockRV
 from weft.transform.schedule.inlining import one_load, only_store, require_free_between
-from weft.transform.schedule.points import Point
 from weft.transform.schedule.queries import written_buffers
+from weft.transform.schedule.reducer import fold_of, is_identity
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions
 
 __all__ = ["Epilogues"]

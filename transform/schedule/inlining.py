@@ -11,6 +11,8 @@ from weft.ir.node import Node
 from weft.ir.prim import as_expr, cast
 from weft.ir.regions import Bounds, accesses
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimExpr, PrimVar, SeqStmt
+from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import (
     nest_blocks,
     reads_of,
@@ -23,8 +25,6 @@ from weft.transform.schedule.buffers import (
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.inverse import solved
-from weft.transform.schedule.points import Point
 from weft.transform.schedule.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions

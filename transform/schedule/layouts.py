@@ -32,6 +32,8 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.inverted_indices import solved
+from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import (
     require_covering,
     require_dividing,
@@ -44,9 +46,7 @@ from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.inverse import solved
 from weft.transform.schedule.loops import chain_between
-from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, map_buffers, sequence, without_regions
 

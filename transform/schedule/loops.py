@@ -19,13 +19,13 @@ from weft.ir.dim import substitute as substitute_dim
 from weft.ir.prim import as_expr, binary, cast
 from weft.ir.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.transform.analysis.dependence import Clash, Nest, clash, never_before
+from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import sets_result_when_empty
 from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import Clash, Nest, clash, never_before
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
-from weft.transform.schedule.points import Point, variables_in
 from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
 from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of
 

@@ -29,6 +29,8 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.dependence import update_of
+from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import (
     empty_cases,
     require_complete,
@@ -39,12 +41,10 @@ from weft.transform.schedule.buffers import (
 from weft.transform.schedule.caching import nest_over
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
-from weft.transform.schedule.dependence import update_of
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.inlining import only_store
 from weft.transform.schedule.loops import chain_between
-from weft.transform.schedule.points import Point
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, loads_in, map_buffers, sequence, without_regions
 

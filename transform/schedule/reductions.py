@@ -22,16 +22,16 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.transform.analysis.points import conjuncts, variables_in
 from weft.transform.schedule.buffers import require_covering, with_allocation
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.folds import Fold, fold_of, stores
 from weft.transform.schedule.handles import BlockRV, LoopRV
 from weft.transform.schedule.loops import chain_between
-from weft.transform.schedule.points import conjuncts, variables_in
 from weft.transform.schedule.queries import written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
+from weft.transform.schedule.reducer import Fold, fold_of, stores
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, sequence, without_regions
 
 __all__ = ["Reductions"]

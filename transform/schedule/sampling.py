@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 
 from weft.ir.tensor import For
+from weft.transform.schedule.compute_at import INLINE, ROOT, can_compute_at
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
-from weft.transform.schedule.placing import INLINE, ROOT, can_compute_at
 from weft.transform.schedule.queries import consumers
 from weft.transform.schedule.tree import Tree
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from weft.transform.schedule.annotations import Declared
 from weft.transform.schedule.blocks import Blocks
+from weft.transform.schedule.buffering import Staging
+from weft.transform.schedule.compute_at import Placing
 from weft.transform.schedule.core import ScheduleCore
-from weft.transform.schedule.declared import Declared
 from weft.transform.schedule.epilogues import Epilogues
 from weft.transform.schedule.layouts import Layouts
+from weft.transform.schedule.loop_kinds import Marks
 from weft.transform.schedule.loops import LoopPrimitives
-from weft.transform.schedule.marks import Marks
 from weft.transform.schedule.padding import Padding
-from weft.transform.schedule.placing import Placing
 from weft.transform.schedule.queries import Queries
 from weft.transform.schedule.reductions import Reductions
 from weft.transform.schedule.sampling import Sampling
-from weft.transform.schedule.staging import Staging
 
 __all__ = ["Schedule"]
 

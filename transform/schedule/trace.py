@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import ScheduleError
-from weft.transform.registry import nearest
+from weft.transform.infra.registry import nearest
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 
 if TYPE_CHECKING:

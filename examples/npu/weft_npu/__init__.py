@@ -19,9 +19,9 @@ import numpy as np
 import weft
 from weft import ir
 from weft.ir.op import get_op
-from weft.ir.target import Int
 from weft.ir.tensor import PrimCall
 from weft.runtime.artifact import Symbol
+from weft.target import Int
 from weft.transform import PartitionCalls
 from weft_npu import assembler
 from weft_npu.loader import cycles as cycles

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from weft.script.macros import Macro
+from weft.script.reader.macros import Macro
 
 def no_type_check(func: Any) -> Macro:
     """Statements that tensor-level functions take over where they call them; names follow Python's rules."""

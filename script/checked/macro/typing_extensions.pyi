@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from weft.script.checked.macro_then.typing_extensions import no_type_check as _decorator
-from weft.script.macros import Macro
+from weft.script.reader.macros import Macro
 
 _Result = TypeVar("_Result", default=Macro)
 

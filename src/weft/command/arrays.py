@@ -18,11 +18,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from weft.command.callee import Parameter
+from weft.command.entry_points import Parameter
 from weft.command.files import InputError, write_file
+from weft.dtypes import is_bool, is_float, is_numpy, max_value, storage
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims
-from weft.ir.dtype import is_bool, is_float, is_numpy, max_value, storage
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = ["Inputs", "arguments", "describe", "flatten", "read_inputs", "save_results", "summarise"]

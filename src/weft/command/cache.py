@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from weft.codegen.cache import object_cache
+from weft.codegen.cache.code import object_cache
 
 __all__ = ["cache_command"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import weft
 from weft.command import arrays
-from weft.command.callee import Callee, find_callee, run_setup
+from weft.command.entry_points import Callee, find_callee, run_setup
 from weft.command.files import InputError, as_module, is_archive, load_one, write_file
 from weft.command.report import print_json
 from weft.command.targets import chosen_target

@@ -22,9 +22,9 @@ from typing import Any
 import weft
 from weft.command.files import InputError, read_text
 from weft.ir.node import FrozenMap
-from weft.ir.target import Config, Target
-from weft.ir.target.kinds import CONFIG_FIELDS, KINDS, Field
-from weft.ir.target.schema import SCHEMA
+from weft.target import Config, Target
+from weft.target.kinds import CONFIG_FIELDS, KINDS, Field
+from weft.target.schema import SCHEMA
 
 __all__ = ["UsageError", "add_target_options", "chosen_target"]
 

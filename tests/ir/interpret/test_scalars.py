@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.ir import dtype as dtypes
+from weft import dtypes
 from weft.ir.interpret import decode, encode
 from weft.ir.interpret.scalars import binary_function, cast_function, coerce, unary_function
 

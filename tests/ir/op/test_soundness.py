@@ -16,7 +16,7 @@ from weft.ir.interpret import interpret
 from weft.ir.op import get_op
 from weft.ir.op.index import _numpy_slice
 from weft.ir.op.manipulate import _numpy_split
-from weft.ir.relations import dims_of
+from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimVar
 from weft.ir.types import TensorType, TupleType
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft import TargetError
-from weft.ir.target import Int, List, Str, Target, Triple, tag, target_kind
-from weft.ir.target.kinds import KINDS
+from weft.target import Int, List, Str, Target, Triple, tag, target_kind
+from weft.target.kinds import KINDS
 
 TWO_CPUS = "low_power_cpu: c -mcpu=cortex-m0; inference_cpu: c -mcpu=cortex-m7f"
 CONFIG = {

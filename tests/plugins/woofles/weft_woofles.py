@@ -14,9 +14,9 @@ from weft import ir
 from weft.ir.infer import TypeContext
 from weft.ir.op import OPS, Param, register_op
 from weft.ir.op.declare import Arguments
-from weft.ir.target import Int
 from weft.runtime.artifact import Symbol
 from weft.runtime.loading import register_loader
+from weft.target import Int
 from weft.transform import FunctionPass, PartitionCalls
 
 runs: list[str] = []

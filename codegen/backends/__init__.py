@@ -1,0 +1,1 @@
+"""Back ends: what makes code of the functions of one kind of target."""

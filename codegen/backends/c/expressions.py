@@ -1,0 +1,272 @@
+"""Tensor-level expressions to C99.
+
+A value is C text of exactly its dtype's type. Arithmetic on signed integers goes through unsigned types, where
+wrapping is defined; what else C leaves undefined goes through helpers. A vector is written lane by lane: `lane` is the
+text of the lane number while a vector's element is being written.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Protocol
+
+from weft import dtypes
+from weft.codegen.backends.c.helpers import MATH, c_type, cast_helper, helper, math_helper
+from weft.errors import Span, TargetError
+from weft.ir.graph import Expr
+from weft.ir.prim import as_expr, buffer_strides
+from weft.ir.tensor import (
+    COMPARISONS,
+    Binary,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    Cast,
+    FloatImm,
+    IntImm,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    Unary,
+)
+
+__all__ = ["expression", "float_literal", "int_literal", "unsupported"]
+
+_OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&", "or": "||"}
+_ARITHMETIC = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+_LIBRARY = frozenset(
+    "exp exp2 sqrt sin cos tan sinh cosh tanh log log2 log10 log1p acos acosh asin asinh atan atanh erf "
+    "floor ceil trunc fabs atan2 copysign hypot nextafter fmod pow fma".split()
+)
+
+
+class Scope(Protocol):
+    """What an expression asks of the function it stands in."""
+
+    def use(self, item: tuple[str, str]) -> str: ...
+    def check_dtype(self, dtype: str, span: Span | None) -> None: ...
+    def variable(self, var: PrimVar) -> str: ...
+    def pointer(self, buffer: Buffer) -> str: ...
+    def let(self, var: PrimVar, value: str) -> None: ...
+    def address(self, expr: PrimCall) -> str: ...
+    def call_extern(self, expr: PrimCall) -> str: ...
+    def call_function(self, expr: PrimCall) -> str: ...
+
+
+def unsupported(what: str, span: Span | None) -> TargetError:
+    """The error for a construct that C99 code cannot express."""
+    return TargetError(f"c: {what} is not supported", code="W741", span=span)
+
+
+def int_literal(value: int, dtype: str) -> str:
+    """An integer constant of exactly the type."""
+    if dtypes.is_bool(dtype):
+        return str(int(value))
+    bits = dtypes.bits(dtype)
+    if value == -(2**63):
+        return "INT64_MIN"
+    suffix = ("u" if dtypes.is_unsigned(dtype) else "") + ("ll" if bits == 64 else "")
+    if value == -(2**31):
+        return "(-2147483647 - 1)"
+    text = f"{value}{suffix}"
+    text = f"({text})" if value < 0 else text
+    return text if bits >= 32 else f"(({c_type(dtype)}){text})"
+
+
+def float_literal(value: float, dtype: str) -> str:
+    """A floating-point constant, exact in hexadecimal."""
+    if math.isnan(value):
+        text = "NAN" if not struct.pack(">d", value)[0] & 0x80 else "(-NAN)"
+    elif math.isinf(value):
+        text = "INFINITY" if value > 0 else "(-INFINITY)"
+    else:
+        if dtype == "float32":
+            value = struct.unpack("<f", struct.pack("<f", value))[0] if abs(value) < 3.5e38 else value
+        text = f"{value:.17g}" if value == int(value) and abs(value) < 1e16 else value.hex()
+        text = text if any(mark in text for mark in ".xe") else f"{text}.0"
+        text += "f" if dtype == "float32" else ""
+        return f"({text})" if text.startswith("-") else text
+    return text if dtype == "float32" else f"(double){text}"
+
+
+def expression(writer: Scope, expr: Expr | int, lane: str | None = None) -> str:
+    """The C text of an expression (of one lane of a vector)."""
+    if isinstance(expr, int):
+        return int_literal(expr, "int64")
+    emit = _EMITTERS.get(type(expr))
+    if emit is None:
+        raise unsupported(type(expr).__name__, expr.span)
+    return emit(writer, expr, lane)
+
+
+def _int(writer: Scope, expr: IntImm, lane: str | None) -> str:
+    return int_literal(expr.value, expr.dtype)
+
+
+def _float(writer: Scope, expr: FloatImm, lane: str | None) -> str:
+    writer.check_dtype(expr.dtype, expr.span)
+    return float_literal(expr.value, expr.dtype)
+
+
+def _variable(writer: Scope, expr: PrimVar, lane: str | None) -> str:
+    return writer.variable(expr)
+
+
+def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
+    value, dtype = expression(writer, expr.a, lane), dtypes.element(expr.dtype)
+    if expr.kind == "not":
+        return f"(!{value})"
+    if expr.kind == "bitwise_not":
+        return f"(({c_type(dtype)})~{value})" if not dtypes.is_bool(dtype) else f"(!{value})"
+    if dtypes.is_float(dtype):
+        return f"(-{value})"
+    return f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))"
+
+
+def _wide(dtype: str) -> str:
+    return "int64_t" if dtypes.bits(dtype) == 64 else "int32_t"
+
+
+def _binary(writer: Scope, expr: Binary, lane: str | None) -> str:
+    a, b = expression(writer, expr.a, lane), expression(writer, expr.b, lane)
+    dtype = dtypes.element(expr.a.dtype)
+    writer.check_dtype(dtype, expr.span)
+    if expr.kind in _OPERATORS:
+        return f"({a} {_OPERATORS[expr.kind]} {b})"
+    if dtypes.is_bool(dtype):
+        return _bool_arithmetic(expr, a, b)
+    if expr.kind in _ARITHMETIC:
+        operator = _ARITHMETIC[expr.kind]
+        if dtypes.is_float(dtype):
+            return f"({a} {operator} {b})"
+        wide = f"u{_wide(dtype)}"
+        return f"(({c_type(dtype)})(({wide}){a} {operator} ({wide}){b}))"
+    return f"{writer.use(helper(expr.kind, dtype))}({a}, {b})"
+
+
+def _bool_arithmetic(expr: Binary, a: str, b: str) -> str:
+    """Truth values as one-bit numbers."""
+    forms = {
+        "add": "({a} ^ {b})", "sub": "({a} ^ {b})", "mul": "({a} & {b})", "min": "({a} & {b})", "max": "({a} | {b})",
+        "bitwise_and": "({a} & {b})", "bitwise_or": "({a} | {b})", "bitwise_xor": "({a} ^ {b})",
+        "floordiv": "({a} & {b})", "truncdiv": "({a} & {b})",
+    }  # fmt: skip
+    if expr.kind not in forms:
+        raise unsupported(f"{expr.kind} of bool", expr.span)
+    return f"((uint8_t){forms[expr.kind].format(a=a, b=b)})"
+
+
+def _cast(writer: Scope, expr: Cast, lane: str | None) -> str:
+    value = expression(writer, expr.value, lane)
+    source, target = dtypes.element(expr.value.dtype), dtypes.element(expr.dtype)
+    writer.check_dtype(target, expr.span)
+    if dtypes.is_bool(target):
+        return f"((uint8_t)({value} != 0))"
+    if dtypes.is_float(source) and dtypes.is_integer(target):
+        return f"{writer.use(cast_helper(source, target))}({value})"
+    return f"(({c_type(target)}){value})"
+
+
+def _select(writer: Scope, expr: Select, lane: str | None) -> str:
+    condition, a, b = (expression(writer, part, lane) for part in (expr.condition, expr.true_value, expr.false_value))
+    return f"({condition} ? {a} : {b})"
+
+
+def _load(writer: Scope, expr: BufferLoad, lane: str | None) -> str:
+    element = f"{writer.pointer(expr.buffer)}[{offset(writer, expr.buffer, expr.indices, lane)}]"
+    if expr.predicate is not None:
+        guard = expression(writer, expr.predicate, lane)
+        return f"({guard} ? {element} : 0)"
+    return element
+
+
+def offset(writer: Scope, buffer: Buffer, indices: tuple[PrimExpr, ...], lane: str | None) -> str:
+    """The element offset of an access.
+
+    A valid access cannot overflow, so indices are written in plain signed arithmetic, which compilers optimise best.
+    """
+    terms = []
+    for index, stride in zip(indices, buffer_strides(buffer), strict=True):
+        text = _index(writer, index, lane)
+        factor = _index(writer, as_expr(stride, "int64"), None)
+        terms.append(text if factor == "1" else f"{text} * {factor}")
+    if buffer.elem_offset is not None:
+        terms.append(_index(writer, as_expr(buffer.elem_offset, "int64"), None))
+    return " + ".join(term for term in terms if term != "0") or "0"
+
+
+def _index(writer: Scope, expr: PrimExpr, lane: str | None) -> str:
+    if isinstance(expr, IntImm):
+        return str(expr.value) if abs(expr.value) < 2**31 else expression(writer, expr)
+    if isinstance(expr, Binary) and expr.kind in ("add", "sub", "mul") and dtypes.is_signed(dtypes.element(expr.dtype)):
+        a, b = _index(writer, expr.a, lane), _index(writer, expr.b, lane)
+        return f"({a} {_ARITHMETIC[expr.kind]} {b})"
+    return expression(writer, expr, lane)
+
+
+def _ramp(writer: Scope, expr: Ramp, lane: str | None) -> str:
+    assert lane is not None
+    dtype = c_type(expr.base.dtype)
+    return f"(({dtype})({expression(writer, expr.base)} + {expression(writer, expr.stride)} * ({dtype}){lane}))"
+
+
+def _broadcast(writer: Scope, expr: Broadcast, lane: str | None) -> str:
+    return expression(writer, expr.value)
+
+
+def _let(writer: Scope, expr: Let, lane: str | None) -> str:
+    writer.let(expr.var, expression(writer, expr.value, lane))
+    return expression(writer, expr.body, lane)
+
+
+def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
+    if not isinstance(expr.op, str):
+        return writer.call_function(expr)
+    special: dict[str, Callable[[], str]] = {
+        "if_then_else": lambda: "({} ? {} : {})".format(*(expression(writer, arg, lane) for arg in expr.args)),
+        "likely": lambda: expression(writer, expr.args[0], lane),
+        "call_extern": lambda: writer.call_extern(expr),
+        "call_pure_extern": lambda: writer.call_extern(expr),
+        "address_of": lambda: writer.address(expr),
+    }
+    if expr.op in special:
+        return special[expr.op]()
+    dtype = dtypes.element(getattr(expr.args[0], "dtype", "void")) if expr.args else "void"
+    args = [expression(writer, arg, lane) for arg in expr.args]
+    suffix = "f" if dtype == "float32" else ""
+    if expr.op in ("isnan", "isinf", "isfinite"):
+        return f"((uint8_t)({expr.op}({args[0]}) != 0))" if dtypes.is_float(dtype) else str(int(expr.op == "isfinite"))
+    if expr.op == "abs":
+        if dtypes.is_float(dtype):
+            return f"fabs{suffix}({args[0]})"
+        return f"(({c_type(dtype)})({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]}))"
+    if not dtypes.is_float(dtype):
+        raise unsupported(f"T.{expr.op} of {dtype}", expr.span)
+    writer.check_dtype(dtype, expr.span)
+    if expr.op in MATH:
+        return f"{writer.use(math_helper(expr.op, dtype))}({args[0]})"
+    if expr.op in ("round", "nearbyint"):
+        return f"nearbyint{suffix}({args[0]})"
+    if expr.op in _LIBRARY:
+        return f"{expr.op}{suffix}({', '.join(args)})"
+    raise unsupported(f"T.{expr.op}", expr.span)
+
+
+_EMITTERS: dict[type, Callable[..., str]] = {
+    IntImm: _int, FloatImm: _float, PrimVar: _variable, Unary: _unary, Binary: _binary, Cast: _cast, Select: _select,
+    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call,
+}  # fmt: skip
+assert set(COMPARISONS) < set(_OPERATORS)

@@ -1,0 +1,385 @@
+"""Tensor-level functions to C99 functions.
+
+    int32_t name(buffers and scalars in order, symbols as int64_t, [workspace])
+
+The result is 0, or the number of the assertion that failed (`message` gives its text). There is no heap: memory that a
+function allocates is a local array when it is small, else a fixed offset into the workspace that the caller gives.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from weft import dtypes
+from weft.codegen.backends.c.expressions import expression, offset, unsupported
+from weft.codegen.backends.c.helpers import c_type
+from weft.errors import Span, TargetError
+from weft.ir.graph import GlobalVar, StringImm
+from weft.ir.prim_dim import buffer_symbols
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Bind,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    Evaluate,
+    Extent,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimFunc,
+    PrimVar,
+    Return,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.ir.visit import walk
+
+__all__ = ["KEYWORDS", "Helpers", "KernelWriter", "align", "check_dtype", "identifier", "prototype"]
+
+_LOCAL_BYTES = 256
+_ALIGNMENT = 16
+
+
+def align(size: int) -> int:
+    """The size rounded up to the alignment of workspace offsets."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+@dataclass
+class Helpers:
+    """What the functions of one source file share: helper definitions, external prototypes, assertion messages."""
+
+    definitions: dict[str, str] = field(default_factory=dict)
+    externs: dict[str, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+
+    def message(self, kind: str, text: str) -> int:
+        """The number of an assertion."""
+        entry = f"{kind}: {text}"
+        if entry not in self.messages:
+            self.messages.append(entry)
+        return self.messages.index(entry) + 1
+
+
+def prototype(name: str, function: PrimFunc, names: dict[object, str], *, workspace: bool) -> str:
+    """The C prototype of a kernel, with the names that `names` gives to parameters and symbols."""
+    written = {item.buffer for item in walk(function.body) if isinstance(item, BufferStore)}
+    # A buffer whose address is handed on may be written by the callee.
+    written |= {
+        item.args[0].buffer
+        for item in walk(function.body)
+        if isinstance(item, PrimCall) and item.op == "address_of" and isinstance(item.args[0], BufferLoad)
+    }
+    parameters = []
+    for item in function.params:
+        if isinstance(item, Buffer):
+            parameters.append(f"{'' if item in written else 'const '}{c_type(item.dtype)} *restrict {names[item]}")
+        else:
+            parameters.append(f"{c_type(item.dtype)} {names[item]}")
+    parameters += [f"int64_t {names[symbol]}" for symbol in buffer_symbols(function)]
+    if workspace:
+        parameters.append("uint8_t *workspace")
+    return f"int32_t {name}({', '.join(parameters) or 'void'})"
+
+
+class KernelWriter:
+    """Writes one function; afterwards `workspace_bytes` says what it needs from its caller."""
+
+    def __init__(self, name: str, function: PrimFunc, helpers: Helpers, callees: dict[str, KernelWriter]) -> None:
+        self.name = name
+        self.function = function
+        self.helpers = helpers
+        self.callees = callees
+        self.names: dict[object, str] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+        self.workspace_bytes = 0
+        self.used = 0
+        taken: set[str] = {"workspace"}
+        for item in (*function.params, *buffer_symbols(function)):
+            check_dtype(item.dtype, item.span)
+            self.names[item] = identifier(item.name or "p", taken)
+        self.taken = taken
+        self.statement(function.body)
+
+    def text(self) -> str:
+        """The definition."""
+        head = prototype(self.name, self.function, self.names, workspace=self.workspace_bytes > 0)
+        unused = [f"  (void){self.names[item]};" for item in (*self.function.params, *buffer_symbols(self.function))]
+        return "\n".join([f"{head} {{", *unused, *self.lines, "  return 0;", "}"])
+
+    def head(self) -> str:
+        """The prototype."""
+        return prototype(self.name, self.function, self.names, workspace=self.workspace_bytes > 0)
+
+    # What expressions ask for.
+
+    def use(self, item: tuple[str, str]) -> str:
+        """Make sure that a helper is defined; gives its name."""
+        self.helpers.definitions[item[0]] = item[1]
+        return item[0]
+
+    def check_dtype(self, dtype: str, span: Span | None) -> None:
+        """TargetError W741 for a type that C99 lacks."""
+        check_dtype(dtype, span)
+
+    def variable(self, var: PrimVar) -> str:
+        """The name of a variable in scope."""
+        if var not in self.names:
+            raise TargetError(f"c: {var.name!r} has no value here", code="W742", span=var.span)
+        return self.names[var]
+
+    def pointer(self, buffer: Buffer) -> str:
+        """The pointer to a buffer's first element."""
+        if buffer not in self.names:
+            raise TargetError(f"c: buffer {buffer.name!r} has no memory here", code="W742", span=buffer.span)
+        return self.names[buffer]
+
+    def let(self, var: PrimVar, value: str) -> None:
+        """Give a variable the value of an expression, which may stand in several places."""
+        self.names[var] = f"({value})"
+
+    def address(self, expr: PrimCall) -> str:
+        """The address of a buffer element."""
+        load = expr.args[0]
+        if not isinstance(load, BufferLoad):
+            raise unsupported("an address of something else than a buffer element", expr.span)
+        return f"({self.pointer(load.buffer)} + ({offset(self, load.buffer, load.indices, None)}))"
+
+    def call_extern(self, expr: PrimCall) -> str:
+        """A call of an external symbol; its prototype follows from the arguments."""
+        symbol = expr.args[0]
+        if not isinstance(symbol, StringImm) or not symbol.value.isidentifier():
+            raise unsupported("an external call without a C name", expr.span)
+        types, values = [], []
+        for arg in expr.args[1:]:
+            if isinstance(arg, StringImm):
+                raise unsupported("a string argument", expr.span)
+            dtype = getattr(arg, "dtype", "handle")
+            types.append("void *" if dtype == "handle" else c_type(dtype))
+            values.append(expression(self, arg))
+        result = "void" if expr.dtype == "void" else c_type(expr.dtype)
+        declared = f"extern {result} {symbol.value}({', '.join(types) or 'void'});"
+        if self.helpers.externs.setdefault(symbol.value, declared) != declared:
+            raise TargetError(f"c: {symbol.value!r} is called with different types", code="W743", span=expr.span)
+        return f"{symbol.value}({', '.join(values)})"
+
+    def call_function(self, expr: PrimCall) -> str:
+        """A call of a function of the module."""
+        if not isinstance(expr.op, GlobalVar) or expr.op.name not in self.callees:
+            raise unsupported("a call of an unknown function", expr.span)
+        callee = self.callees[expr.op.name]
+        args = [expression(self, arg) for arg in expr.args]
+        args += [self._symbol_value(callee.function, symbol, expr) for symbol in buffer_symbols(callee.function)]
+        if callee.workspace_bytes:
+            args.append(f"workspace + {self.used}")
+            self.workspace_bytes = max(self.workspace_bytes, self.used + callee.workspace_bytes)
+        return f"{callee.name}({', '.join(args)})"
+
+    def _symbol_value(self, callee: PrimFunc, symbol: PrimVar, expr: PrimCall) -> str:
+        for param, arg in zip(callee.params, expr.args, strict=False):
+            if isinstance(param, Buffer) and symbol in param.shape and isinstance(arg, PrimCall):
+                load = arg.args[0]
+                if isinstance(load, BufferLoad) and load.buffer.ndim == param.ndim:
+                    return expression(self, load.buffer.shape[param.shape.index(symbol)])
+        raise unsupported(f"a call that does not give {symbol.name!r} a value", expr.span)
+
+    # Statements.
+
+    def line(self, text: str) -> None:
+        """One line at the current depth."""
+        self.lines.append("  " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str):
+        """Lines inside braces; memory allocated inside is free afterwards."""
+        self.line(head + " {")
+        self.depth += 1
+        used = self.used
+        yield
+        self.used = used
+        self.depth -= 1
+        self.line("}")
+
+    def statement(self, stmt: Stmt) -> None:
+        """Write one statement."""
+        writer = _STATEMENTS.get(type(stmt))
+        if writer is None:
+            raise unsupported(type(stmt).__name__, stmt.span)
+        writer(self, stmt)
+
+    def sequence(self, stmt: SeqStmt) -> None:
+        """Statements in order."""
+        for part in stmt.stmts:
+            self.statement(part)
+
+    def loop(self, stmt: For) -> None:
+        """Every kind of loop but a thread's is a plain one."""
+        if stmt.kind == "thread_binding":
+            raise unsupported(f"a loop bound to {stmt.thread}", stmt.span)
+        var = self._declare(stmt.loop_var)
+        kind = c_type(stmt.loop_var.dtype)
+        start, extent = self._bound(stmt.start), self._bound(stmt.extent)
+        stop = extent if start == "0" else f"{start} + {extent}"
+        step = f"++{var}" if stmt.step is None else f"{var} = ({kind})({var} + {self._bound(stmt.step)})"
+        with self.block(f"for ({kind} {var} = {start}; {var} < {stop}; {step})"):
+            self.statement(stmt.body)
+
+    def _bound(self, extent: Extent) -> str:
+        return str(extent) if isinstance(extent, int) and abs(extent) < 2**31 else expression(self, extent)
+
+    def _declare(self, var: PrimVar | Buffer) -> str:
+        self.names[var] = identifier(var.name or "v", self.taken)
+        return self.names[var]
+
+    def while_loop(self, stmt: While) -> None:
+        """A loop on a condition."""
+        with self.block(f"while ({expression(self, stmt.condition)})"):
+            self.statement(stmt.body)
+
+    def conditional(self, stmt: IfThenElse) -> None:
+        """if, else."""
+        with self.block(f"if ({expression(self, stmt.condition)})"):
+            self.statement(stmt.then_body)
+        if stmt.else_body is not None:
+            with self.block("else"):
+                self.statement(stmt.else_body)
+
+    def store(self, stmt: BufferStore) -> None:
+        """A store of a scalar, or of a vector lane by lane: all lanes are computed before the first is stored."""
+        pointer = self.pointer(stmt.buffer)
+        self.check_dtype(stmt.buffer.dtype, stmt.span)
+        lanes = dtypes.lanes(stmt.value.dtype)
+        if lanes == 1:
+            place = f"{pointer}[{offset(self, stmt.buffer, stmt.indices, None)}]"
+            guard = "" if stmt.predicate is None else f"if ({expression(self, stmt.predicate)}) "
+            self.line(f"{guard}{place} = {expression(self, stmt.value)};")
+            return
+        values, lane = identifier("lanes", self.taken), identifier("lane", self.taken)
+        kind = c_type(stmt.buffer.dtype)
+        with self.block(""):
+            self.line(f"{kind} {values}[{lanes}];")
+            every = f"for (int {lane} = 0; {lane} < {lanes}; ++{lane})"
+            self.line(f"{every} {values}[{lane}] = {expression(self, stmt.value, lane)};")
+            guard = "" if stmt.predicate is None else f"if ({expression(self, stmt.predicate, lane)}) "
+            place = f"{pointer}[{offset(self, stmt.buffer, stmt.indices, lane)}]"
+            self.line(f"{every} {guard}{place} = {values}[{lane}];")
+
+    def bind(self, stmt: Bind) -> None:
+        """A local constant."""
+        value = expression(self, stmt.value)
+        if stmt.var.dtype == "handle":
+            raise unsupported("a variable that holds an address", stmt.span)
+        name = self._declare(stmt.var)
+        self.line(f"const {c_type(stmt.var.dtype)} {name} = {value};")
+        self.line(f"(void){name};")
+
+    def allocate(self, stmt: AllocBuffer) -> None:
+        """A small buffer is a local array, a larger one an offset into the workspace."""
+        buffer = stmt.buffer
+        self.check_dtype(buffer.dtype, stmt.span)
+        count = 1
+        for extent in buffer.shape:
+            extent = extent.value if isinstance(extent, IntImm) else extent
+            if not isinstance(extent, int):
+                raise unsupported(f"memory of unknown size for {buffer.name!r}", stmt.span)
+            count *= extent
+        size = count * max(1, dtypes.bits(buffer.dtype) // 8)
+        name, kind = self._declare(buffer), c_type(buffer.dtype)
+        if size <= _LOCAL_BYTES:
+            self.line(f"{kind} {name}[{max(1, count)}];")
+            self.line(f"(void){name};")  # what is never read may be there
+            return
+        self.line(f"{kind} *{name} = ({kind} *)(void *)(workspace + {self.used});")
+        self.line(f"(void){name};")
+        self.used += align(size)
+        self.workspace_bytes = max(self.workspace_bytes, self.used)
+
+    def declare(self, stmt: DeclBuffer) -> None:
+        """A view of memory at an address."""
+        buffer = stmt.buffer
+        if buffer.data is None:
+            raise unsupported("a view without memory", stmt.span)
+        self.check_dtype(buffer.dtype, stmt.span)
+        address, kind, name = expression(self, buffer.data), c_type(buffer.dtype), self._declare(buffer)
+        self.line(f"{kind} *{name} = ({kind} *)(void *){address};")
+        self.line(f"(void){name};")
+
+    def check(self, stmt: AssertStmt) -> None:
+        """An assertion: its number is the result when it fails."""
+        number = self.helpers.message(stmt.kind, stmt.message)
+        self.line(f"if (!{expression(self, stmt.condition)}) return {number};")
+
+    def attribute(self, stmt: AttrStmt) -> None:
+        """Attributes do not change what portable C does."""
+        self.statement(stmt.body)
+
+    def evaluate(self, stmt: Evaluate) -> None:
+        """A call for its effect; failures of functions of the module are handed on."""
+        if isinstance(stmt.value, PrimCall) and isinstance(stmt.value.op, GlobalVar):
+            result = identifier("failed", self.taken)
+            with self.block(""):
+                self.line(f"const int32_t {result} = {self.call_function(stmt.value)};")
+                self.line(f"if ({result}) return {result};")
+        elif isinstance(stmt.value, PrimCall) and stmt.value.op in ("call_extern", "call_pure_extern"):
+            self.line(f"{'(void)' if stmt.value.dtype != 'void' else ''}{self.call_extern(stmt.value)};")
+        elif isinstance(stmt.value, PrimCall) and stmt.value.op == "assume":
+            return
+        else:
+            self.line(f"(void){expression(self, stmt.value)};")
+
+    def leave(self, stmt: Return) -> None:
+        """Leave the function."""
+        if stmt.value is not None:
+            raise unsupported("a scalar result", stmt.span)
+        self.line("return 0;")
+
+
+def check_dtype(dtype: str, span: Span | None) -> None:
+    """TargetError W741 for a type that C99 lacks."""
+    scalar = dtypes.element(dtype)
+    if dtypes.is_float(scalar) and scalar not in ("float32", "float64"):
+        raise unsupported(scalar, span)
+    if dtypes.is_integer(scalar) and dtypes.bits(scalar) < 8:
+        raise unsupported(scalar, span)
+
+
+def identifier(name: str, taken: set[str]) -> str:
+    """A C name without the suffixes by which texts keep names apart: a module and its text give the same C."""
+    name = _SUFFIX.sub("", name) or name
+    base = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
+    base = base if base and not base[0].isdigit() and base not in _RESERVED else f"v_{base}"
+    count, candidate = 0, base
+    while candidate in taken:
+        count += 1
+        candidate = f"{base}_{count}"
+    taken.add(candidate)
+    return candidate
+
+
+_SUFFIX = re.compile(r"(_\d+)+$")
+KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while NAN INFINITY "
+    "_Bool _Complex _Imaginary".split()
+)
+_RESERVED = KEYWORDS | frozenset(
+    "main exp log sin cos tan pow sqrt floor ceil y0 y1 yn j0 j1 jn gamma index div abs".split()
+)
+_STATEMENTS = {
+    SeqStmt: KernelWriter.sequence, For: KernelWriter.loop, While: KernelWriter.while_loop,
+    IfThenElse: KernelWriter.conditional, BufferStore: KernelWriter.store, Bind: KernelWriter.bind,
+    AllocBuffer: KernelWriter.allocate, DeclBuffer: KernelWriter.declare, AssertStmt: KernelWriter.check,
+    AttrStmt: KernelWriter.attribute, Evaluate: KernelWriter.evaluate, Return: KernelWriter.leave,
+    Break: lambda writer, stmt: writer.line("break;"), Continue: lambda writer, stmt: writer.line("continue;"),
+}  # fmt: skip

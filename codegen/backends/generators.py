@@ -1,0 +1,150 @@
+"""Code generators of target kinds: their functions leave the module and come back as artifacts.
+
+    code generator ::= (module, target) -> Artifact | artifacts
+
+A part of the target whose kind has a code generator gets the functions that belong to it, with its own target, and
+returns artifacts that provide a symbol for each function which is public or called from elsewhere. The artifacts stand
+in the attribute `artifacts` of the module; what called the functions calls the symbols:
+
+    cls.kernel(x, y)     R.call_packed("kernel", x, y) with dps=True       a kernel writes its outputs
+    y = cls.f(x)         y = R.call_packed("f", x)                         a graph function returns its result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace as with_fields
+from typing import Any
+
+from weft.errors import ArtifactError, described
+from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
+from weft.ir.module import IRModule
+from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.structural import structural_hash
+from weft.ir.visit import rewrite
+from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.target import Target
+from weft.transform.graph.dead_code import referenced_functions
+from weft.transform.target.parts import leaf_parts, owners, part_view
+from weft.version import VERSION
+
+__all__ = ["ARTIFACTS", "generate_artifacts", "provenance"]
+
+ARTIFACTS = "artifacts"
+"""The attribute of a module that holds its artifacts."""
+
+
+Generator = Callable[[IRModule, Target], Any]
+
+
+def generate_artifacts(
+    module: IRModule, target: Target | str, generators: Mapping[str, Generator] | None = None
+) -> IRModule:
+    """The module without the functions of parts that have a code generator, and with the artifacts made of them.
+
+    `generators` are those of parts, by label, whose kinds have none.
+    Raises: ArtifactError W816 for a code generator that returns something else than artifacts, W817 for a symbol that
+    it does not provide, W814 for two artifacts of one name.
+    """
+    parts = dict(leaf_parts(Target(target)))
+    owner = owners(module, parts)
+    made: list[Artifact] = []
+    gone: dict[str, str] = {}
+    for label in sorted(parts):
+        mine = [name for name in module if owner[name] == label]
+        generator = parts[label].kind.code_generator or (generators or {}).get(label)
+        if generator is None or not mine:
+            continue
+        made += _generated(module, mine, label, parts[label], generator)
+        gone.update(dict.fromkeys(mine, label))
+    if not gone:
+        return module
+    kept = {name: _calling_symbols(module, function, gone) for name, function in module.items() if name not in gone}
+    old = module.attrs.get(ARTIFACTS, ArtifactSet())
+    new = replace(module, functions=FrozenMap(kept)).with_attr(ARTIFACTS, old.union(made))
+    new.attrs[ARTIFACTS].providers()  # no symbol has two providers
+    return new
+
+
+def _generated(
+    module: IRModule, mine: list[str], label: str, part: Target, generator: Generator
+) -> list[Artifact]:  # fmt: skip
+    """The artifacts of one part, checked."""
+    view, _ = part_view(module, mine)
+    if ARTIFACTS in view.attrs:  # what others made is not its concern
+        view = view.without_attr(ARTIFACTS)
+    artifacts = [_completed(item, part, view) for item in _listed(generator(view, part), part, label)]
+    provided = {symbol.name for artifact in artifacts for symbol in artifact.provides}
+    missing = [name for name in _promised(module, mine) if name not in provided]
+    if missing:
+        raise ArtifactError(
+            f"the code generator of {part} ({_where(label)}) does not provide {', '.join(missing)}",
+            code="W817",
+            span=module[missing[0]].span,
+            hint=f"it provides {', '.join(sorted(provided)) or 'nothing'}",
+        )
+    return artifacts
+
+
+def _where(label: str) -> str:
+    return f"part {label!r}" if label else "the whole target"
+
+
+def _listed(result: Any, part: Target, label: str) -> list[Artifact]:
+    if isinstance(result, ArtifactSet):
+        return list(result.values())
+    listed: list[Any] = list(result) if isinstance(result, (list, tuple)) else [result]
+    for item in listed:
+        if not isinstance(item, Artifact):
+            raise ArtifactError(
+                f"the code generator of {part} ({_where(label)}) must return artifacts, got {described(item)}",
+                code="W816",
+            )
+    return listed
+
+
+def _completed(artifact: Artifact, part: Target, view: IRModule) -> Artifact:
+    """The artifact with the code generator and the target that made it, and what it was made from."""
+    target = artifact.target if artifact.target != "{}" else part.to_json()
+    return with_fields(
+        artifact, codegen=artifact.codegen or part.kind.name, target=target,
+        provenance={**provenance(view), **artifact.provenance},
+    )  # fmt: skip
+
+
+def provenance(module: IRModule) -> dict[str, Any]:
+    """What an artifact was made from and by: the hashes of the functions, the version of weft.
+
+    >>> provenance(IRModule({}))["functions"]
+    {}
+    """
+    hashes = {name: f"{structural_hash(function):016x}" for name, function in module.items()}
+    return {"functions": hashes, "weft": VERSION}
+
+
+def _promised(module: IRModule, mine: list[str]) -> list[str]:
+    """The functions that something outside may call: public ones, and those that other functions refer to."""
+    outside = {
+        callee for name, function in module.items() if name not in mine for callee in referenced_functions(function)
+    }
+    return [name for name in mine if name in outside or not getattr(module[name], "private", False)]
+
+
+def _calling_symbols(module: IRModule, function: Any, gone: dict[str, str]) -> Any:
+    """The function with calls of symbols in place of calls of functions that are gone."""
+
+    def follow(item: Node) -> Node | None:
+        if not isinstance(item, Call):
+            return None
+        if isinstance(item.op, GlobalVar) and item.op.name in gone:
+            callee = module[item.op.name]
+            symbol = ExternFunc(item.op.name, span=item.op.span)
+            if isinstance(callee, Function):
+                return replace(item, op=symbol, ty_args=(callee.ret_type,))
+            return replace(item, op=symbol, attrs=item.attrs.set("dps", True))
+        if isinstance(item.op, Op) and item.op.name == "call_tir" and getattr(item.args[0], "name", None) in gone:
+            symbol = ExternFunc(getattr(item.args[0], "name", ""), span=item.args[0].span)
+            return replace(item, op=Op("call_dps_packed"), args=(symbol, *item.args[1:]))
+        return None
+
+    return rewrite(function, follow)

@@ -1,0 +1,1 @@
+"""LLVM assembly under construction: text, types, what memory is known to hold, the shared program."""

@@ -1,0 +1,101 @@
+"""Dtypes and constants in LLVM's spelling.
+
+value type   of an SSA value: i1 for bool, half, float, double, iN; bfloat16 and smaller floats are their bits (iN)
+memory type  of one element in a buffer: as `weft.dtypes.storage` lays it out (bool and 4-bit types take a byte)
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+import numpy as np
+
+from weft import dtypes
+from weft.errors import TargetError
+
+__all__ = ["constant", "is_bits_float", "memory_type", "splat", "value_type"]
+
+_FLOATS = {"float16": "half", "float32": "float", "float64": "double"}
+
+
+def is_bits_float(dtype: str) -> bool:
+    """Whether a floating type is held as its bits because LLVM's code for it needs library support (bfloat16, 8-bit
+    floats).
+    """
+    return dtypes.is_float(dtype) and dtypes.element(dtype) not in _FLOATS
+
+
+@functools.cache
+def _scalar(dtype: str) -> str:
+    if dtype == "handle":
+        return "ptr"
+    if dtype == "void":
+        return "void"
+    return _FLOATS.get(dtype) or f"i{dtypes.bits(dtype)}"
+
+
+@functools.cache
+def value_type(dtype: str) -> str:
+    """The LLVM type of a value."""
+    lanes = dtypes.lanes(dtype)
+    scalar = _scalar(dtypes.element(dtype))
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+@functools.cache
+def memory_type(dtype: str) -> str:
+    """The LLVM type of a value in memory."""
+    lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)
+    scalar = _FLOATS.get(element) or ("ptr" if element == "handle" else f"i{dtypes.storage(element).itemsize * 8}")
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one scalar element in memory."""
+    element = dtypes.element(dtype)
+    return 8 if element == "handle" else dtypes.storage(element).itemsize
+
+
+def splat(text: str, dtype: str) -> str:
+    """A scalar constant repeated for every lane of `dtype`."""
+    lanes = dtypes.lanes(dtype)
+    if lanes == 1:
+        return text
+    return f"splat ({_scalar(dtypes.element(dtype))} {text})"
+
+
+def constant(value: float | int, dtype: str) -> str:
+    """A constant of a dtype; the same in every lane of a vector."""
+    element = dtypes.element(dtype)
+    if element in _FLOATS:
+        text = _float_text(float(value), element)
+    elif dtypes.is_float(element):
+        text = str(_small_float_bits(float(value), element))
+    elif dtypes.is_bool(element):
+        text = "true" if value else "false"
+    elif element == "handle":
+        text = "null" if value == 0 else f"inttoptr (i64 {int(value)} to ptr)"
+    else:
+        text = str(int(value))
+    return splat(text, dtype)
+
+
+def _float_text(value: float, dtype: str) -> str:
+    with np.errstate(over="ignore"):
+        if dtype == "float16":
+            return f"0xH{int(np.float16(value).view('uint16')):04X}"
+        exact = float(np.float32(value)) if dtype == "float32" else value
+    return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
+
+
+def _small_float_bits(value: float, dtype: str) -> int:
+    if dtype != "bfloat16":
+        raise TargetError(
+            f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="cast to float16 first"
+        )
+    with np.errstate(over="ignore"):
+        bits = int(np.float32(value).view("uint32"))
+    if value != value:
+        return 0x7FC0 | (bits >> 16 & 0x8000)
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

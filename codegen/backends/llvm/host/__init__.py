@@ -1,0 +1,1 @@
+"""Graph functions to LLVM functions: values, memory, checks, calls from Python."""

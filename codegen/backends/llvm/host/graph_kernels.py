@@ -1,0 +1,118 @@
+"""One call of a kernel from a graph function: its symbols from the sizes given, and the checks that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.host.graph_checks import mismatch, number, type_name
+from weft.codegen.backends.llvm.host.graph_values import (
+    Scalar,
+    Shape,
+    Tensor,
+    Value,
+)
+from weft.codegen.backends.llvm.kernel.kernel import (
+    from_word,
+    to_word,
+)
+from weft.errors import ShapeError, Span
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation
+from weft.ir.prim_dim import buffer_symbols, kernel_signature, symbol_names
+from weft.ir.tensor import Buffer, PrimFunc
+from weft.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from weft.codegen.backends.llvm.host.graph import GraphEmitter
+
+__all__ = ["KernelMatch"]
+
+
+class KernelMatch:
+    """One call of a kernel: its symbols from the sizes given, and the checks that are left."""
+
+    def __init__(self, emitter: GraphEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
+        self.emitter, self.name, self.kernel, self.span = emitter, name, kernel, span
+        self.names, self.types = emitter.program.kernel_types(
+            name, kernel, lambda k: (symbol_names(k), kernel_signature(k))
+        )
+        self.values: dict[str, Size] = {}
+        self.sources: dict[str, str] = {}
+        self.claims: list[tuple[int, Sequence[Dim], Sequence[Size]]] = []
+
+    def _place(self, position: int) -> str:
+        return f"argument {position + 1} `{self.kernel.params[position].name}`"
+
+    def tensor(self, position: int, param: Buffer, arg: Value) -> Tensor:
+        """A buffer's argument, its sizes noted."""
+        emitter = self.emitter
+        what = f"{self._place(position)} of {self.name}"
+        ty = self.types[position]
+        assert isinstance(ty, TensorType)
+        if not isinstance(arg, Tensor):
+            arg = emitter.shaped(arg, TensorType(None, param.dtype, param.ndim), what, self.span)
+        if not isinstance(arg, Tensor) or arg.dtype != param.dtype or len(arg.sizes) != param.ndim:
+            got = f"{arg.dtype} of rank {len(arg.sizes)}" if isinstance(arg, Tensor) else type(arg).__name__.lower()
+            raise ShapeError(f"{what}: expected {type_name(ty)}, got {got}", code="W202", span=self.span)
+        dims = ty.dims or ()
+        self.claims.append((position, dims, arg.sizes))
+        for dim, size in zip(dims, arg.sizes, strict=True):
+            kind, operands = operation(dim)
+            if kind == "symbol" and operands[0] not in self.values:
+                self.values[operands[0]] = size
+                self.sources[operands[0]] = self._place(position)
+        return arg
+
+    def scalar(self, position: int, dtype: str, arg: Value) -> str:
+        """A scalar's argument as a word of the parameter's dtype; of a tensor behind a handle its address."""
+        emitter = self.emitter
+        if dtype == "handle" and isinstance(arg, Tensor):
+            return str(arg.data)
+        if isinstance(arg, Shape) and len(arg.sizes) == 1:
+            arg = Scalar("int64", str(arg.sizes[0]))
+        if isinstance(arg, Tensor) and not arg.sizes:
+            pointer = emitter.w.emit(f"inttoptr i64 {arg.data} to ptr")
+            loaded = emitter.scalars._from_memory(arg.dtype, emitter.scalars._read(arg.dtype, pointer))
+            arg = Scalar(arg.dtype, to_word(emitter.scalars, arg.dtype, loaded))
+        if not isinstance(arg, Scalar):
+            raise ShapeError(f"{self._place(position)} of {self.name}: expected a scalar", code="W202", span=self.span)
+        word = arg.word
+        if arg.dtype != dtype:
+            value = emitter.scalars.arith.cast(arg.dtype, dtype, from_word(emitter.scalars, arg.dtype, word))
+            word = to_word(emitter.scalars, dtype, value)
+        name = self.names.get(self.kernel.params[position])
+        if name is not None and dtypes.is_integer(dtype):
+            self.values.setdefault(name, number(word))
+            self.sources.setdefault(name, self._place(position))
+        return word
+
+    def finish(self) -> list[Size]:
+        """Compare the sizes, and give those of the kernel's symbols in order."""
+        for position, dims, sizes in self.claims:
+            for dim, size in zip(dims, sizes, strict=True):
+                if isinstance(dim, DimExpr) and any(name not in self.values for name in free_symbols(dim)):
+                    continue
+                self._compare(position, dims, sizes, self.emitter._size(dim, self.values, self.span), size)
+        layout: dict[Any, Size] = {}
+        for (_, _, sizes), param in zip(
+            self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True
+        ):
+            step: Size = 1
+            for stride, size in zip(reversed(param.strides or ()), reversed(list(sizes)), strict=False):
+                layout.setdefault(stride, step)
+                step = self.emitter.w.mul(step, size)
+            layout.setdefault(param.elem_offset, 0)
+        return [self.values.get(self.names[s], layout.get(s, 0)) for s in buffer_symbols(self.kernel)]
+
+    def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], wanted: Size, size: Size) -> None:
+        if wanted == size:
+            return
+        what = f"{self._place(position)} of {self.name}"
+        parts, values = mismatch(what, self.types[position], dims, sizes, self.values, self.sources)
+        if isinstance(wanted, int) and isinstance(size, int) and all(isinstance(value, int) for value in values):
+            message = "".join(part if isinstance(part, str) else str(values[part]) for part in parts)
+            raise ShapeError(message, code="W222", span=self.span)
+        same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {size}")
+        self.emitter.unless(same, "ShapeError", parts, values, self.span, "W222")

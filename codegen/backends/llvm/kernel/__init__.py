@@ -1,0 +1,1 @@
+"""Tensor-level functions to LLVM functions."""

@@ -1,0 +1,30 @@
+"""Which numbers explain a condition that failed: the integers that it saw, for the note of the error."""
+
+from __future__ import annotations
+
+from weft import dtypes
+from weft.ir.graph import Expr
+from weft.ir.tensor import LOGICAL, Binary, BufferLoad, Let, PrimCall, PrimExpr, PrimVar, Select
+from weft.ir.visit import children, walk
+
+__all__ = ["integers_seen"]
+
+
+def integers_seen(condition: Expr, limit: int) -> list[PrimVar | BufferLoad]:
+    """The integer variables of a condition, and those of its loads that no branch of it may have skipped."""
+    inner = {node.var for node in walk(condition) if isinstance(node, Let)}
+    found: dict[PrimVar | BufferLoad, None] = {}
+    stack: list[tuple[Expr, bool]] = [(condition, not inner)]
+    while stack:
+        node, certain = stack.pop()
+        known = node not in inner if isinstance(node, PrimVar) else isinstance(node, BufferLoad) and certain
+        if known and isinstance(node, (PrimVar, BufferLoad)) and _is_integer(node.dtype):
+            found[node] = None
+        lazy = isinstance(node, (Select, PrimCall)) or (isinstance(node, Binary) and node.kind in LOGICAL)
+        parts = [(part, certain and not (lazy and index)) for index, part in enumerate(children(node))]
+        stack.extend((part, sure) for part, sure in reversed(parts) if isinstance(part, PrimExpr))
+    return list(found)[:limit]
+
+
+def _is_integer(dtype: str) -> bool:
+    return dtypes.is_integer(dtype) and dtypes.lanes(dtype) == 1

@@ -1,0 +1,106 @@
+"""Stores past the caches, for large results (`weft.transform.autoschedule.rules.nontemporal` marks the loops).
+
+    for i:  v0, v1, v2, v3 = ...                      the vectors of one step
+            large, addresses aligned?  yes: stores past the caches     no: plain stores
+
+The choice is made once for all vectors of a step, so that small results pay one branch for them. Such stores are not in
+order with others: a fence before the function returns makes them visible first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.store_forwarding import bytes_of
+from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type
+from weft.codegen.backends.llvm.kernel.expressions import BufferView, Linear, Scattered
+from weft.ir.tensor import Buffer, BufferStore, For
+from weft.ir.visit import walk
+from weft.transform.autoschedule.rules.nontemporal import STREAMS
+
+if TYPE_CHECKING:
+    from weft.codegen.backends.llvm.kernel.kernel import KernelEmitter
+
+__all__ = ["Streams", "fence", "streams_of"]
+
+_FEATURES = frozenset(("sse2", "avx", "avx2", "avx512f"))  # of processors, one of which such stores need
+_LINE, _LEAST = 64, 16  # bytes: of a cache line, and of the narrowest vector that has such a store
+_FENCE = "llvm.x86.sse.sfence"
+_RARE = ', !prof !{!"branch_weights", i32 1, i32 2000}'
+
+
+def streams_of(emitter: KernelEmitter, loop: For) -> Streams | None:
+    """What a marked loop may store past the caches: a parameter that shares its memory with no other one."""
+    least, params = loop.annotations.get(STREAMS), emitter.function.params
+    if least is None or not emitter.noalias or not emitter.program.features & _FEATURES:
+        return None
+    stored = {part.buffer for part in walk(loop.body) if isinstance(part, BufferStore)}
+    results = [buffer for buffer in stored if buffer.scope != "local"]
+    if len(results) != 1 or results[0] not in params or params.index(results[0]) in emitter.shared:
+        return None
+    return Streams(emitter.w, results[0], emitter.view(results[0]).shape, least)
+
+
+class Streams:
+    """The vectors of one step, held back until all of them are there."""
+
+    def __init__(self, w: FunctionWriter, result: Buffer, shape: list[Size], least: int) -> None:
+        self.w = w
+        self.result = result
+        size: Size = element_bytes(result.dtype)
+        for extent in shape:
+            size = w.mul(size, extent)
+        if isinstance(size, int):
+            self.large = "true" if size >= least else "false"
+        else:
+            self.large = w.emit(f"icmp uge i64 {size}, {least}")
+        self.held: list[tuple[str, str, str]] = []
+
+    def hold(
+        self, emitter: KernelEmitter, view: BufferView, where: Linear | Scattered, dtype: str, value: str
+    ) -> bool:
+        """Take a store of a whole vector; False for one that has no other form."""
+        ty = memory_type(dtype)
+        size = bytes_of(ty)
+        if self.large == "false" or size is None or size % _LEAST or dtypes.lanes(view.dtype) > 1:
+            return False
+        if not isinstance(where, Linear) or where.stride != 1:
+            return False
+        self.held.append((ty, emitter.in_memory(dtype, value), emitter.address(view, where.base, where.plus)))
+        return True
+
+    def store(self) -> bool:
+        """Make the stores that are held; whether there were any."""
+        w, held = self.w, self.held
+        self.held = []
+        if not held or w.terminated:
+            return False
+        align = min(_LINE, *(bytes_of(ty) or _LEAST for ty, _, _ in held))
+        align &= -align
+        look, past, usual, done = (w.label(name) for name in ("large", "past", "usual", "stored"))
+        w.branch(self.large, look, usual, _RARE)
+        w.open(look)
+        bits = ""
+        for _, _, pointer in held:
+            word = w.emit(f"ptrtoint ptr {pointer} to i64")
+            bits = word if not bits else w.emit(f"or i64 {bits}, {word}")
+        low = w.emit(f"and i64 {bits}, {align - 1}")
+        w.branch(w.emit(f"icmp eq i64 {low}, 0"), past, usual)
+        w.open(past)
+        hint = w.module.add_metadata("!{i32 1}")
+        for ty, value, pointer in held:
+            w.do(f"store {ty} {value}, ptr {pointer}, align {align}, !nontemporal {hint}")
+        w.jump(done)
+        w.open(usual)
+        for ty, value, pointer in held:
+            w.do(f"store {ty} {value}, ptr {pointer}, align {element_bytes(self.result.dtype)}")
+        w.open(done)
+        return True
+
+
+def fence(w: FunctionWriter) -> None:
+    """Wait until stores past the caches are visible."""
+    w.module.declare(_FENCE, "void", ())
+    w.do(f"call void @{_FENCE}()")

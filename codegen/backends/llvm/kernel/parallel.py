@@ -1,0 +1,305 @@
+"""Parallel loops: the body becomes a kernel of its own, called for ranges of iterations on the threads of the runtime.
+
+    for i in T.parallel(a, b): body    ->    int32 weft.loop.<kernel>.<k>(frame, what the body uses, a, b)
+                                             void weft.chunk.<kernel>.<k>(context, a, b)   
+                                             (`weft.runtime.device.threads`)
+
+    context ::= frame, lock, first iteration of the earliest failure, its status, what the body uses    words of 64 bits
+
+A loop runs on several threads only where its iterations are proved to be apart (`weft.transform.analysis.accesses`): a
+loop that
+is marked parallel and whose iterations may touch the same elements runs in order, since results never depend on the
+number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes. A
+failure is reported as if iterations ran in order: of those that fail, the earliest one is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.program import frame_word
+from weft.codegen.backends.llvm.asm.types import value_type
+from weft.ir.intrinsics import INTRINSICS
+from weft.ir.node import Node, replace
+from weft.ir.prim import binary
+from weft.ir.prim_dim import buffer_symbols
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    Bind,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    Extent,
+    For,
+    IfThenElse,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Return,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.ir.visit import rewrite, substitute, walk
+from weft.runtime.abi.frame import FRAME_WORDS, PARALLEL, STACK
+from weft.transform.analysis.accesses import iterations_are_apart, memory_of
+
+if TYPE_CHECKING:
+    from weft.codegen.backends.llvm.kernel.kernel import KernelEmitter
+
+__all__ = ["PAYS", "emit_chunk_runtime", "emit_parallel"]
+
+PAYS = 90_000
+"""The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
+_UNKNOWN_EXTENT = 8
+_LANES_AT_ONCE = 8
+_FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = range(5)
+
+
+def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
+    """Emit a parallel loop as calls of its body; False where it has to run in order."""
+    used = _used(stmt)
+    if used is None or stmt.step not in (None, 1) or emitter.program.threads == 1:
+        return False
+    variables, buffers = used
+    if not iterations_are_apart(stmt, set(buffers)):
+        return False
+    return _Outlined(emitter, stmt, variables, buffers).emit()
+
+
+def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
+    """What the body uses of its surroundings; None where it does what only one thread may do."""
+    own: set[Node] = {stmt.loop_var}
+    variables: dict[PrimVar, None] = {}
+    buffers: dict[Buffer, None] = {}
+    for node in walk(stmt.body):
+        if isinstance(node, (Return, While, Evaluate, Break)):
+            return None
+        if isinstance(node, DeclBuffer) and not isinstance(memory_of(node.buffer), Buffer):
+            return None
+        if isinstance(node, PrimCall) and not _is_pure(node):
+            return None
+        if isinstance(node, For):
+            own.add(node.loop_var)
+        elif isinstance(node, (Bind, Let)):
+            own.add(node.var)
+        elif isinstance(node, (AllocBuffer, DeclBuffer)):
+            own.add(node.buffer)
+        elif isinstance(node, PrimVar):
+            variables.setdefault(node)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            buffers.setdefault(node.buffer)
+    outside = [buffer for buffer in buffers if buffer not in own]
+    if any(not isinstance(memory_of(buffer), Buffer) for buffer in outside):
+        return None
+    for buffer in outside:
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            variables.update(dict.fromkeys(v for v in _variables(extent)))
+    found = [variable for variable in variables if variable not in own]
+    return None if any(dtypes.lanes(variable.dtype) > 1 for variable in found) else (found, outside)
+
+
+def _is_pure(call: PrimCall) -> bool:
+    entry = INTRINSICS.get(call.op) if isinstance(call.op, str) else None
+    return entry is not None and entry.pure
+
+
+def _variables(extent: Extent) -> Iterator[PrimVar]:
+    if isinstance(extent, PrimExpr):
+        yield from (node for node in walk(extent) if isinstance(node, PrimVar))
+
+
+def _serial(node: object) -> For | None:
+    """A parallel loop inside of a parallel one runs in order."""
+    return replace(node, kind="serial") if isinstance(node, For) and node.kind == "parallel" else None
+
+
+class _Outlined:
+    """One parallel loop while it is emitted."""
+
+    def __init__(self, emitter: KernelEmitter, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
+        self.emitter = emitter
+        self.stmt = stmt
+        self.buffers = buffers
+        self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
+        self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
+        body = rewrite(stmt.body, _serial)
+        count = binary("sub", self.last, self.first)
+        loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
+        # A view comes as its address: what it is a view of need not be there.
+        views = [x for x in buffers if x.data is not None or x.elem_offset is not None]
+        bare = {x: replace(x, data=None, elem_offset=None) for x in views}
+        params = (*(bare.get(buffer, buffer) for buffer in buffers), *variables, self.first, self.last)
+        self.function = PrimFunc(params, substitute(loop, bare), name=self.name, private=True)
+        self.variables = variables
+
+    def emit(self) -> bool:
+        """Emit the body's kernel, its chunk function, and the choice of threads; False where it never pays."""
+        emitter, w = self.emitter, self.emitter.w
+        pays = self._pays(emitter.size(self.stmt.extent))
+        if pays == "false":
+            return False
+        emitter.program.parallel = True
+        emitter.parallel_loops += 1
+        start, extent = emitter.size(self.stmt.start), emitter.size(self.stmt.extent)
+        end = w.add(start, extent)
+        operands = self._operands()
+        symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers)
+        types = ("ptr", *(ty for ty, _ in operands), "i64", "i64", *["i64"] * len(buffer_symbols(self.function)))
+        for module in (emitter.module, emitter.module.beside):
+            module.declare(f"weft.loop.{self.name}", "i32", types)
+        status = w.alloca("i32", align=4)
+        several, alone, done = w.label("several"), w.label("alone"), w.label("parallel.done")
+        runner = w.emit(f"load ptr, ptr {frame_word(w, PARALLEL)}")
+        there = w.emit(f"icmp ne ptr {runner}, null")
+        w.branch(there if pays == "true" else w.emit(f"and i1 {there}, {pays}"), several, alone)
+        w.open(several)
+        w.do(f"store i32 {self._several(runner, symbol, operands, start, end)}, ptr {status}")
+        w.jump(done)
+        w.open(alone)
+        given = ", ".join(["ptr %frame", *(f"{ty} {value}" for ty, value in operands), f"i64 {start}", f"i64 {end}"])
+        given += "".join(f", i64 {word}" for word in self._symbols())
+        w.do(f"store i32 {w.emit(f'call i32 {symbol}({given})')}, ptr {status}")
+        w.open(done)
+        emitter.leave_if(w.emit(f"load i32, ptr {status}"))
+        return True
+
+    def _operands(self) -> list[tuple[str, str]]:
+        """(type, value) of what the body uses, in the order of the parameters."""
+        emitter = self.emitter
+        found = [("ptr", emitter.view(buffer).pointer) for buffer in self.buffers]
+        return [*found, *((value_type(v.dtype), emitter.value(v)) for v in self.variables)]
+
+    def _symbols(self) -> list[Size]:
+        """The values of symbols that the body's kernel takes besides its parameters."""
+        return [self.emitter.size(symbol) for symbol in buffer_symbols(self.function)]
+
+    def _pays(self, extent: Size) -> str:
+        """Whether there is work enough, as a truth value."""
+        w = self.emitter.w
+        work = w.mul(extent, self._work(self.stmt.body))
+        if isinstance(work, int):
+            return "true" if work >= PAYS else "false"
+        return w.emit(f"icmp sge i64 {work}, {PAYS}")
+
+    def _work(self, stmt: Stmt) -> Size:
+        """Scalar operations of a statement, roughly; sizes that depend on the iteration count as a few."""
+        w = self.emitter.w
+        if isinstance(stmt, SeqStmt):
+            total: Size = 0
+            for part in stmt.stmts:
+                total = w.add(total, self._work(part))
+            return total
+        if isinstance(stmt, For):
+            known = all(v in self.emitter.variables for v in _variables(stmt.extent))
+            return w.mul(self.emitter.size(stmt.extent) if known else _UNKNOWN_EXTENT, self._work(stmt.body))
+        if isinstance(stmt, IfThenElse):
+            other = 0 if stmt.else_body is None else self._work(stmt.else_body)
+            return w.add(self._work(stmt.then_body), other)
+        value = stmt.value if isinstance(stmt, (BufferStore, Bind)) else None
+        value = stmt.condition if isinstance(stmt, AssertStmt) else value
+        if value is None:
+            return 0
+        lanes = max(1, dtypes.lanes(value.dtype) // _LANES_AT_ONCE)
+        return lanes * sum(16 if isinstance(node, PrimCall) else 1 for node in walk(value))
+
+    # Several threads
+
+    def _several(
+        self, runner: str, symbol: str, operands: list[tuple[str, str]], start: Size, end: Size
+    ) -> str:
+        """Hand the range to the runtime; gives the status."""
+        w = self.emitter.w
+        symbols = self._symbols()
+        words = [("ptr", "%frame"), ("i64", "0"), ("i64", str((1 << 63) - 1)), ("i64", "0"), *operands]
+        words += [("i64", str(word)) for word in symbols]
+        context = w.alloca("i64", len(words))
+        for index, (ty, value) in enumerate(words):
+            w.do(f"store {ty} {value}, ptr {_at(w, context, index)}")
+        limit = self.emitter.program.threads
+        chunk = self._chunk(symbol, operands, len(symbols))
+        w.do(f"call void {runner}(ptr {chunk}, ptr {context}, i64 {start}, i64 {end}, i64 {limit})")
+        return w.emit(f"trunc i64 {w.emit(f'load i64, ptr {_at(w, context, _STATUS)}')} to i32")
+
+    def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:
+        """The function that the threads call: the body's kernel with a frame of its own."""
+        own = self.emitter.module
+        module = own.beside
+        name = f"weft.chunk.{self.name}"
+        params = [("ptr", "context"), ("i64", "first"), ("i64", "last")]
+        w = FunctionWriter(module, name, "void", params, "nounwind")
+        frame = w.alloca("i64", FRAME_WORDS)
+        module.declare("weft.chunk.begin", "void", ("ptr", "ptr"))
+        module.declare("weft.chunk.end", "void", ("ptr", "ptr", "i64", "i32"))
+        w.do(f"call void @weft.chunk.begin(ptr %context, ptr {frame})")
+        kinds = [*(ty for ty, _ in operands), *["i64"] * symbols]
+        values = [w.emit(f"load {ty}, ptr {_at(w, '%context', _FIRST_WORD + i)}") for i, ty in enumerate(kinds)]
+        captured = [f"{ty} {value}" for ty, value in zip(kinds, values, strict=True)]
+        at = len(operands)
+        own.declare(name, "void", ("ptr", "i64", "i64"))
+        given = ", ".join([f"ptr {frame}", *captured[:at], "i64 %first", "i64 %last", *captured[at:]])
+        status = w.emit(f"call i32 {symbol}({given})")
+        w.do(f"call void @weft.chunk.end(ptr %context, ptr {frame}, i64 %first, i32 {status})")
+        w.ret("void")
+        w.finish()
+        return module.spelled(name)
+
+
+def emit_chunk_runtime(module: ModuleWriter) -> None:
+    """Emit what the chunks of all kernels call: a frame of their own, and the record of the earliest failure."""
+    copy = ("ptr", "ptr", "i64", "i1 immarg")
+    module.declare("llvm.memcpy.p0.p0.i64", "void", copy)
+    w = FunctionWriter(module, "weft.chunk.begin", "void", [("ptr", "context"), ("ptr", "frame")], "nounwind")
+    outer = w.emit("load ptr, ptr %context")
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr {outer}, i64 {8 * FRAME_WORDS}, i1 false)")
+    for word in (PARALLEL, STACK):
+        w.do(f"store i64 0, ptr {_at(w, '%frame', word)}")
+    w.ret("void")
+    w.finish()
+    params = [("ptr", "context"), ("ptr", "frame"), ("i64", "first"), ("i32", "status")]
+    w = FunctionWriter(module, "weft.chunk.end", "void", params, "nounwind")
+    bad, good = w.label("failed"), w.label("good")
+    w.branch(w.emit("icmp eq i32 %status, 0"), good, bad)
+    w.open(bad)
+    _record(w)
+    w.open(good)
+    w.ret("void")
+    w.finish()
+
+
+def _record(w: FunctionWriter) -> None:
+    """Keep the failure of the earliest iterations: the frames are compared under a lock."""
+    lock = _at(w, "%context", _LOCK)
+    outer = w.emit("load ptr, ptr %context")
+    again, locked = w.label("again"), w.label("locked")
+    w.open(again)
+    before = w.emit(f"atomicrmw xchg ptr {lock}, i64 1 acquire")
+    w.branch(w.emit(f"icmp eq i64 {before}, 0"), locked, again)
+    w.open(locked)
+    place = _at(w, "%context", _EARLIEST)
+    earlier = w.emit(f"icmp slt i64 %first, {w.emit(f'load i64, ptr {place}')}")
+    keep, unlock = w.label("keep"), w.label("unlock")
+    w.branch(earlier, keep, unlock)
+    w.open(keep)
+    w.do(f"store i64 %first, ptr {place}")
+    w.do(f"store i64 {w.emit('zext i32 %status to i64')}, ptr {_at(w, '%context', _STATUS)}")
+    runner = w.emit(f"load i64, ptr {_at(w, outer, PARALLEL)}")
+    stack = w.emit(f"load i64, ptr {_at(w, outer, STACK)}")
+    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {outer}, ptr %frame, i64 {8 * FRAME_WORDS}, i1 false)")
+    w.do(f"store i64 {runner}, ptr {_at(w, outer, PARALLEL)}")
+    w.do(f"store i64 {stack}, ptr {_at(w, outer, STACK)}")
+    w.open(unlock)
+    w.do(f"store atomic i64 0, ptr {lock} release, align 8")
+
+
+def _at(w: FunctionWriter, base: str, index: int) -> str:
+    return w.emit(f"getelementptr i64, ptr {base}, i64 {index}") if index else base

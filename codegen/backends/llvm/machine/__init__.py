@@ -1,0 +1,1 @@
+"""The last steps with LLVM: optimise and emit, for this machine and for others."""

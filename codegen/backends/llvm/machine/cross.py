@@ -1,0 +1,83 @@
+"""Object code for other machines, emitted in a process of its own: LLVM ends the process on what it cannot compile.
+
+    stdin   {triple, cpu, features, abi, code_model, level, text} as JSON          stdout   the object code
+
+The child process loads LLVM and nothing else of the compiler.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from weft.errors import TargetError
+from weft.target import Target
+from weft.target.triple import Triple
+
+__all__ = ["CrossMachine", "cross_machine", "emit_object"]
+
+_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class CrossMachine:
+    """A machine as LLVM is told of it."""
+
+    triple: str
+    cpu: str
+    features: str = ""
+    abi: str = ""
+    code_model: str = "default"
+    level: int = 2
+
+
+def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
+    """The machine of a target of kind llvm; TargetError W731 for one without triple and processor.
+
+    >>> cross_machine(Target("llvm -mcpu=cortex-m0")).triple
+    'thumbv6m-none-unknown-eabi'
+    """
+    triple, cpu = target.triple, target.cpu
+    if triple is None:
+        raise TargetError(f"{target} names no machine", code="W731", hint="give -mcpu=... or -mtriple=...")
+    name = str(cpu) if cpu is not None else ""
+    features = [str(item) for item in target.get("mattr")]
+    abi, model = "", "default"
+    if triple.arch.startswith("thumb") and cpu is not None and not cpu.fpu:
+        features.insert(0, "+soft-float")
+    if triple.arch == "riscv64":
+        name, abi, model = ("generic-rv64" if not name or name.startswith("generic") else name), "lp64d", "medium"
+        features[:0] = ["+m", "+a", "+f", "+d", "+c"]
+    elif triple.arch.startswith("wasm"):
+        name = "generic" if name in ("", "generic-wasm32") else name
+    elif name.startswith("generic-"):
+        name = "generic"
+    return CrossMachine(_spelled(triple), name, ",".join(features), abi, model, opt)
+
+
+def _spelled(triple: Triple) -> str:
+    """All four components for bare metal: LLVM takes the convention of floats from the last one."""
+    system = "unknown" if triple.os == "none" else triple.os
+    return "-".join(part for part in (triple.arch, triple.vendor, system, triple.env) if part)
+
+
+def emit_object(machine: CrossMachine, text: str) -> bytes:
+    """The object code of LLVM assembly; TargetError W749 with what LLVM said when it refuses."""
+    request = json.dumps({**asdict(machine), "text": text}).encode()
+    command = [sys.executable, str(Path(__file__).with_name("emit.py"))]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"}
+    try:
+        done = subprocess.run(
+            command, input=request, capture_output=True, check=False, timeout=_SECONDS, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise TargetError(f"llvm took more than {_SECONDS} s for {machine.triple}", code="W749") from None
+    if done.returncode or not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = said[-1] if said else f"it ended with {done.returncode}"
+        raise TargetError(f"llvm cannot compile this for {machine.triple}: {reason[:300]}", code="W749")
+    return done.stdout

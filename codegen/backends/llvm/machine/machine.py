@@ -1,0 +1,236 @@
+"""The last steps with LLVM: parse, verify, optimise, emit object code or assembly.
+
+opt   IR pipeline   code generator   what it buys
+0     none          0                the quickest compile
+1     O1            2                scalar optimisation
+2     O2            2                loops vectorised, multiply-add contracted, running sums in any order
+3     O3            3                and all float arithmetic reassociated
+
+Code that is written with vectors already is brought into registers and left as it is from opt 1 on: it was written
+without what the pipelines remove, and what they add to it is time.
+
+Modules are compiled in contexts of their own, several at once where there are several cores (`Compiler`). LLVM allows
+that; llvmlite's lock, which is there for callers who share a context, is left while such a thread is inside of LLVM.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from weft.codegen.cache.code import object_cache
+from weft.errors import TargetError
+from weft.version import VERSION
+
+__all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
+
+MOST_THREADS = 8
+REGISTERS = "registers"
+"""The pipeline that only keeps local memory in registers."""
+STACK_BYTES = 16 << 20
+"""For LLVM, which recurses; some systems give threads much less."""
+
+
+@functools.cache
+def binding() -> Any:
+    """llvmlite's binding with the host's code generator ready (a heavy import, so only when needed)."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """(triple, cpu, features) of this machine."""
+    llvm = binding()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+@functools.cache
+def host_features() -> dict[str, bool]:
+    """Every feature of this processor family, and whether this machine has it."""
+    return dict(binding().get_host_cpu_features())
+
+
+class Machine:
+    """A CPU and an optimisation level to emit code for."""
+
+    def __init__(self, cpu: str = "", features: str = "", opt: int = 2) -> None:
+        triple, host_cpu, own_features = host()
+        self.triple = triple
+        self.cpu = cpu or host_cpu
+        # A 64-bit machine is assumed by everything here; a name that LLVM does not know must not make it doubt that.
+        base = ("+64bit,+sse2" if triple.startswith("x86_64") else "") if cpu else own_features
+        self.features = ",".join(filter(None, (base, features)))
+        self.opt = opt
+
+    @contextmanager
+    def target_machine(self, *, quick: bool = False) -> Iterator[Any]:
+        """LLVM's object for it, which nobody else uses meanwhile.
+
+        `quick` gives the fast instruction selector: for code that is large and runs once per kernel.
+        """
+        level = 0 if quick else self.opt if self.opt in (0, 3) else 2
+        idle = _idle.setdefault((self.triple, self.cpu, self.features, level), deque())
+        try:
+            made = idle.pop()
+        except IndexError:
+            made = self._make(level)
+        yield made
+        idle.append(made)
+
+    def _make(self, level: int) -> Any:
+        llvm = binding()
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
+        )
+
+
+_idle: dict[tuple[str, str, str, int], deque[Any]] = {}
+
+
+def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> tuple[bytes, str]:
+    """Object code, and the LLVM assembly it was made from, of a module text; TargetError W749 when LLVM refuses it.
+
+    `quick` skips optimisation: for graph functions, whose length is that of the model. `explicit` says that loops are
+    written with vectors and need none of what finds them.
+    """
+    pipeline = "" if quick or not machine.opt else REGISTERS if explicit else f"O{machine.opt}"
+    cache = object_cache()
+    facts = (text, machine.triple, machine.cpu, machine.features, pipeline, str(quick), str(machine.opt))
+    key = hashlib.sha256("\0".join((*facts, llvm_version())).encode()).hexdigest()
+    found = cache.get(key)
+    if found is not None:
+        return found
+    with machine.target_machine(quick=quick) as target_machine:
+        made = _compiled(machine, target_machine, text, pipeline)
+    cache.put(key, *made)
+    return made
+
+
+def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -> tuple[bytes, str]:
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple = machine.triple
+        module.data_layout = str(target_machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
+    if pipeline:
+        level = 1 if pipeline == REGISTERS else int(pipeline[1:])
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
+        builder = llvm.create_pass_builder(target_machine, options)
+        if pipeline == REGISTERS:
+            manager = llvm.create_new_module_pass_manager()
+            manager.add_sroa_pass()
+        else:
+            manager = builder.getModulePassManager()
+        manager.run(module, builder)
+    return target_machine.emit_object(module), assembly_of(module)
+
+
+_printing = threading.Lock()
+
+
+def assembly_of(module: Any) -> str:
+    """The text of a module of llvmlite, which sets the locale of the process while it prints: one thread at a time.
+
+    Two at once would leave the process in the locale "C".
+    """
+    with _printing:
+        return str(module)
+
+
+class Compiler:
+    """Compiles modules while more of them are written: in threads where there are several cores, else at once.
+
+    >>> with Compiler() as compiler:
+    ...     done = compiler.add(Machine(), "define i32 @f() { ret i32 1 }")
+    >>> code, text = done.result()
+    """
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def add(self, machine: Machine, text: str, *, quick: bool = False, explicit: bool = False) -> Future[Any]:
+        """What becomes the object code and the assembly of a module (`compile_module`), or its error."""
+        pool = self._threads()
+        if pool is not None:
+            return pool.submit(compile_module, machine, text, quick=quick, explicit=explicit)
+        done: Future[Any] = Future()
+        done.set_result(compile_module(machine, text, quick=quick, explicit=explicit))
+        return done
+
+    def _threads(self) -> ThreadPoolExecutor | None:
+        if self._pool is None:
+            count, mark = min(_cores(), MOST_THREADS), _unlocked()
+            if count < 2 or mark is None:
+                return None
+            self._pool = ThreadPoolExecutor(count, "weft-compile", initializer=mark.set)
+            before = threading.stack_size(STACK_BYTES)
+            try:
+                self._pool.submit(int).result()
+            except RuntimeError:  # no thread can be had: everything is compiled here
+                self._pool = None
+            finally:
+                threading.stack_size(before)
+        return self._pool
+
+    def __enter__(self) -> Compiler:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Unlocked(threading.local):
+    """Whether calls of LLVM by this thread go without llvmlite's lock."""
+
+    here = False
+
+    def set(self) -> None:
+        """Let this thread's calls go without it."""
+        self.here = True
+
+
+@functools.cache
+def _unlocked() -> _Unlocked | None:
+    """The mark of threads that use contexts of their own alone; None where llvmlite has another lock than is known."""
+    ffi = binding().ffi
+    lock = getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
+    register = getattr(ffi, "register_lock_callback", None)
+    if register is None or lock is None or not hasattr(lock, "acquire") or not hasattr(lock, "release"):
+        return None
+    mark = _Unlocked()
+    # The callbacks come right after llvmlite takes the lock and right before it gives it back.
+    register(lambda: lock.release() if mark.here else None, lambda: lock.acquire() if mark.here else None)
+    return mark
+
+
+@functools.cache
+def llvm_version() -> str:
+    """What else the code follows from: the versions of LLVM and of weft."""
+    import llvmlite
+
+    return f"{llvmlite.__version__} {binding().llvm_version_info} {VERSION}"

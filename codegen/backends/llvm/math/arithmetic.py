@@ -1,0 +1,296 @@
+"""Scalar and vector arithmetic in which every case is defined.
+
+    integers   wrap; division and remainder by zero give 0, the least value over -1 wraps; shifts by the width or more
+               give 0 (the sign for arithmetic right shifts)
+    floats     IEEE; floor division and remainder as NumPy defines them; min and max give nan when either side is nan
+    casts      float to integer saturates, nan gives 0; to bool is `!= 0`
+    bfloat16   computed in float32 and rounded to nearest even after each operation
+
+Each function takes a FunctionWriter, a dtype (lanes included) and operand spellings, and gives the result's spelling.
+"""
+
+from __future__ import annotations
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.asm import FunctionWriter
+from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
+from weft.errors import TargetError
+
+__all__ = ["Arithmetic"]
+
+_COMPARE_INT = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "truncmod": "frem"}
+_INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+
+
+class Arithmetic:
+    """Emits arithmetic into a function.
+
+    `flags` are the fast-math flags of the optimisation level; `strict` asks for the C library's functions in place of
+    polynomials, `features` are those of the processor that may be used by name.
+    """
+
+    def __init__(
+        self, writer: FunctionWriter, flags: str = "", strict: bool = False, features: frozenset[str] = frozenset()
+    ) -> None:
+        self.w = writer
+        self.strict = strict
+        self.features = features
+        self.flags = f" {flags}" if flags else ""
+
+    def call(self, name: str, dtype: str, *operands: tuple[str, str], flags: str = "") -> str:
+        """Call an LLVM intrinsic or library function with (type, value) operands; `dtype` is of the result."""
+        result = value_type(dtype)
+        self.w.module.declare(name, result, tuple(t for t, _ in operands))
+        return self.w.emit(f"call{flags} {result} @{name}({', '.join(f'{t} {v}' for t, v in operands)})")
+
+    def overloaded(self, name: str, dtype: str, *operands: str) -> str:
+        """Call an LLVM intrinsic `llvm.<name>.<type>` whose operands have the result's type."""
+        ty = value_type(dtype)
+        return self.call(f"llvm.{name}.{mangled(dtype)}", dtype, *((ty, operand) for operand in operands))
+
+    def select(self, condition: str, dtype: str, a: str, b: str) -> str:
+        """condition ? a : b, lane by lane when the condition is a vector of `dtype`'s lanes."""
+        ty = value_type(dtype)
+        kind = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        return self.w.emit(f"select {kind} {condition}, {ty} {a}, {ty} {b}")
+
+    # Binary operations
+
+    def binary(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """A binary operation on two values of `dtype`."""
+        if kind in _COMPARE_INT:
+            return self.compare(kind, dtype, a, b)
+        if is_bits_float(dtype):
+            wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
+            return self.cast(wide, dtype, self.binary(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b)))
+        if dtypes.is_float(dtype):
+            return self._float_binary(kind, dtype, a, b)
+        return self._int_binary(kind, dtype, a, b)
+
+    def compare(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """A comparison; gives bools."""
+        if is_bits_float(dtype):
+            wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
+            return self.compare(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b))
+        ty = value_type(dtype)
+        if dtypes.is_float(dtype):
+            return self.w.emit(f"fcmp {_COMPARE_FLOAT[kind]} {ty} {a}, {b}")
+        sign = "" if kind in ("eq", "ne") else "s" if dtypes.is_signed(dtype) else "u"
+        return self.w.emit(f"icmp {sign}{kind} {ty} {a}, {b}")
+
+    def _float_binary(self, kind: str, dtype: str, a: str, b: str) -> str:
+        ty = value_type(dtype)
+        if kind in _FLOAT_BINARY:
+            return self.w.emit(f"{_FLOAT_BINARY[kind]}{self.flags} {ty} {a}, {b}")
+        if kind in ("min", "max"):
+            # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
+            name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
+            return self.call(name, dtype, (ty, a), (ty, b), flags=" nsz")
+        if kind == "truncdiv":
+            return self.overloaded("trunc", dtype, self.w.emit(f"fdiv {ty} {a}, {b}"))
+        if kind in ("floordiv", "floormod"):
+            return self._float_floor(kind, dtype, a, b)
+        raise TargetError(f"llvm: {kind} of {dtype} values", code="W741")
+
+    def _float_floor(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """NumPy's floor_divide and remainder: from fmod, so that quotient and remainder agree."""
+        ty, zero, w = value_type(dtype), constant(0.0, dtype), self.w
+        mod = w.emit(f"frem {ty} {a}, {b}")
+        quotient = w.emit(f"fdiv {ty} {w.emit(f'fsub {ty} {a}, {mod}')}, {b}")
+        b_negative, mod_negative = self.compare("lt", dtype, b, zero), self.compare("lt", dtype, mod, zero)
+        lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        differ = w.emit(f"xor {lanes} {b_negative}, {mod_negative}")
+        nonzero = w.emit(f"fcmp one {ty} {mod}, {zero}")
+        adjust = w.emit(f"and {lanes} {differ}, {nonzero}")
+        if kind == "floormod":
+            adjusted = self.select(adjust, dtype, w.emit(f"fadd {ty} {mod}, {b}"), mod)
+            is_zero = w.emit(f"fcmp oeq {ty} {mod}, {zero}")
+            return self.select(is_zero, dtype, self.overloaded("copysign", dtype, zero, b), adjusted)
+        quotient = self.select(adjust, dtype, w.emit(f"fsub {ty} {quotient}, {constant(1.0, dtype)}"), quotient)
+        floor = self.overloaded("floor", dtype, quotient)
+        high = w.emit(f"fcmp ogt {ty} {w.emit(f'fsub {ty} {quotient}, {floor}')}, {constant(0.5, dtype)}")
+        floor = self.select(high, dtype, w.emit(f"fadd {ty} {floor}, {constant(1.0, dtype)}"), floor)
+        plain = w.emit(f"fdiv {ty} {a}, {b}")
+        is_zero = w.emit(f"fcmp oeq {ty} {quotient}, {zero}")
+        floor = self.select(is_zero, dtype, self.overloaded("copysign", dtype, zero, plain), floor)
+        by_zero = w.emit(f"fcmp oeq {ty} {b}, {zero}")
+        return self.select(by_zero, dtype, plain, floor)
+
+    def _int_binary(self, kind: str, dtype: str, a: str, b: str) -> str:
+        ty, w = value_type(dtype), self.w
+        if kind in ("and", "or"):
+            return w.emit(f"{kind} {ty} {a}, {b}")
+        if dtypes.is_bool(dtype) and kind in ("min", "max"):
+            return w.emit(f"{'or' if kind == 'max' else 'and'} {ty} {a}, {b}")
+        if kind in _INT_BINARY:
+            return w.emit(f"{_INT_BINARY[kind]} {ty} {a}, {b}")
+        if kind in ("min", "max"):
+            return self.overloaded(("s" if dtypes.is_signed(dtype) else "u") + kind, dtype, a, b)
+        if kind in ("shift_left", "shift_right"):
+            return self._shift(kind, dtype, a, b)
+        if kind in ("floordiv", "truncdiv", "div", "floormod", "truncmod"):
+            return self._divide(kind, dtype, a, b)
+        raise TargetError(f"llvm: {kind} of {dtype} values", code="W741")
+
+    def _shift(self, kind: str, dtype: str, a: str, b: str) -> str:
+        ty, w, width = value_type(dtype), self.w, dtypes.bits(dtype)
+        if b.isdigit() and int(b) < width:
+            return w.emit(
+                f"{'shl' if kind == 'shift_left' else 'ashr' if dtypes.is_signed(dtype) else 'lshr'} {ty} {a}, {b}"
+            )
+        wide = w.emit(f"icmp uge {ty} {b}, {splat(str(width), dtype)}")
+        if kind == "shift_right" and dtypes.is_signed(dtype):
+            return w.emit(f"ashr {ty} {a}, {self.select(wide, dtype, splat(str(width - 1), dtype), b)}")
+        safe = self.select(wide, dtype, splat("0", dtype), b)
+        shifted = w.emit(f"{'shl' if kind == 'shift_left' else 'lshr'} {ty} {a}, {safe}")
+        return self.select(wide, dtype, splat("0", dtype), shifted)
+
+    def _divide(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """Division and remainder: by a divisor made safe, with the special cases put in afterwards."""
+        ty, w = value_type(dtype), self.w
+        quotient = not kind.endswith("mod")
+        if b.isdigit() and int(b) > 0:
+            return self._divide_by_positive(kind, dtype, a, b)
+        zero, one = splat("0", dtype), splat("1", dtype)
+        by_zero = w.emit(f"icmp eq {ty} {b}, {zero}")
+        if not dtypes.is_signed(dtype):
+            result = w.emit(f"{'udiv' if quotient else 'urem'} {ty} {a}, {self.select(by_zero, dtype, one, b)}")
+            return self.select(by_zero, dtype, zero, result)
+        by_minus_one = w.emit(f"icmp eq {ty} {b}, {splat('-1', dtype)}")
+        lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        special = w.emit(f"or {lanes} {by_zero}, {by_minus_one}")
+        result = self._divide_signed(kind, dtype, a, self.select(special, dtype, one, b))
+        if not quotient:
+            return self.select(special, dtype, zero, result)
+        result = self.select(by_minus_one, dtype, w.emit(f"sub {ty} {zero}, {a}"), result)
+        return self.select(by_zero, dtype, zero, result)
+
+    def _divide_by_positive(self, kind: str, dtype: str, a: str, b: str) -> str:
+        ty, w, divisor = value_type(dtype), self.w, int(b)
+        if not dtypes.is_signed(dtype):
+            return w.emit(f"{'urem' if kind.endswith('mod') else 'udiv'} {ty} {a}, {b}")
+        if kind == "floordiv" and divisor & (divisor - 1) == 0:
+            return w.emit(f"ashr {ty} {a}, {divisor.bit_length() - 1}")
+        if kind == "floormod" and divisor & (divisor - 1) == 0:
+            return w.emit(f"and {ty} {a}, {divisor - 1}")
+        return self._divide_signed(kind, dtype, a, b)
+
+    def _divide_signed(self, kind: str, dtype: str, a: str, b: str) -> str:
+        """Signed division by a divisor that is neither 0 nor -1; floor forms correct the truncated result."""
+        ty, w = value_type(dtype), self.w
+        if kind in ("truncdiv", "div"):
+            return w.emit(f"sdiv {ty} {a}, {b}")
+        remainder = w.emit(f"srem {ty} {a}, {b}")
+        if kind == "truncmod":
+            return remainder
+        zero, lanes = splat("0", dtype), value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        nonzero = w.emit(f"icmp ne {ty} {remainder}, {zero}")
+        differ = w.emit(f"icmp slt {ty} {w.emit(f'xor {ty} {remainder}, {b}')}, {zero}")
+        adjust = w.emit(f"and {lanes} {nonzero}, {differ}")
+        if kind == "floormod":
+            return self.select(adjust, dtype, w.emit(f"add {ty} {remainder}, {b}"), remainder)
+        quotient = w.emit(f"sdiv {ty} {a}, {b}")
+        return self.select(adjust, dtype, w.emit(f"sub {ty} {quotient}, {splat('1', dtype)}"), quotient)
+
+    # Unary operations
+
+    def unary(self, kind: str, dtype: str, a: str) -> str:
+        """neg, not, bitwise_not."""
+        ty = value_type(dtype)
+        if kind == "neg":
+            if is_bits_float(dtype):
+                return self.w.emit(f"xor {ty} {a}, {splat(str(1 << (dtypes.bits(dtype) - 1)), dtype)}")
+            if dtypes.is_float(dtype):
+                return self.w.emit(f"fneg {ty} {a}")
+            return self.w.emit(f"sub {ty} {splat('0', dtype)}, {a}")
+        return self.w.emit(f"xor {ty} {a}, {splat('true' if dtypes.is_bool(dtype) else '-1', dtype)}")
+
+    # Casts
+
+    def cast(self, source: str, target: str, value: str) -> str:
+        """A value of dtype `source` converted to `target` (same lanes)."""
+        if source == target:
+            return value
+        a, b = dtypes.element(source), dtypes.element(target)
+        from_type, to_type = value_type(source), value_type(target)
+        if is_bits_float(a):
+            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
+            return self.cast(wide, target, self._expand(source, wide, value))
+        if is_bits_float(b):
+            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
+            return self._contract(wide, target, self.cast(source, wide, value))
+        if dtypes.is_bool(b):
+            return self._to_bool(source, value)
+        if dtypes.is_float(a) and dtypes.is_float(b):
+            return self.w.emit(
+                f"{'fpext' if dtypes.bits(b) > dtypes.bits(a) else 'fptrunc'} {from_type} {value} to {to_type}"
+            )
+        if dtypes.is_float(b):
+            return self.w.emit(f"{'sitofp' if dtypes.is_signed(a) else 'uitofp'} {from_type} {value} to {to_type}")
+        if a == "float16":  # LLVM turns some half nans into the least integer
+            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
+            return self.cast(wide, target, self.cast(source, wide, value))
+        if dtypes.is_float(a):
+            name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
+            return self.call(name, target, (from_type, value))
+        return self._between_integers(a, b, from_type, to_type, value)
+
+    def _between_integers(self, a: str, b: str, from_type: str, to_type: str, value: str) -> str:
+        if "handle" in (a, b):
+            if a == b:
+                return value
+            return self.w.emit(f"{'ptrtoint' if a == 'handle' else 'inttoptr'} {from_type} {value} to {to_type}")
+        if dtypes.bits(a) == dtypes.bits(b):
+            return value
+        if dtypes.bits(a) > dtypes.bits(b):
+            return self.w.emit(f"trunc {from_type} {value} to {to_type}")
+        if value.lstrip("-").isdigit() and (dtypes.is_signed(a) or int(value) >= 0):
+            return value
+        return self.w.emit(f"{'sext' if dtypes.is_signed(a) else 'zext'} {from_type} {value} to {to_type}")
+
+    def _to_bool(self, source: str, value: str) -> str:
+        ty = value_type(source)
+        if dtypes.is_float(source):
+            return self.w.emit(f"fcmp une {ty} {value}, {constant(0.0, source)}")
+        return self.w.emit(f"icmp ne {ty} {value}, {splat('null' if source == 'handle' else '0', source)}")
+
+    def _expand(self, source: str, wide: str, value: str) -> str:
+        """Bits of a bfloat16 as float32."""
+        if dtypes.element(source) != "bfloat16":
+            raise _no_arithmetic(source)
+        ints = value_type(dtypes.with_lanes("int32", dtypes.lanes(source)))
+        extended = self.w.emit(f"zext {value_type(source)} {value} to {ints}")
+        shifted = self.w.emit(f"shl {ints} {extended}, {splat('16', dtypes.with_lanes('int32', dtypes.lanes(source)))}")
+        return self.w.emit(f"bitcast {ints} {shifted} to {value_type(wide)}")
+
+    def _contract(self, wide: str, target: str, value: str) -> str:
+        """float32 rounded to nearest even as the bits of a bfloat16; nan stays nan."""
+        if dtypes.element(target) != "bfloat16":
+            raise _no_arithmetic(target)
+        w, int32 = self.w, dtypes.with_lanes("int32", dtypes.lanes(target))
+        ints = value_type(int32)
+        bits = w.emit(f"bitcast {value_type(wide)} {value} to {ints}")
+        high = w.emit(f"lshr {ints} {bits}, {splat('16', int32)}")
+        odd = w.emit(f"and {ints} {high}, {splat('1', int32)}")
+        rounded = w.emit(f"add {ints} {w.emit(f'add {ints} {bits}, {splat(str(0x7FFF), int32)}')}, {odd}")
+        rounded = w.emit(f"lshr {ints} {rounded}, {splat('16', int32)}")
+        is_nan = w.emit(f"fcmp uno {value_type(wide)} {value}, {value}")
+        quiet = w.emit(f"or {ints} {high}, {splat(str(0x40), int32)}")
+        return w.emit(f"trunc {ints} {self.select(is_nan, int32, quiet, rounded)} to {value_type(target)}")
+
+
+def _no_arithmetic(dtype: str) -> TargetError:
+    return TargetError(
+        f"llvm: no arithmetic on {dtype}; it can only be moved",
+        code="W741",
+        hint="store it in float16, bfloat16 or float32",
+    )
+
+
+def mangled(dtype: str) -> str:
+    """The type suffix of an LLVM intrinsic's name."""
+    lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)
+    scalar = f"f{dtypes.bits(element)}" if dtypes.is_float(element) else f"i{dtypes.bits(element)}"
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"

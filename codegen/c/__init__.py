@@ -1,3 +1,0 @@
-"""C99 for hosts and bare boards: no heap, no runtime files, memory given by the caller."""
-
-from weft.codegen.c.library import CSource, SourceTree, generate, source_tree

@@ -1,0 +1,1 @@
+"""What was compiled once is kept on disk, by content: code, and whole programs."""

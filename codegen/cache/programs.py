@@ -1,0 +1,133 @@
+"""Whole programs by content, on disk: a module that was compiled once is loaded, no pass runs again.
+
+    entry ::= length of the head, head, object code, constants        in `weft.codegen.cache`, beside single kernels
+    head  ::= JSON: signatures, sites, shapes and dtypes of the constants, lengths
+
+A key is the hash of everything that the program follows from: the module to its last name and place in the source,
+the target, the processor, the options, the versions of LLVM and of weft, the state of weft's own files. What follows
+from more than that is never kept: modules that call out to symbols or Python functions, operators and kinds of targets
+that others declared, passes that are chosen, disabled, watched or checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import weft.ir
+from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
+from weft.codegen.cache.code import LIMIT, object_cache
+from weft.codegen.plan import Plan
+from weft.ir.fingerprint import fingerprint
+from weft.ir.graph import ExternFunc, Op
+from weft.ir.module import IRModule
+from weft.ir.node import Node
+from weft.ir.op import OPS
+from weft.ir.tensor import PrimCall
+from weft.runtime.abi.values import storage
+from weft.runtime.executable import Program
+from weft.target.builtin import LLVM
+from weft.transform.infra.context import check_level, is_plain
+
+__all__ = ["find", "keep", "key_of"]
+
+_LARGEST = LIMIT // 8
+_FORMAT = "program 1"
+
+
+def key_of(module: IRModule, plan: Plan) -> str | None:
+    """The key of what a module compiles to; None where that follows from more than can be seen."""
+    if plan.executor not in ("native", "vm") or not plan.runs_here or plan.target.kind is not LLVM:
+        return None
+    if LLVM.hooks or LLVM.lowering_hook or LLVM.code_generator or not is_plain() or check_level():
+        return None
+    if object_cache().folder is None:
+        return None
+    content = fingerprint(module, _is_closed)
+    if content is None:
+        return None
+    machines = sorted((label, repr(machine)) for label, machine in plan.machines.items())
+    machine = Machine()
+    facts = (
+        _FORMAT, content, plan.target.to_str(), plan.passes.to_str(), repr(machines), plan.driver, plan.executor,
+        str(plan.opt), machine.triple, machine.cpu, machine.features, llvm_version(), _STATE,
+        sys.implementation.cache_tag or "",
+    )  # fmt: skip
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def _is_closed(node: Node) -> bool:
+    """Whether all of a node's meaning is in the module and in weft."""
+    if isinstance(node, Op):
+        found = OPS.get(node.name)
+        return found is not None and found.rule.__module__.startswith("weft.")
+    if isinstance(node, PrimCall):
+        return not (isinstance(node.op, str) and "call_" in node.op)  # which symbols there are depends on the process
+    return not isinstance(node, ExternFunc)
+
+
+def _state_of_weft() -> str:
+    """Names, sizes and times of weft's own files: who changes a pass gets what the new one makes."""
+    root = Path(weft.ir.__file__ or "").parent.parent
+    facts = [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in _sources(os.fspath(root))]
+    return hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
+
+
+def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    yield entry.path, entry.stat()
+                elif entry.is_dir() and not entry.name.startswith(("__", ".")):
+                    yield from _sources(entry.path)
+    except OSError:  # weft is not in files; its version is in the key
+        return
+
+
+_STATE = _state_of_weft()  # now, when those files are read
+
+
+def find(key: str) -> Program | None:
+    """The program that was kept under a key."""
+    found = object_cache().get(key)
+    if found is None:
+        return None
+    data, text = found
+    size = int.from_bytes(data[:8], "little")
+    head = json.loads(data[8 : 8 + size])
+    rest = memoryview(data)[8 + size :]
+    pieces = []
+    for length in head["lengths"]:
+        pieces.append(rest[:length])
+        rest = rest[length:]
+    objects = [bytes(piece) for piece in pieces[: head["objects"]]]
+    described = zip(pieces[head["objects"] :], head["constants"], strict=True)
+    constants = [(np.frombuffer(piece, storage(dtype)).reshape(shape), dtype) for piece, (dtype, shape) in described]
+    return Program(
+        functions=head["functions"], sites=head["sites"], constants=constants, objects=objects,
+        target=tuple(head["target"]), sources=text.split("\0") if text else [], python=head["python"],
+        threads=head["threads"], driver=head["driver"],
+    )  # fmt: skip
+
+
+def keep(key: str, program: Program) -> None:
+    """Keep a program, unless it is of a size that would push everything else out."""
+    if len(program.artifacts) or sum(array.nbytes for array, _ in program.constants) > _LARGEST:
+        return
+    pieces = [*program.objects, *(np.ascontiguousarray(array).tobytes() for array, _ in program.constants)]
+    head: dict[str, Any] = {
+        "functions": program.functions, "sites": program.sites, "python": program.python, "threads": program.threads,
+        "driver": program.driver, "target": program.target, "objects": len(program.objects),
+        "constants": [(dtype, array.shape) for array, dtype in program.constants],
+        "lengths": [len(piece) for piece in pieces],
+    }  # fmt: skip
+    text = json.dumps(head).encode()
+    object_cache().put(key, b"".join([len(text).to_bytes(8, "little"), text, *pieces]), "\0".join(program.sources))

@@ -1,0 +1,1 @@
+"""The program around the kernels: what every executor and back end reads of a graph function."""

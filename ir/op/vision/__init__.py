@@ -1,0 +1,1 @@
+"""Operators of images, boxes and regions of interest."""

@@ -1,0 +1,47 @@
+"""What compiled code and the runtime agree on: the frame of a call, and values as 64-bit words.
+
+    entry   ::= int32 entry(int64* frame, int64* arguments, int64* results)      0 is success
+    frame   ::= site, callback, handle, constants, place, stack, outputs, parallel, values[16]     words of 64 bits
+    tensor  ::= data, owner, dim*                                     rank and dtype known
+              | data, owner, rank, dtype, dim[16]                     otherwise ("dynamic")
+    shape   ::= dim*                       | rank, dim[16]            otherwise
+    prim    ::= bits of the scalar         object ::= number of an object that the runtime holds for the call
+    tuple   ::= the words of its fields
+
+`owner` is the block of memory that compiled code allocated for the tensor (0: somebody else's memory). A block starts
+HEADER bytes before the data that was allocated, with a reference count in its first word. On failure (1) `site`
+numbers the place in the program, whose text the executable holds, and `values` are the numbers that belong in its
+message; `place`, when not 0, numbers (from 1) the call in a graph function inside which it failed. `stack` is an
+address in the stack frame of the first graph function: calls below stop with an error STACK_LIMIT bytes away from it.
+When `outputs` is not 0, the words of `results` say before the call where the caller wants results (data 0: anywhere)
+and their sizes; a result that was made elsewhere comes back with another address. `parallel` is the function that
+runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = [
+    "CALLBACK",
+    "CONSTANTS",
+    "DYNAMIC_RANK",
+    "FRAME_WORDS",
+    "HANDLE",
+    "HEADER",
+    "OUTPUTS",
+    "PARALLEL",
+    "PLACE",
+    "SITE",
+    "STACK",
+    "STACK_LIMIT",
+    "VALUES",
+    "VALUE_COUNT",
+]
+
+SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL = 0, 1, 2, 3, 4, 5, 6, 7
+STACK_LIMIT = (4 << 20) if sys.platform == "linux" else (256 << 10)  # threads have 8 MiB on Linux, less elsewhere
+VALUES, VALUE_COUNT = 8, 16
+FRAME_WORDS = VALUES + VALUE_COUNT
+DYNAMIC_RANK = 16
+HEADER = 64

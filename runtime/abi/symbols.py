@@ -1,0 +1,149 @@
+"""Values against types inside a running program: symbols get their values, and what does not fit is a ShapeError.
+
+The executors that are no machine code check with these what machine code checks by itself, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ShapeError
+from weft.runtime.abi.signature import dim_names, dim_tree, evaluate_dim, expected_text, solve_linear
+from weft.runtime.abi.values import as_array, check_scalar, is_size, storage, value_text
+
+__all__ = ["Symbols", "converted"]
+
+
+class Symbols:
+    """The symbols of one running function: values, and where each came from.
+
+    >>> symbols = Symbols()
+    >>> symbols.match(np.zeros((3, 4), "float32"), ["tensor", "float32", ["n", 4], 2], "x")
+    >>> symbols.values
+    {'n': 3}
+    """
+
+    def __init__(self, values: dict[str, int] | None = None, sources: dict[str, str] | None = None) -> None:
+        self.values = dict(values or {})
+        self.sources = dict(sources or {})
+
+    def size(self, dim: Any) -> int:
+        """The value of a dimension; ShapeError W280 for a division by zero, W744 for a symbol without a value."""
+        tree = dim_tree(dim)
+        value = evaluate_dim(tree, self.values)
+        if value is not None:
+            return value
+        missing = [name for name in dim_names(tree) if name not in self.values]
+        text = dim[0] if isinstance(dim, list) else dim
+        if missing:
+            raise ShapeError(f"the symbol {missing[0]} of {text} has no value here", code="W744")
+        raise ShapeError(f"division by zero in {text}", code="W280")
+
+    def shape(self, dims: Sequence[Any]) -> tuple[int, ...]:
+        """The sizes of a shape; ShapeError W221 for a negative one."""
+        sizes = tuple(self.size(dim) for dim in dims)
+        for dim, size in zip(dims, sizes, strict=True):
+            if size < 0:
+                text = dim[0] if isinstance(dim, list) else dim
+                raise ShapeError(f"a shape has the negative size {text} = {size}", code="W221")
+        return sizes
+
+    def match(self, value: Any, ty: Sequence[Any], what: str, code: str = "W222") -> None:
+        """Check that a value has a type, and give the symbols that it binds their values; ShapeError W222."""
+        claims = list(_claims(value, ty, what, code))
+        for dims, sizes, *_ in claims:
+            for dim, size in zip(dims, sizes, strict=True):
+                if isinstance(dim, str) and dim not in self.values:
+                    self.bind(dim, size, what)
+        while any(self._solved(dims, sizes, what) for dims, sizes, *_ in claims):
+            pass
+        for dims, sizes, part, kind in claims:
+            for dim, size in zip(dims, sizes, strict=True):
+                tree = dim_tree(dim)
+                if dim is None or any(name not in self.values for name in dim_names(tree)):
+                    continue  # nothing to compare with: the symbol is only ever named here
+                if self.size(dim) != size:
+                    raise _mismatch(what, kind, part, code, self.explain(dims))
+
+    def bind(self, symbol: str, value: int, source: str) -> None:
+        """Give a symbol its value."""
+        self.values[symbol] = int(value)
+        self.sources[symbol] = source
+
+    def _solved(self, dims: Sequence[Any], sizes: Sequence[int], what: str) -> bool:
+        for dim, size in zip(dims, sizes, strict=True):
+            tree = dim_tree(dim)
+            missing = {name for name in dim_names(tree) if name not in self.values}
+            if len(missing) == 1:
+                symbol = missing.pop()
+                value = solve_linear(tree, symbol, size, self.values)
+                if value is not None:
+                    self.bind(symbol, value, what)
+                    return True
+        return False
+
+    def explain(self, dims: Sequence[Any]) -> str:
+        """The symbols of some dimensions with values and sources."""
+        names = dict.fromkeys(name for dim in dims for name in dim_names(dim_tree(dim)) if name in self.values)
+        return ", ".join(f"{name}={self.values[name]} from {self.sources.get(name, 'the caller')}" for name in names)
+
+
+def _mismatch(what: str, ty: Sequence[Any], value: Any, code: str, why: str = "") -> ShapeError:
+    message = f"{what}: expected {expected_text(ty)}, got {value_text(value)}"
+    return ShapeError(f"{message}; {why}" if why else message, code=code)
+
+
+def _claims(value: Any, ty: Sequence[Any], what: str, code: str) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """(dims, sizes, value, type) of each sized part; ShapeError for another kind, dtype or rank."""
+    kind = ty[0]
+    if kind in ("tensor", "buffer"):
+        dims, rank = ty[2], len(ty[2]) if ty[2] is not None else ty[3]
+        wrong_kind = not isinstance(value, np.ndarray) or (ty[1] is not None and value.dtype != storage(ty[1]))
+        if wrong_kind or (rank >= 0 and value.ndim != rank):
+            raise _mismatch(what, ty, value, code)
+        if dims is not None:
+            yield dims, value.shape, value, ty
+    elif kind == "shape":
+        if not isinstance(value, tuple) or not all(map(is_size, value)) or (ty[2] >= 0 and len(value) != ty[2]):
+            raise _mismatch(what, ty, value, code)
+        if ty[1] is not None:
+            yield ty[1], value, value, ty
+    elif kind == "tuple":
+        if not isinstance(value, tuple) or len(value) != len(ty) - 1:
+            raise _mismatch(what, ty, value, code)
+        for item, field in zip(value, ty[1:], strict=True):
+            yield from _claims(item, field, what, code)
+    elif kind == "prim":
+        if ty[3:] == ["size"] and not is_size(value):
+            raise _mismatch(what, ty, value, code)
+        if ty[2] is not None and is_size(value):
+            yield [ty[2]], [value], value, ty
+    elif kind == "string" and not isinstance(value, str):
+        raise _mismatch(what, ty, value, code)
+
+
+def converted(value: Any, ty: Sequence[Any], what: str) -> Any:
+    """What a function outside the program returned, as a value of the program; ShapeError W223."""
+    kind = ty[0]
+    if kind == "tensor":
+        array = as_array(value)
+        if array is None:
+            raise _mismatch(what, ty, value, "W223")
+        return array
+    if kind == "tuple":
+        if len(ty) == 1:
+            return ()
+        if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
+            raise _mismatch(what, ty, value, "W223")
+        return tuple(converted(item, field, what) for item, field in zip(value, ty[1:], strict=True))
+    if kind == "shape" and isinstance(value, (tuple, list)):
+        return tuple(int(item) for item in value)
+    if kind == "prim":
+        scalar = check_scalar(0 if value is None else value, ty[1])
+        if scalar is None:
+            raise _mismatch(what, ty, value, "W223")
+        return scalar
+    return value

@@ -1,0 +1,180 @@
+"""Bytecode of the executor `vm`: plain data, checked before it runs.
+
+    program     ::= {format, version, functions: [function], spans: [span | null]}
+    function    ::= {name, params: [{name, type, span}], result: type, registers, code: [instruction], private}
+    instruction ::= ["call", register | -1, callee, [operand], span]     -1: the result is dropped
+                  | ["ret", operand]
+                  | ["if", operand, offset]                              skips `offset` instructions when false
+                  | ["goto", offset]
+    callee      ::= ["kernel", name] | ["function", name] | ["packed", name] | ["value", operand] | ["builtin", name]
+    operand     ::= ["r", register] | ["k", constant] | ["i", int or bool] | ["x", float in hexadecimal] | ["s", text]
+                  | ["d", dim] | ["shape", [dim]] | ["t", [operand]] | ["f", function] | ["ty", type]
+
+Types and dims are those of `weft.runtime.abi.signature`; spans number the table, -1 is none. A program is trusted as
+far as
+its form goes only after `check_program`: registers, functions, constants and jumps that are not there are refused.
+
+Errors: ArtifactError W840 for what has not this form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from weft.errors import ArtifactError
+
+__all__ = ["BUILTINS", "FORMAT", "VERSION", "check_program", "listing", "program_bytes", "program_hash"]
+
+FORMAT, VERSION = "weft-bytecode", 1
+BUILTINS = (
+    "alloc_tensor", "alloc_storage", "tensor_in_storage", "view", "kill", "same", "null", "shape_of",
+    "tensor_to_shape", "shape_to_tensor", "print", "assert", "make_closure", "match", "item", "enter", "leave",
+)  # fmt: skip
+_CALLEES = ("kernel", "function", "packed", "value", "builtin")
+
+
+def program_bytes(program: Mapping[str, Any]) -> bytes:
+    """The canonical text of a program without its places in source text: what a compiled program is compared by.
+
+    >>> program_bytes({"format": FORMAT, "version": 1, "functions": [], "spans": []})
+    b'{"format":"weft-bytecode","functions":[],"version":1}'
+    """
+    return json.dumps(_without_spans(program), sort_keys=True, separators=(",", ":")).encode()
+
+
+def program_hash(program: Mapping[str, Any]) -> str:
+    """SHA-256 of `program_bytes`, in hexadecimal."""
+    return hashlib.sha256(program_bytes(program)).hexdigest()
+
+
+def _without_spans(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_spans(item) for key, item in value.items() if key not in ("span", "spans")}
+    if isinstance(value, (list, tuple)):
+        if len(value) == 5 and value[0] == "call":
+            value = value[:4]
+        return [_without_spans(item) for item in value]
+    return value
+
+
+def check_program(program: Mapping[str, Any], kernels: Collection[str], constants: int) -> None:
+    """Refuse a program that refers to what is not there; ArtifactError W840 names the function and instruction."""
+    if program.get("format") != FORMAT or program.get("version") != VERSION:
+        raise ArtifactError(f"not bytecode of version {VERSION}", code="W840")
+    try:
+        names = {function["name"] for function in program["functions"]}
+        for function in program["functions"]:
+            _Check(function, names, kernels, constants, len(program["spans"])).run()
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
+        raise ArtifactError(f"malformed bytecode: {type(error).__name__} {error}", code="W840") from None
+
+
+class _Check:
+    def __init__(
+        self, function: Mapping[str, Any], names: Collection[str], kernels: Collection[str], constants: int, spans: int
+    ) -> None:
+        self.function, self.names, self.kernels = function, names, kernels
+        self.constants, self.spans = constants, spans
+        self.place = 0
+
+    def run(self) -> None:
+        code, registers = self.function["code"], self.function["registers"]
+        if not code or code[-1][0] != "ret" or len(self.function["params"]) > registers:
+            raise self.refuse("does not end with ret, or has too few registers")
+        for self.place, instruction in enumerate(code):
+            kind = instruction[0]
+            if kind == "call" and len(instruction) == 5:
+                self.call(*instruction[1:])
+            elif kind == "ret" and len(instruction) == 2:
+                self.operand(instruction[1])
+            elif kind == "if" and len(instruction) == 3:
+                self.operand(instruction[1])
+                self.jump(instruction[2])
+            elif kind == "goto" and len(instruction) == 2:
+                self.jump(instruction[1])
+            else:
+                raise self.refuse(f"has no instruction {kind!r} of this form")
+
+    def refuse(self, what: str) -> ArtifactError:
+        return ArtifactError(f"bytecode of {self.function['name']!r}, instruction {self.place}: {what}", code="W840")
+
+    def jump(self, offset: Any) -> None:
+        target = self.place + 1 + offset
+        if not isinstance(offset, int) or offset < 0 or target >= len(self.function["code"]):
+            raise self.refuse("jumps out of the function")
+
+    def call(self, register: Any, callee: Any, operands: Any, span: Any) -> None:
+        if register != -1:
+            self.register(register)
+        if not isinstance(span, int) or not -1 <= span < self.spans:
+            raise self.refuse(f"has no span {span!r}")
+        kind, name = callee
+        known = {"kernel": self.kernels, "function": self.names, "builtin": BUILTINS}
+        if kind not in _CALLEES or (kind in known and name not in known[kind]):
+            raise self.refuse(f"calls the {kind} {name!r}, which is not there")
+        if kind == "value":
+            self.operand(name)
+        for operand in operands:
+            self.operand(operand)
+            if callee == ["builtin", "kill"]:
+                self.register(operand[1])
+
+    def register(self, number: Any) -> None:
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self.function["registers"]:
+            raise self.refuse(f"has no register {number!r}")
+
+    def operand(self, operand: Any) -> None:
+        kind = operand[0]
+        value = operand[1]
+        if kind == "r":
+            self.register(value)
+        elif kind == "k":
+            if not isinstance(value, int) or not 0 <= value < self.constants:
+                raise self.refuse(f"has no constant {value!r}")
+        elif kind == "t":
+            for item in value:
+                self.operand(item)
+        elif kind == "f":
+            if value not in self.names and value not in self.kernels:
+                raise self.refuse(f"names the function {value!r}, which is not there")
+        elif kind == "x":
+            float.fromhex(value)
+        elif kind not in ("i", "s", "d", "shape", "ty"):
+            raise self.refuse(f"has no operand {kind!r}")
+
+
+def listing(program: Mapping[str, Any]) -> str:
+    """The program as text, one instruction a line."""
+    lines = []
+    for function in program["functions"]:
+        params = ", ".join(f"r{i} {param['name']}" for i, param in enumerate(function["params"]))
+        lines.append(f"{function['name']}({params}), {function['registers']} registers:")
+        for place, instruction in enumerate(function["code"]):
+            lines.append(f"  {place:4} {_text(instruction, place)}")
+    return "\n".join(lines) + "\n"
+
+
+def _text(instruction: Sequence[Any], place: int) -> str:
+    if instruction[0] == "call":
+        _, register, (kind, name), operands, _ = instruction
+        called = _operand(name) if kind == "value" else f"{kind} {name}"
+        return f"{f'r{register} = ' if register >= 0 else ''}{called}({', '.join(map(_operand, operands))})"
+    if instruction[0] == "if":
+        return f"if not {_operand(instruction[1])} goto {place + 1 + instruction[2]}"
+    if instruction[0] == "goto":
+        return f"goto {place + 1 + instruction[1]}"
+    return f"ret {_operand(instruction[1])}"
+
+
+def _operand(operand: Sequence[Any]) -> str:
+    kind, value = operand
+    if kind == "t":
+        return f"({', '.join(map(_operand, value))})"
+    if kind in ("shape", "ty"):
+        return f"{kind} {json.dumps(value)}"
+    if kind == "d":
+        return str(value[0] if isinstance(value, list) else value)
+    return f"{kind}{value}" if kind in ("r", "k") else json.dumps(value)

@@ -1,0 +1,477 @@
+"""The executor `vm`: bytecode run instruction by instruction, kernels as machine code.
+
+Calls of functions of the program push frames onto a stack of its own, so that neither recursion nor a loop of tail
+calls depends on Python's. Hooks see every call as it ends; `profile` adds up what they say by callee.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.errors import (
+    ArgumentError,
+    BoundsError,
+    OutOfMemoryError,
+    RecursionDepthError,
+    ShapeError,
+    Span,
+    WeftError,
+)
+from weft.runtime.abi.failures import span_of
+from weft.runtime.abi.signature import arranged
+from weft.runtime.abi.symbols import Symbols, converted
+from weft.runtime.abi.values import Packer, as_array, check_scalar, copy_into, dense, storage
+from weft.runtime.callbacks import ACTIONS
+from weft.runtime.programs.bytecode import check_program
+from weft.runtime.registry import lookup
+
+__all__ = [
+    "Closure", "Event", "ProfileRow", "VMFunction", "VirtualMachine", "adopted", "fresh_memory", "kernel_scalar",
+]  # fmt: skip
+
+MOST_FRAMES = 200_000
+_DISCARD = -1
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A function of the program with its first arguments."""
+
+    name: str
+    fixed: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One finished call: where it stands, what was called on what, what came back, how long it took in seconds.
+
+    `kind` is kernel, packed or builtin; calls of functions of the program are seen through what they call.
+    """
+
+    function: str
+    place: int
+    kind: str
+    name: str
+    arguments: tuple[Any, ...]
+    result: Any
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    """What one callee took in a call, over all its calls: count and seconds."""
+
+    kind: str
+    name: str
+    count: int
+    seconds: float
+
+
+Hook = Callable[[Event], None]
+
+
+class _Frame:
+    __slots__ = ("code", "into", "name", "outer", "place", "registers", "result", "symbols")
+
+    def __init__(self, function: Mapping[str, Any], into: int) -> None:
+        self.name: str = function["name"]
+        self.code: Sequence[Any] = function["code"]
+        self.result: Sequence[Any] = function["result"]
+        self.registers: list[Any] = [None] * function["registers"]
+        self.place = 0
+        self.into = into
+        self.symbols = Symbols()
+        self.outer: list[Symbols] = []
+
+
+class VirtualMachine:
+    """A program with the kernels, constants and linked functions that it calls. Threads may share one."""
+
+    def __init__(
+        self,
+        program: Mapping[str, Any],
+        kernels: Mapping[str, Callable[..., Any]],
+        constants: Sequence[np.ndarray],
+        linked: Mapping[str, Callable[..., Any]],
+    ) -> None:
+        check_program(program, kernels, len(constants))
+        self.program = program
+        self.kernels, self.constants, self.linked = kernels, constants, linked
+        self.functions = {function["name"]: function for function in program["functions"]}
+        self.hooks: tuple[Hook, ...] = ()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def watching(self, hook: Hook) -> Iterator[None]:
+        """Call a hook after each call of a kernel, a packed function or a builtin inside the `with` block."""
+        with self._lock:
+            self.hooks = (*self.hooks, hook)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.hooks = tuple(item for item in self.hooks if item is not hook)
+
+    def call(self, name: str, args: Sequence[Any]) -> Any:
+        """Run a function on values that have its parameters' types already."""
+        stack = [self._frame(Closure(name), args, _DISCARD, None)]
+        while True:
+            frame = stack[-1]
+            instruction = frame.code[frame.place]
+            frame.place += 1
+            kind = instruction[0]
+            if kind == "call":
+                self._step(frame, stack, instruction)
+            elif kind == "if":
+                if not _truth(self._value(frame, instruction[1])):
+                    frame.place += instruction[2]
+            elif kind == "goto":
+                frame.place += instruction[1]
+            else:
+                value = self._value(frame, instruction[1])
+                if frame.result:
+                    frame.symbols.match(value, frame.result, f"the result of {frame.name}")
+                stack.pop()
+                if not stack:
+                    return value
+                if frame.into != _DISCARD:
+                    stack[-1].registers[frame.into] = value
+
+    def _frame(self, closure: Closure, args: Sequence[Any], into: int, span: Span | None) -> _Frame:
+        function = self.functions[closure.name]
+        values = (*closure.fixed, *args)
+        params = function["params"]
+        if len(values) != len(params):
+            raise ShapeError(f"{closure.name} takes {len(params)} arguments, got {len(values)}", code="W850", span=span)
+        frame = _Frame(function, into)
+        for position, (param, value) in enumerate(zip(params, values, strict=True)):
+            frame.registers[position] = value
+            frame.symbols.match(value, param["type"], f"argument {position + 1} `{param['name']}` of {closure.name}")
+        for symbol, source in frame.symbols.sources.items():
+            frame.symbols.sources[symbol] = source.removesuffix(f" of {closure.name}")
+        return frame
+
+    def _step(self, frame: _Frame, stack: list[_Frame], instruction: Sequence[Any]) -> None:
+        _, into, (kind, name), operands, span = instruction
+        try:
+            args = [self._value(frame, operand) for operand in operands]
+            if kind == "value":
+                callee = self._value(frame, name)
+                if callable(callee):  # a function that the caller of the program passed in
+                    kind, name, function = "packed", getattr(callee, "__name__", "a function"), callee
+                    result = self._timed(frame, kind, name, args, lambda: function(*args))
+                    if into != _DISCARD:
+                        frame.registers[into] = result
+                    return
+                if not isinstance(callee, Closure):
+                    raise ArgumentError(f"a {type(callee).__name__} is no function", code="W851")
+                if callee.name in self.kernels:
+                    kind, name = "kernel", callee.name
+                    args = [*callee.fixed, *args]
+                else:
+                    self._push(stack, self._frame(callee, args, into, None))
+                    return
+            if kind == "function":
+                self._push(stack, self._frame(Closure(name), args, into, None))
+                return
+            run = {"kernel": self._kernel, "packed": self._packed, "builtin": self._builtin}[kind]
+            result = self._timed(frame, kind, name, args, lambda: run(frame, name, args, operands))
+            if into != _DISCARD:
+                frame.registers[into] = result
+        except WeftError as error:
+            raise error.at(span_of(self.program["spans"][span]) if span >= 0 else None) from None
+
+    @staticmethod
+    def _push(stack: list[_Frame], frame: _Frame) -> None:
+        if len(stack) >= MOST_FRAMES:
+            raise RecursionDepthError(f"calls of {frame.name} are nested too deep", code="W951")
+        stack.append(frame)
+
+    def _timed(self, frame: _Frame, kind: str, name: str, args: list[Any], run: Callable[[], Any]) -> Any:
+        hooks = self.hooks
+        if not hooks:
+            return run()
+        place, started = frame.place - 1, time.perf_counter()
+        result = run()
+        event = Event(frame.name, place, kind, name, tuple(args), result, time.perf_counter() - started)
+        for hook in hooks:
+            hook(event)
+        return result
+
+    # Operands
+
+    def _value(self, frame: _Frame, operand: Sequence[Any]) -> Any:
+        kind, value = operand
+        if kind == "r":
+            return frame.registers[value]
+        if kind == "k":
+            return self.constants[value]
+        if kind == "d":
+            return frame.symbols.size(value)
+        if kind == "shape":
+            return frame.symbols.shape(value)
+        if kind == "t":
+            return tuple(self._value(frame, item) for item in value)
+        if kind == "x":
+            return float.fromhex(value)
+        return Closure(value) if kind == "f" else value
+
+    # Calls
+
+    def _kernel(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
+        function = self.kernels[name]
+        params = function.signature["params"]  # type: ignore[attr-defined]
+        for index, (param, arg) in enumerate(zip(params, args, strict=False)):
+            ty = param["type"]
+            if ty[0] == "prim":
+                args[index] = kernel_scalar(arg, ty[1])
+            elif ty[0] == "buffer" and ty[4] and isinstance(arg, np.ndarray) and not arg.flags.writeable:
+                args[index] = arg.copy()  # a constant; its variable means the copy from here on
+                if index < len(operands) and operands[index][0] == "r":
+                    frame.registers[operands[index][1]] = args[index]
+        try:
+            result = function(*args)
+        except ArgumentError as error:
+            raise ShapeError(error.message, code="W222" if error.code == "W852" else "W202") from None
+        return () if result is None else result
+
+    def _packed(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
+        """An external function; its type stands in the last operand (an empty one: it writes its outputs)."""
+        ty = args.pop()
+        function = self.linked.get(name) or lookup(name)
+        result = function(*args)
+        if not ty:
+            return ()
+        what = f"the result of {name!r}"
+        result = converted(result, ty, what)
+        frame.symbols.match(result, ty, what, "W223")
+        return result
+
+    def _builtin(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
+        return _BUILTINS[name](frame, args)
+
+
+def _truth(value: Any) -> bool:
+    return bool(np.all(value))
+
+
+def kernel_scalar(arg: Any, dtype: str) -> Any:
+    """A scalar argument of a kernel: of a number, a tensor of rank 0 or a shape of one size."""
+    if isinstance(arg, tuple) and len(arg) == 1:
+        arg = arg[0]
+    if isinstance(arg, np.ndarray) and arg.shape == ():
+        arg = arg[()]
+    if isinstance(arg, np.generic) and arg.dtype != storage(dtype):
+        arg = arg.astype(storage(dtype))
+    if isinstance(arg, (int, float)) and not isinstance(arg, bool) and check_scalar(arg, dtype) is None:
+        arg = storage(dtype).type(arg)
+    return arg
+
+
+# Builtins: (frame, arguments) -> value.
+
+
+def _alloc_tensor(frame: _Frame, args: list[Any]) -> np.ndarray:
+    shape, dtype = args
+    return fresh_memory(shape, storage(dtype))
+
+
+def fresh_memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
+    """Fresh memory at a 64-byte boundary."""
+    count = 1
+    for size in shape:
+        count *= size
+    try:
+        block = np.empty(count * kind.itemsize + 64, np.uint8)
+    except (MemoryError, ValueError):
+        raise OutOfMemoryError(f"no memory for a tensor of {count * kind.itemsize} bytes", code="W950") from None
+    start = -block.__array_interface__["data"][0] % 64
+    return block[start : start + count * kind.itemsize].view(kind).reshape(tuple(shape))
+
+
+def _alloc_storage(frame: _Frame, args: list[Any]) -> np.ndarray:
+    shape, dtype = args
+    return fresh_memory(shape if isinstance(shape, tuple) else (shape,), storage(dtype))
+
+
+def _view(frame: _Frame, args: list[Any]) -> np.ndarray:
+    """Bytes of a tensor, from an offset on, as a tensor; BoundsError W903 when it does not fit."""
+    data, offset, shape, dtype = args
+    kind = data.dtype if dtype is None else storage(dtype)
+    shape = data.shape if shape is None else shape
+    end = offset + int(np.prod(shape, dtype=object)) * kind.itemsize
+    if offset < 0 or end > data.nbytes:
+        raise BoundsError(f"a tensor that ends at byte {end} does not fit in a storage of {data.nbytes}", code="W903")
+    flat = data.reshape(-1).view(np.uint8)
+    return flat[offset:end].view(kind).reshape(shape)
+
+
+def _kill(frame: _Frame, args: list[Any]) -> Any:
+    for register in args:
+        frame.registers[register] = None
+    return ()
+
+
+def _tensor_to_shape(frame: _Frame, args: list[Any]) -> tuple[int, ...]:
+    sizes = tuple(int(size) for size in args[0])
+    for size in sizes:
+        if size < 0:
+            raise ShapeError(f"a shape has the negative size {size}", code="W221")
+    return sizes
+
+
+def _print(frame: _Frame, args: list[Any]) -> Any:
+    template, *values = args
+    ACTIONS["weft.print_format"]({"format": template})(*values)
+    return ()
+
+
+def _assert(frame: _Frame, args: list[Any]) -> Any:
+    condition, template, *values = args
+    if not _truth(condition):
+        ACTIONS["weft.assert"]({"format": template})(*values)
+    return ()
+
+
+def _match(frame: _Frame, args: list[Any]) -> Any:
+    value, ty, what = args
+    frame.symbols.match(value, ty, what)
+    return value
+
+
+def _enter(frame: _Frame, args: list[Any]) -> Any:
+    frame.outer.append(frame.symbols)
+    frame.symbols = Symbols(frame.symbols.values, frame.symbols.sources)
+    return ()
+
+
+def _leave(frame: _Frame, args: list[Any]) -> Any:
+    frame.symbols = frame.outer.pop()
+    return ()
+
+
+def _make_closure(frame: _Frame, args: list[Any]) -> Closure:
+    function, fixed = args
+    return Closure(function.name, (*function.fixed, *fixed))
+
+
+_BUILTINS: dict[str, Callable[[_Frame, list[Any]], Any]] = {
+    "alloc_tensor": _alloc_tensor,
+    "alloc_storage": _alloc_storage,
+    "tensor_in_storage": _view,
+    "view": _view,
+    "kill": _kill,
+    "same": lambda frame, args: args[0],
+    "null": lambda frame, args: None,
+    "shape_of": lambda frame, args: tuple(args[0].shape),
+    "tensor_to_shape": _tensor_to_shape,
+    "shape_to_tensor": lambda frame, args: np.array(args[0], np.int64),
+    "print": _print,
+    "assert": _assert,
+    "make_closure": _make_closure,
+    "match": _match,
+    "item": lambda frame, args: args[0][args[1]],
+    "enter": _enter,
+    "leave": _leave,
+}
+
+
+class VMFunction:
+    """A function of a program of bytecode, called like a compiled one.
+
+    Raises: what `weft.runtime.executable.CompiledFunction` raises.
+    """
+
+    def __init__(self, machine: VirtualMachine, signature: dict[str, Any]) -> None:
+        self.machine = machine
+        self.signature = signature
+        self.name: str = signature["name"]
+
+    def __repr__(self) -> str:
+        names = ", ".join(param["name"] for param in self.signature["params"])
+        return f"<bytecode function {self.name}({names})>"
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Run on arrays."""
+        given = arranged(self.signature, args, named)
+        values, copies = adopted(self.name, self.signature["params"], given)
+        value = self.machine.call(self.name, values)
+        for array, copy in copies:
+            array[...] = copy
+        value = _owned(value, [*_arrays(values), *self.machine.constants])
+        return value if out is None else copy_into(out, value, "out", self.name)
+
+    def watching(self, hook: Hook) -> Any:
+        """A context in which a hook sees every call that the program makes."""
+        return self.machine.watching(hook)
+
+    def profile(self, *args: Any) -> list[ProfileRow]:
+        """Run once and say what each callee took, the most expensive first."""
+        rows: dict[tuple[str, str], list[float]] = {}
+
+        def note(event: Event) -> None:
+            rows.setdefault((event.kind, event.name), []).append(event.seconds)
+
+        with self.machine.watching(note):
+            self(*args)
+        made = [ProfileRow(kind, name, len(times), sum(times)) for (kind, name), times in rows.items()]
+        return sorted(made, key=lambda row: -row.seconds)
+
+
+def adopted(
+    name: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
+) -> tuple[list[Any], list[tuple[np.ndarray, np.ndarray]]]:
+    """The arguments in the form that programs use, checked; and what has to be copied back."""
+    packer = Packer(name)
+    position = 0
+    try:
+        for position, (param, value) in enumerate(zip(params, args, strict=True)):
+            packer.pack(param["type"], value, position + 1, param["name"])
+        packer.binder.solve()
+    except ArgumentError as error:
+        wrong = packer.binder.refused or position + 1
+        raise error.at(span_of(params[wrong - 1].get("span"))) from None
+    copies: list[tuple[np.ndarray, np.ndarray]] = []
+    return [_adopt(value, param["type"], copies) for param, value in zip(params, args, strict=True)], copies
+
+
+def _adopt(value: Any, ty: Sequence[Any], copies: list[tuple[np.ndarray, np.ndarray]]) -> Any:
+    if ty[0] == "tensor":
+        given = as_array(value)
+        assert given is not None  # the packer took it
+        if ty[1] is not None and given.dtype != storage(ty[1]):
+            given = given.view(storage(ty[1]))
+        use = ty[4] if len(ty) > 4 else ""
+        array = np.array(given, order="C", copy=True) if use == "copied" else dense(given)
+        if use == "written" and array is not given:
+            copies.append((given, array))
+        return array
+    if ty[0] == "tuple":
+        return tuple(_adopt(item, field, copies) for item, field in zip(value, ty[1:], strict=True))
+    if ty[0] == "shape":
+        return tuple(int(item) for item in value)
+    return check_scalar(value, ty[1]) if ty[0] == "prim" and ty[1] != "handle" else value
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _arrays(item)
+
+
+def _owned(value: Any, others: Sequence[np.ndarray]) -> Any:
+    """A result that shares no memory with arguments and constants."""
+    if isinstance(value, tuple):
+        return tuple(_owned(item, others) for item in value)
+    if isinstance(value, np.ndarray) and any(np.may_share_memory(value, other) for other in others):
+        return value.copy()
+    return value

@@ -1,0 +1,65 @@
+"""Where a statement stands in the text of a module: for errors about code that passes or schedules have made.
+
+    locate(module, statement)   the span of the statement's head in the module's text
+
+Of a loop that `T.grid` shows together with others it is the name of the loop's variable.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from weft.errors import Source, Span
+from weft.ir.tensor import For, Stmt
+from weft.script.printer.module import _Printer
+from weft.script.source.text import deep_stack
+
+__all__ = ["locate"]
+
+
+def locate(root: Any, target: Stmt, name: str = "<module>") -> Span | None:
+    """The span of a statement in the text of `root`, or None when it does not stand there.
+
+    >>> from weft.ir.tensor import Buffer, BufferStore, FloatImm, IntImm, PrimFunc
+    >>> x = Buffer("x", (4,))
+    >>> store = BufferStore(x, FloatImm(0.0), (IntImm(0),))
+    >>> span = locate(PrimFunc((x,), store), store)
+    >>> span.source.text[span.start : span.end]
+    'x[0] = T.float32(0.0)'
+    """
+    with deep_stack():
+        printer = _Locator(target)
+        text = printer.text(root)
+    if printer.place is None:
+        return None
+    start, word = printer.place
+    line = text[start : text.index("\n", start)] if "\n" in text[start:] else text[start:]
+    first, end = len(line) - len(line.lstrip(" ")), len(line)
+    if word:
+        found = re.search(rf"\b{re.escape(word)}\b", line)
+        first, end = found.span() if found is not None else (first, end)
+    return Span(Source(name, text), start + first, start + end)
+
+
+class _Locator(_Printer):
+    """A printer that remembers where the line of a statement begins, and the word of it that means a grouped loop."""
+
+    def __init__(self, target: Stmt) -> None:
+        super().__init__("weft", True)
+        self.target = target
+        self.place: tuple[int, str] | None = None
+
+    def _offset(self) -> int:
+        return sum(len(line) + 1 for line in self.lines)
+
+    def statement(self, stmt: Stmt) -> None:
+        """One statement."""
+        if stmt is self.target:
+            self.place = (self._offset(), "")
+        super().statement(stmt)
+
+    def _loop(self, group: list[For], head: str) -> None:
+        if len(group) > 1 and any(loop is self.target for loop in group):
+            self.place = (self._offset(), self.name(self.target.loop_var))  # type: ignore[attr-defined]
+        super()._loop(group, head)

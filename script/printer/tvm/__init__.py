@@ -1,0 +1,1 @@
+"""Script text as TVM reads it."""

@@ -1,0 +1,1 @@
+"""Reading graph functions."""

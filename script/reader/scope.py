@@ -1,0 +1,161 @@
+"""What names mean while a script is read, and what kinds of values there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from weft.errors import Span
+from weft.ir.dim import DimExpr
+from weft.ir.graph import Expr, Var
+from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
+from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.script.source.diagnostics import fail
+from weft.script.source.text import MISSING
+
+__all__ = [
+    "MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of",
+    "plain_capture",
+]  # fmt: skip
+
+MAX_PARTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a name means that has several meanings, depending on what runs; `why` says so in the error."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A name of I, R or T that stands for a function, as a value: what `f = R.exp` binds."""
+
+    name: str
+
+    @property
+    def __weft_name__(self) -> str:
+        return self.name
+
+
+class Scope:
+    """Names of a block; inner blocks see outer ones."""
+
+    __slots__ = ("names", "parent")
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.names: dict[str, Any] = {}
+        self.parent = parent
+
+    def get(self, name: str) -> Any:
+        """What the name means, or MISSING."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.names.get(name, MISSING)
+            if found is not MISSING:
+                return found
+            scope = scope.parent
+        return MISSING
+
+    def visible(self) -> Iterator[str]:
+        """Every visible name."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield from scope.names
+            scope = scope.parent
+
+
+class ModuleScope:
+    """What a function may ask of the module around it."""
+
+    name: str | None = None
+    function_names: tuple[str, ...] = ()
+    macros: Mapping[str, Any] = MappingProxyType({})
+    infos: FrozenMap = EMPTY
+
+    def adopt(self, function: Any, span: Span) -> str:
+        """The name under which a captured function joins the module."""
+        raise fail(
+            "W150", "a captured function can be called only inside an @I.ir_module class", span,
+            hint="put both functions in one class",
+        )  # fmt: skip
+
+    def parameters_of(self, name: str) -> Mapping[str, Any] | None:
+        """The parameters of a graph function with the trees of their defaults; None where they are not known."""
+        return None
+
+    def return_dtype(self, name: str) -> str:
+        """The dtype that a tensor-level function returns ("void" for none)."""
+        return "void"
+
+
+def is_dim(value: Any) -> bool:
+    """Whether a value is a dimension."""
+    return isinstance(value, DimExpr) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is Python data that can be known while reading."""
+    if isinstance(value, (tuple, list)):
+        return all(map(is_plain, parts_of(value)))
+    return value is None or isinstance(value, (bool, int, float, str, dict, range, FrozenMap, np.ndarray, np.generic))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """The parts of nested tuples and lists; W103 when they are too many (a value may hold another one many times)."""
+    found: list[Any] = []
+    stack = [value]
+    steps = 0
+    while stack:
+        current = stack.pop()
+        steps += 1
+        if steps > MAX_PARTS:
+            raise fail("W103", f"a value known while reading has more than {MAX_PARTS} parts")
+        if isinstance(current, (tuple, list)):
+            stack.extend(current)
+        else:
+            found.append(current)
+    return found
+
+
+def plain_capture(value: Any) -> Any:
+    """A NumPy scalar as a Python number; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def describe(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, DimExpr):
+        return f"the dimension {value}"
+    if isinstance(value, Called):
+        return f"the function {value.name}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Type):
+        return f"the type {type(value).__name__}"
+    if isinstance(value, (Buffer, PrimExpr, Expr)):
+        ty = getattr(value, "ty", None) if isinstance(value, Var) else value
+        return next((words for kind, words in _WORDS if isinstance(ty, kind)), "a value of the graph")
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+_WORDS: tuple[tuple[type, str], ...] = (
+    (Buffer, "a buffer"),
+    (BufferLoad, "an element of a buffer"),
+    (PrimExpr, "a scalar of the kernel"),
+    (TensorType, "a tensor"),
+    (TupleType, "a tuple"),
+    (ShapeType, "a shape"),
+    (PrimType, "a scalar"),
+    (FuncType, "a function"),
+)

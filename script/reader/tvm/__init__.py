@@ -1,0 +1,1 @@
+"""Spellings of other releases of the language, in the terms of this one."""

@@ -1,0 +1,1 @@
+"""Texts: where they are found, places in them, findings about them."""

@@ -1,0 +1,183 @@
+"""Texts and syntax trees: places in characters, limits, and names from outside the script.
+
+`Unit` is one text that is being read: its source, its limits, the prelude aliases and (for decorators only) the Python
+values that the script may capture. `parse_python` is the only place where text becomes a syntax tree; nothing is ever
+evaluated by Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from weft.errors import Source, Span
+from weft.script.source.diagnostics import Limits, fail
+
+__all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "deep_stack", "make_source", "parse_python"]
+
+NAMESPACE_MODULES = {
+    "weft.script.ir": "I", "weft.script.relax": "R", "weft.script.tir": "T", "weft.script.tirx": "T",
+    "tvm.script.ir": "I", "tvm.script.relax": "R", "tvm.script.tir": "T", "tvm.script.tirx": "T",
+    "tvm.script.parser.ir": "I", "tvm.script.parser.relax": "R", "tvm.script.parser.tir": "T",
+    "tvm.script.parser.tirx": "T",
+}  # fmt: skip
+PRELUDE = {"I": "I", "R": "R", "T": "T", "tirx": "T", "tir": "T", "ty": "T"}
+
+
+class _Missing:
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING = _Missing()
+
+
+def make_source(name: str, text: str) -> Source:
+    """A source whose line breaks are all of one kind, so that places agree with Python's."""
+    text = text.removeprefix("\ufeff")  # the mark that some editors put first
+    return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def parse_python(source: Source, limits: Limits) -> ast.Module:
+    """The syntax tree of a text.
+
+    ScriptError W101 for a syntax error, W103 for a text over the limits.
+    """
+    if len(source.text) > limits.size:
+        raise fail(
+            "W103", f"the text has {len(source.text)} characters, the limit is {limits.size}",
+            hint="Limits(size=...) allows more",
+        )  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
+            return ast.parse(source.text)
+    except SyntaxError as error:
+        raise _syntax_error(source, error) from None
+    except (RecursionError, MemoryError):
+        raise fail(
+            "W103", "the text is nested too deeply to read", hint="split long expressions into bindings"
+        ) from None
+    except ValueError as error:  # null characters, integers with too many digits
+        raise fail("W101", f"not a Python text: {error}") from None
+
+
+def _syntax_error(source: Source, error: SyntaxError) -> Exception:
+    message = error.msg or "invalid syntax"
+    if "too many nested" in message or "too many levels" in message or "too complex" in message:
+        return fail("W103", f"the text is nested too deeply to read ({message})")
+    span = None
+    if error.lineno and 1 <= error.lineno <= source.text.count("\n") + 1:
+        column = max(1, error.offset or 1)
+        start = min(source.offset(error.lineno, column), len(source.text))
+        same_line = error.end_lineno == error.lineno and error.end_offset
+        end = source.offset(error.lineno, max(column, error.end_offset or 0)) if same_line else start
+        span = Span(source, start, max(start, min(end, len(source.text))))
+    return fail("W101", message, span)
+
+
+@contextlib.contextmanager
+def deep_stack(frames: int = 6000) -> Iterator[None]:
+    """Room for `frames` more Python calls: one level of a script takes a few, whatever the caller has used already."""
+    collecting = gc.isenabled()
+    gc.disable()  # reading and printing make many objects that live on; collecting meanwhile only costs time
+    used = 0
+    frame = sys._getframe()
+    while frame is not None:
+        used += 1
+        frame = frame.f_back  # type: ignore[assignment]
+    old = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(old, used + frames))
+    try:
+        yield
+    except RecursionError:
+        raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
+    except MemoryError:
+        raise fail("W103", "the script needs more memory than there is") from None
+    finally:
+        sys.setrecursionlimit(old)
+        if collecting:
+            gc.enable()
+
+
+@dataclass
+class Unit:
+    """A text being read, and what names mean outside its functions."""
+
+    source: Source
+    limits: Limits = field(default_factory=Limits)
+    aliases: dict[str, str] = field(default_factory=lambda: dict(PRELUDE))
+    captured: Mapping[str, Any] | None = None
+    blobs: Mapping[str, Any] | None = None
+    symbols: dict[str, str] = field(default_factory=dict)  # declared outside functions: name -> dtype
+    constants: dict[str, Any] = field(default_factory=dict)  # NAME = 3 outside functions
+    members: Mapping[str, Any] = field(default_factory=dict)  # of the class that a decorator reads
+    partial: bool = False  # whether the text is a Python file, of which only the units are read
+    _starts: list[int] = field(default_factory=list)
+    _lines: list[str] | None = None
+    counter: list[int] = field(default_factory=lambda: [0])  # steps of static loops and macros, shared by their texts
+
+    def __post_init__(self) -> None:
+        text = self.source.text
+        self._starts = [0]
+        position = text.find("\n")
+        while position >= 0:
+            self._starts.append(position + 1)
+            position = text.find("\n", position + 1)
+        if not text.isascii():
+            self._lines = text.split("\n")
+
+    def offset(self, line: int, column: int) -> int:
+        """The character offset of a (line, byte column) of a syntax tree."""
+        if self._lines is not None:
+            content = self._lines[line - 1]
+            if not content.isascii():
+                column = len(content.encode()[:column].decode(errors="ignore"))
+        return self._starts[line - 1] + column
+
+    def span(self, tree: Any) -> Span:
+        """The place of a syntax tree."""
+        start = self.offset(tree.lineno, tree.col_offset)
+        if tree.end_lineno is None:
+            return Span(self.source, start, start)
+        return Span(self.source, start, self.offset(tree.end_lineno, tree.end_col_offset))
+
+    def name_span(self, tree: ast.ClassDef | ast.FunctionDef) -> Span:
+        """The place of the name of a definition."""
+        start = self.offset(tree.lineno, tree.col_offset)
+        start = self.source.text.find(tree.name, start + (5 if isinstance(tree, ast.ClassDef) else 3))
+        return Span(self.source, start, start + len(tree.name))
+
+    def step(self, tree: ast.AST) -> None:
+        """Count a statement or round of a static loop against the limit."""
+        self.counter[0] += 1
+        if self.counter[0] > self.limits.unrolled:
+            raise fail(
+                "W103", f"static loops and macros unroll to more than {self.limits.unrolled} statements",
+                self.span(tree), hint="Limits(unrolled=...) allows more",
+            )  # fmt: skip
+
+    def capture(self, name: str) -> Any:
+        """The Python value of a name outside the script, or MISSING."""
+        if name in self.constants:
+            return self.constants[name]
+        if self.captured is None:
+            return MISSING
+        return self.captured.get(name, MISSING)
+
+    def namespace(self, name: str) -> str | None:
+        """I, R or T when the name stands for one of them."""
+        if self.captured is not None:
+            value = self.captured.get(name, MISSING)
+            if isinstance(value, ModuleType):
+                return NAMESPACE_MODULES.get(value.__name__)
+            if value is not MISSING:
+                return None
+        return self.aliases.get(name)

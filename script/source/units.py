@@ -1,0 +1,98 @@
+"""The decorated units of a Python file, read one by one. Nothing of the file is run.
+
+    file ::= statement*
+    unit ::= class decorated with `I.ir_module` or `R.rewriter` | function decorated with `R.function` or `T.prim_func`
+
+A unit stands at the top level of the file, or inside a function, class or compound statement there. It sees the imports
+of the script's namespaces, and the constants (`N = 4`) and symbols (`n = T.int64()`) that the top level assigns before
+it. All other statements are skipped. One unit that cannot be read does not stop the others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.errors import WeftError
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimFunc
+from weft.script.reader.base import ModuleScope, Reader
+from weft.script.reader.metadata import declare_metadata
+from weft.script.reader.module import Definition, declare, declare_macro, import_names, read_unit
+from weft.script.source.diagnostics import Limits
+from weft.script.source.text import Unit, deep_stack, make_source, parse_python
+
+__all__ = ["FileUnit", "read_units"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileUnit:
+    """A unit of a file: its name, the line where it starts, and what it defines or the error that reading it raised."""
+
+    name: str
+    line: int
+    value: IRModule | Function | PrimFunc | WeftError
+
+
+def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = None) -> list[FileUnit]:
+    """Every decorated unit of a Python file, in order.
+
+    Raises: ScriptError W101 where the file is not Python, W103 when it is over the limits.
+
+    >>> text = "import os\\n@R.function\\ndef main(x: R.Tensor((2,), 'float32')):\\n    return x\\n"
+    >>> [(unit.name, unit.line) for unit in read_units(text)]
+    [('main', 2)]
+    """
+    unit = Unit(make_source(filename, text), limits or Limits(), partial=True)
+    with deep_stack():
+        tree = parse_python(unit.source, unit.limits)
+        return [_read(unit, definition) for definition in _definitions(unit, tree)]
+
+
+def _read(unit: Unit, tree: Definition) -> FileUnit:
+    line = tree.decorator_list[0].lineno
+    try:
+        return FileUnit(tree.name, line, read_unit(unit, tree))
+    except WeftError as error:
+        return FileUnit(tree.name, line, error)
+
+
+def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
+    """The units of a file; what the top level imports and assigns is noted on the way."""
+    reader = Reader(unit, ModuleScope())
+    for statement in tree.body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            import_names(unit, statement, strict=False)
+        elif not _is_metadata(unit, statement) and not declare(reader, statement, strict=False):
+            yield from _units_in(reader, statement)
+
+
+def _is_metadata(unit: Unit, statement: ast.stmt) -> bool:
+    """Whether a statement holds constants of the units; where it is damaged, the units that name them say so."""
+    try:
+        return declare_metadata(unit, statement)
+    except WeftError:
+        return True
+
+
+def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
+    """The statement if it is a unit, else the units inside it."""
+    if isinstance(statement, ast.FunctionDef) and declare_macro(reader, statement):
+        return
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef) and _is_unit(reader, statement):
+        yield statement
+        return
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(statement, part, [])
+        for child in inner if isinstance(inner, list) else []:
+            if isinstance(child, ast.ImportFrom):
+                import_names(reader.unit, child, strict=False)
+            yield from _units_in(reader, child)
+
+
+def _is_unit(reader: Reader, tree: Definition) -> bool:
+    """Whether a decorator is of the script's namespaces; a misspelt one is an error when the unit is read."""
+    called = [item.func if isinstance(item, ast.Call) else item for item in tree.decorator_list]
+    return any(reader.dotted(item) is not None for item in called)

@@ -1,0 +1,35 @@
+"""Which layer provides a method that nodes offer but lower layers cannot import.
+
+`module.script()` is written by the script layer and `module(x)` compiles; `ir` imports neither. The face registers here
+who provides what, by name, and the provider is loaded when first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["PROVIDERS", "provider"]
+
+PROVIDERS: dict[str, str] = {
+    "script": "weft.script:script_of",
+    "show": "weft.script:show",
+    "locate": "weft.script.printer.access_path:locate",
+    "html": "weft.script:to_html",
+    "call": "weft.codegen:call",
+    "parse": "weft.script:parse",
+    "rewriter": "weft.transform.pattern.declared:rewriter_of",
+    "artifacts": "weft.runtime.artifact:artifacts_of",
+}
+
+_loaded: dict[str, Callable[..., Any]] = {}
+
+
+def provider(name: str) -> Callable[..., Any]:
+    """The function that provides the named method."""
+    found = _loaded.get(name)
+    if found is None:
+        module, _, attribute = PROVIDERS[name].partition(":")
+        found = _loaded[name] = getattr(importlib.import_module(module), attribute)
+    return found

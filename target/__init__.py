@@ -1,0 +1,10 @@
+"""Targets: what to compile for. The value, its grammar, the kinds, the processors, the triples."""
+
+from weft.target.config import Config
+from weft.target.kinds import Bool, Field, Hook, Int, List, Str, TargetKind, remove_target_kind, target_kind
+from weft.target.processors import CPU
+from weft.target.triple import Triple
+from weft.target.value import Features, Target, tag
+
+if __name__ != "weft.target":  # the checkout root on sys.path would load a second copy
+    raise ImportError("import weft.target, not target")

@@ -1,0 +1,116 @@
+"""The built-in kinds: llvm, c, composite (labelled parts) and config (a compilation configuration).
+
+The canonicaliser of the processor kinds checks triple, processor, floating-point unit and calling convention against
+each other, so that a contradiction is found when the target is built and not by a linker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import TargetError
+from weft.target.kinds import Bool, Int, List, Str, target_kind
+from weft.target.processors import CPU, find_cpu, nearest_cpu
+from weft.target.triple import Triple
+
+__all__ = ["EXECUTORS", "HOST_CPUS", "RUNTIMES", "canonical_processor"]
+
+HOST_CPUS = ("host", "native")
+EXECUTORS = ("native", "vm", "graph", "aot")
+RUNTIMES = ("host", "bare", "rtos")
+_FPUS = (
+    "none", "auto", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16", "fp-armv8-fullfp16-d16", "neon", "neon-vfpv4",
+    "vfpv3-d16",
+)  # fmt: skip
+
+_PROCESSOR = {
+    "mtriple": Str(None, "the machine, as arch-vendor-os-environment"),
+    "mcpu": Str("host", "the processor; `host` is this machine's"),
+    "mattr": List((), "features switched on or off: +name or -name"),
+    "mfpu": Str("auto", "the floating-point unit of an Arm processor", _FPUS),
+    "mfloat_abi": Str(None, "how floats are passed: soft, softfp or hard", ("soft", "softfp", "hard")),
+}
+
+
+def _architecture_family(arch: str) -> str:
+    return arch.replace("arm", "thumb", 1) if arch.startswith("arm") else arch
+
+
+def _check_architecture(cpu: CPU, triple: Triple) -> None:
+    wanted, given = _architecture_family(cpu.arch), _architecture_family(triple.arch)
+    if given not in (wanted, "thumb") and not (given == "i386" and wanted == "x86_64"):
+        raise TargetError(
+            f"processor {cpu} is {cpu.arch}, but the triple {triple} says {triple.arch}",
+            code="W722",
+            hint=f"leave -mtriple out, or use {cpu.arch}-...",
+        )
+
+
+def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a processor kind, checked and in canonical form.
+
+    Errors: W720 triple, W721 processor, W722 both contradict, W723 floating-point unit, W724 float convention.
+    """
+    triple = Triple.parse(options["mtriple"]) if "mtriple" in options else None
+    if triple is not None:
+        options["mtriple"] = str(triple)
+    name = options.get("mcpu", "host")
+    if name in HOST_CPUS:
+        if "mcpu" in options:
+            options["mcpu"] = "host"
+        return options
+    cpu = find_cpu(name)
+    if cpu is None:
+        close = nearest_cpu(name)
+        raise TargetError(
+            f"unknown processor {name!r}", code="W721", hint=f"did you mean {close!r}?" if close else None
+        )
+    options["mcpu"] = str(cpu)
+    if triple is not None:
+        _check_architecture(cpu, triple)
+    _canonical_fpu(cpu, options)
+    return options
+
+
+def _canonical_fpu(cpu: CPU, options: dict[str, Any]) -> None:
+    wanted = options.get("mfpu", "auto")
+    unit = cpu.fpu
+    if wanted == "none":
+        unit = ""
+    elif wanted != "auto":
+        if not cpu.facts.fpu:
+            raise TargetError(f"{cpu} has no floating-point unit, but -mfpu={wanted} asks for one", code="W723")
+        unit = wanted
+    elif "mfpu" in options and cpu.facts.fpu_optional:
+        unit = cpu.facts.fpu
+    if cpu.facts.fpu_optional and unit:
+        options["mfpu"] = unit
+    elif wanted == "auto":
+        options.pop("mfpu", None)
+    convention = options.get("mfloat_abi")
+    if convention == "hard" and not unit:
+        raise TargetError(f"{cpu} without a floating-point unit cannot use -mfloat-abi=hard", code="W724")
+
+
+LLVM = target_kind(
+    "llvm",
+    {
+        **_PROCESSOR,
+        "fast_math": Bool(False, "allow reassociation and contraction of floating-point operations"),
+        "strict_math": Bool(False, "call the C library for exp, log, sin and the like instead of vector polynomials"),
+        "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores"),
+        "streaming_bytes": Int(None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu"),
+    },
+    doc="machine code by LLVM, for this machine or another",
+    canonicalise=canonical_processor,
+)
+C = target_kind(
+    "c",
+    {**_PROCESSOR, "std": Str("c99", "the language standard", ("c99", "c11"))},
+    doc="C source without heap or runtime files",
+    canonicalise=canonical_processor,
+)
+C.plans_memory = True
+LLVM.explicit_vectors = True
+COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
+CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

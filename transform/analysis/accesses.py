@@ -1,0 +1,477 @@
+"""What a tensor-level function reads and writes, iteration by iteration.
+
+    Access   one load or store: its buffer, its indices over the loops around it, and those loops
+
+Blocks are lowered first and bound names replaced by what they stand for, so indices are arithmetic on loop variables
+and symbols. On this stand two answers: whether the iterations of a loop write apart from each other
+(`iterations_are_apart`), and whether an output may take the memory of an input (`sharing_pairs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from weft.dtypes import Scalable, bits, is_integer, lanes
+from weft.errors import ShapeError
+from weft.ir import structural_equal, substitute, walk
+from weft.ir.dim import Dim, Facts, free_symbols, prove_equal, prove_le, prove_lt, symbol, value_at
+from weft.ir.dim import substitute as substitute_dim
+from weft.ir.prim import binary
+from weft.ir.prim_dim import prim_to_dim
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Bind,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Ramp,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.kernel.lower_blocks import lower_blocks
+
+__all__ = ["Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "sharing_pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop around an access: variable, start and extent (lanes of a vector index are a loop too)."""
+
+    var: PrimVar
+    start: Extent
+    extent: Extent
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load, or a store of `value`. `top` numbers the statement of the function's body that it stands in."""
+
+    buffer: Buffer
+    indices: tuple[PrimExpr, ...]
+    loops: tuple[Loop, ...]
+    top: int
+    path: tuple[tuple[int, bool], ...] = ()
+    """The choices outside of all loops that lead here: which conditional, and whether its first branch."""
+    value: PrimExpr | None = None
+    store: Access | None = None
+    """The store in whose value a load stands."""
+
+
+class _Unknown(Exception):
+    """A construct whose accesses are not understood."""
+
+
+def accesses_of(stmt: Stmt, *, views: bool = False) -> list[Access] | None:
+    """The accesses of a statement without blocks; None when something in it is not understood.
+
+    With `views` it may declare views of buffers, whose accesses count as those of buffers of their own (`memory_of`).
+    """
+    walker = _Walker(views)
+    try:
+        for number, part in enumerate(stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)):
+            walker.top = number
+            walker.statement(part, (), ())
+    except _Unknown:
+        return None
+    return walker.found
+
+
+class _Walker:
+    def __init__(self, views: bool) -> None:
+        self.views = views
+        self.found: list[Access] = []
+        self.values: dict[PrimVar, PrimExpr] = {}
+        self.top = 0
+        self.choices = 0
+
+    def statement(self, stmt: Stmt, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...]) -> None:
+        if isinstance(stmt, SeqStmt):
+            for part in stmt.stmts:
+                self.statement(part, loops, path)
+        elif isinstance(stmt, For):
+            if stmt.step not in (None, 1) or stmt.thread is not None:
+                raise _Unknown
+            for extent in (stmt.start, stmt.extent):
+                self.loads(extent, loops, path)
+            loop = Loop(stmt.loop_var, self.closed(stmt.start), self.closed(stmt.extent))
+            self.statement(stmt.body, (*loops, loop), path)
+        elif isinstance(stmt, IfThenElse):
+            self.loads(stmt.condition, loops, path)
+            self.choices += 1
+            number = self.choices
+            for first, branch in ((True, stmt.then_body), (False, stmt.else_body)):
+                if branch is not None:
+                    self.statement(branch, loops, path if loops else (*path, (number, first)))
+        elif isinstance(stmt, BufferStore):
+            self.store(stmt, loops, path)
+        elif isinstance(stmt, Bind):
+            if is_integer(stmt.var.dtype) and lanes(stmt.var.dtype) == 1:  # what indices are made of
+                value = self.closed(stmt.value)
+                assert isinstance(value, PrimExpr)
+                self.values[stmt.var] = value
+            self.loads(stmt.value, loops, path)
+        elif isinstance(stmt, AssertStmt):
+            self.loads(stmt.condition, loops, path)
+        elif isinstance(stmt, AttrStmt):
+            self.statement(stmt.body, loops, path)
+        elif isinstance(stmt, DeclBuffer):
+            if not self.views or not isinstance(memory_of(stmt.buffer), Buffer):
+                raise _Unknown
+        elif not isinstance(stmt, AllocBuffer):
+            raise _Unknown
+
+    def closed(self, value: Extent) -> Extent:
+        return value if isinstance(value, int) or not self.values else substitute(value, self.values)
+
+    def store(self, stmt: BufferStore, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...]) -> None:
+        indices, inner = self.lanes(stmt.indices, loops)
+        access = Access(stmt.buffer, indices, inner, self.top, path, stmt.value)
+        self.found.append(access)
+        for part in stmt.indices:
+            self.loads(part, loops, path)
+        if stmt.predicate is not None:
+            self.loads(stmt.predicate, loops, path)
+        self.loads(stmt.value, loops, path, access)
+
+    def loads(
+        self, value: Extent, loops: tuple[Loop, ...], path: tuple[tuple[int, bool], ...], store: Access | None = None
+    ) -> None:
+        if isinstance(value, int):
+            return
+        if isinstance(value, (PrimVar, IntImm)):
+            return
+        read: set[int] = set()
+        for node in walk(value):
+            if isinstance(node, BufferLoad):
+                read.add(id(node.buffer))
+                self.found.append(Access(node.buffer, *self.lanes(node.indices, loops), self.top, path, None, store))
+            elif isinstance(node, Buffer) and id(node) not in read:
+                raise _Unknown  # its address is taken: anything may be read and written there
+
+    def lanes(
+        self, indices: Sequence[PrimExpr], loops: tuple[Loop, ...]
+    ) -> tuple[tuple[PrimExpr, ...], tuple[Loop, ...]]:
+        """Closed scalar indices, a vector index as a loop over its lanes."""
+        new = [self.closed(index) for index in indices]
+        if new and isinstance(new[-1], Ramp):
+            ramp = new[-1]
+            if isinstance(ramp.lanes, Scalable):
+                raise _Unknown
+            lane = PrimVar("lane", ramp.base.dtype)
+            new[-1] = binary("add", ramp.base, binary("mul", lane, ramp.stride))
+            loops = (*loops, Loop(lane, 0, ramp.lanes))
+        return tuple(index for index in new if isinstance(index, PrimExpr)), loops
+
+
+# Indices as dimensions ----------------------------------------------------------------------------------------------
+
+
+class _Space:
+    """Loop variables and symbols as the names of dimensions, with what the loops' bounds say."""
+
+    def __init__(self) -> None:
+        self.names: dict[PrimVar, str] = {}
+        self.facts = Facts()
+        self.moving: set[str] = set()
+        self.entered: set[int] = set()
+        self.dims: dict[PrimExpr, Dim | None] = {}
+
+    def enter(self, loops: Sequence[Loop]) -> bool:
+        """Take loops in; False when a bound is no dimension."""
+        for loop in loops:
+            if id(loop) in self.entered:  # around many accesses
+                continue
+            start, extent = self.dim(loop.start), self.dim(loop.extent)
+            if start is None or extent is None:
+                return False
+            if loop.var not in self.names:
+                own = symbol(self.name(loop.var))
+                self.moving.add(self.name(loop.var))
+                self.facts = self.facts.assume_le(start, own).assume_le(own, start + extent - 1)
+            self.entered.add(id(loop))
+        return True
+
+    def name(self, var: PrimVar) -> str:
+        """The name that a variable goes by here."""
+        return self.names.setdefault(var, f"v{len(self.names)}")
+
+    def dim(self, value: Extent) -> Dim | None:
+        """An index as a dimension."""
+        if isinstance(value, int):
+            return prim_to_dim(value, self.names)
+        if value not in self.dims:
+            for node in walk(value):
+                if isinstance(node, PrimVar):
+                    self.name(node)
+            self.dims[value] = prim_to_dim(value, self.names)
+        return self.dims[value]
+
+
+def _slope(dim: Dim, name: str) -> Dim | None:
+    """The factor of a name that a dimension is linear in; None where it is not."""
+    try:
+        at = [substitute_dim(dim, {name: value}) for value in (0, 1, 2)]
+    except ShapeError:
+        return None
+    first, second = at[1] - at[0], at[2] - at[1]
+    linear = substitute_dim(dim, {name: 0}) + first * symbol(name)
+    return first if prove_equal(first, second) is True and prove_equal(linear, dim) is True else None
+
+
+def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
+    """Whether what one iteration of a loop writes to any of the buffers no other iteration reads or writes."""
+    found = accesses_of(loop.body, views=True)
+    if found is None:
+        return False
+    outer = Loop(loop.loop_var, loop.start, loop.extent)
+    stored = {access.buffer for access in found if access.value is not None}
+    written = {buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers}
+    if any(_has_other_views(buffer, {access.buffer for access in found}) for buffer in written):
+        return False
+    return all(_apart(outer, [access for access in found if access.buffer is buffer]) for buffer in written)
+
+
+def memory_of(buffer: Buffer) -> Buffer | PrimExpr:
+    """The buffer whose memory another one is a view of, itself for most; the pointer where that is all there is."""
+    while isinstance(buffer.data, PrimCall) and buffer.data.op == "address_of":
+        (place,) = buffer.data.args
+        if not isinstance(place, BufferLoad):
+            return buffer.data
+        buffer = place.buffer
+    return buffer if buffer.data is None else buffer.data
+
+
+def _has_other_views(buffer: Buffer, others: set[Buffer]) -> bool:
+    """Whether the memory of a buffer may be reached through another one of these."""
+    own = memory_of(buffer)
+    if isinstance(own, (Buffer, PrimVar)):
+        return any(other is not buffer and memory_of(other) is own for other in others)
+    return True
+
+
+def _apart(loop: Loop, found: Sequence[Access]) -> bool:
+    """Whether along some axis each iteration stays within its own interval."""
+    space = _Space()
+    if not space.enter([loop]) or not all(space.enter(access.loops) for access in found):
+        return False
+    rank = len(found[0].indices)
+    if any(len(access.indices) != rank for access in found):
+        return False
+    axes = ([access.indices[axis] for access in found] for axis in range(rank))
+    return any(_own_interval(space, space.name(loop.var), indices) for indices in axes)
+
+
+def _own_interval(space: _Space, name: str, indices: Sequence[PrimExpr]) -> bool:
+    """Whether all indices lie in [step * name + shift, step * (name + 1) + shift) for some step and shift."""
+    dims = list(dict.fromkeys(space.dim(index) for index in indices))  # unrolled loops say the same many times
+    slopes = [None if dim is None else _slope(dim, name) for dim in dims]
+    step = slopes[0]
+    if step is None or any(slope is None or slope != step for slope in slopes):
+        return False
+    if prove_lt(0, step, space.facts) is not True:
+        return False
+    rests = [substitute_dim(dim, {name: 0}) for dim in dims if dim is not None]
+    zeros = {n: 0 for rest in rests for n in free_symbols(rest) if n in space.moving}
+    shifts = dict.fromkeys(substitute_dim(rest, zeros) for rest in rests)
+    facts = space.facts
+    for shift in shifts:
+        if all(
+            prove_le(shift, rest, facts) is True and prove_lt(rest, shift + step, facts) is True for rest in rests
+        ):
+            return True
+    return False
+
+
+def _is_injective(access: Access) -> bool:
+    """Whether no two iterations of the loops around an access touch the same element."""
+    space = _Space()
+    if not space.enter(access.loops):
+        return False
+    variables = {space.name(loop.var): space.dim(loop.extent) for loop in access.loops if loop.extent != 1}
+    told: set[str] = set()
+    for index in access.indices:
+        dim = space.dim(index)
+        if dim is None:
+            continue
+        parts = {name: _slope(dim, name) for name in free_symbols(dim) if name in variables}
+        linear = parts and all(slope is not None for slope in parts.values())
+        if linear and _is_mixed_radix(parts, variables, space.facts):
+            told.update(parts)
+    return told >= set(variables)
+
+
+def _is_mixed_radix(parts: Mapping[str, Dim | None], extents: Mapping[str, Dim | None], facts: Facts) -> bool:
+    """Whether the values of a sum of multiples of variables tell the variables apart."""
+
+    def weight(name: str) -> int:
+        slope = parts[name]
+        assert slope is not None
+        return value_at(slope, dict.fromkeys(free_symbols(slope), 64)) or 0
+
+    reach: Dim = 0
+    for name in sorted(parts, key=weight):
+        slope, extent = parts[name], extents[name]
+        if slope is None or extent is None or prove_lt(reach, slope, facts) is not True:
+            return False
+        reach = reach + slope * (extent - 1)
+    return True
+
+
+# Sharing ------------------------------------------------------------------------------------------------------------
+
+
+def sharing_pairs(function: PrimFunc) -> tuple[tuple[int, int], ...]:
+    """(input, output) positions of buffer parameters of one size whose memory may be the same: the kernel reads each
+    element of the input for the last time when it computes the element of the output that stands at its place.
+    """
+    body = lower_blocks(function).body
+    found = accesses_of(body)
+    if found is None:
+        return ()
+    stored = {access.buffer for access in found if access.value is not None}
+    plain = [(i, p) for i, p in enumerate(function.params) if isinstance(p, Buffer) and _is_plain(p)]
+    outputs = [(o, p) for o, p in plain if p in stored]
+    inputs = [(i, p) for i, p in plain if p not in stored]
+    return tuple((i, o) for o, y in outputs for i, x in inputs if _alike(x, y) and _may_share(x, y, body))
+
+
+def _may_share(given: Buffer, output: Buffer, body: Stmt) -> bool:
+    found = accesses_of(body)
+    assert found is not None
+    own = [access for access in found if access.buffer in (given, output)]
+    stores = [access for access in own if access.buffer is output and access.value is not None]
+    if _read_in_place(given, stores, own) and _each_once(stores):
+        return True
+    tops = {access.top for access in own}
+    statements = body.stmts if isinstance(body, SeqStmt) else (body,)
+    loop = statements[tops.pop()] if len(tops) == 1 else None
+    if not isinstance(loop, For):
+        return False
+    inside = accesses_of(loop.body)
+    assert inside is not None
+    outer = Loop(loop.loop_var, loop.start, loop.extent)
+    apart = _apart(outer, [access for access in inside if access.buffer in (given, output)])
+    return apart and _may_share(given, output, loop.body)
+
+
+def _is_plain(buffer: Buffer) -> bool:
+    return buffer.strides is None and buffer.elem_offset is None and buffer.data is None and buffer.scope == "global"
+
+
+def _alike(a: Buffer, b: Buffer) -> bool:
+    if bits(a.dtype) != bits(b.dtype) or len(a.shape) != len(b.shape):
+        return False
+    return all(
+        x == y if isinstance(x, int) or isinstance(y, int) else structural_equal(x, y)
+        for x, y in zip(a.shape, b.shape, strict=True)
+    )
+
+
+def _each_once(stores: Sequence[Access]) -> bool:
+    """Whether each element is stored at most once in a run."""
+    exclusive = all(_exclude(a, b) for k, a in enumerate(stores) for b in stores[:k])
+    return exclusive and all(_is_injective(store) for store in stores)
+
+
+def _exclude(a: Access, b: Access) -> bool:
+    """Whether only one of two stores can reach an element."""
+    chosen = dict(a.path)
+    if any(chosen.get(number, first) != first for number, first in b.path):
+        return True
+    space = _Space()
+    if not space.enter(a.loops) or not space.enter(b.loops) or set(map(id, a.loops)) & set(map(id, b.loops)):
+        return False
+    for x, y in zip(a.indices, b.indices, strict=True):
+        left, right = space.dim(x), space.dim(y)
+        if left is None or right is None:
+            continue
+        if prove_lt(left, right, space.facts) is True or prove_lt(right, left, space.facts) is True:
+            return True
+    return False
+
+
+def _read_in_place(given: Buffer, stores: Sequence[Access], found: Sequence[Access]) -> bool:
+    first = min(store.top for store in stores)
+    for access in found:
+        if access.buffer is not given or access.top < first:
+            continue
+        if access.store is None or access.store not in stores:
+            return False
+        places = zip(_named(access), _named(access.store), strict=True)
+        if not all(x is y or structural_equal(x, y) for x, y in places):
+            return False
+    return True
+
+
+def _named(access: Access) -> Iterator[PrimExpr]:
+    """The indices with the variable of the lanes, which each access has its own of, by one name."""
+    own = {loop.var: _LANE for loop in access.loops if loop.var.name == "lane"}
+    return (substitute(index, own) if own else index for index in access.indices)
+
+
+_LANE = PrimVar("lane", "int64")
+
+
+def is_reshape(function: PrimFunc) -> bool:
+    """Whether a kernel (input, output) copies all elements in their order: its output may be a view of its input."""
+    if len(function.params) != 2 or not all(isinstance(p, Buffer) and _is_plain(p) for p in function.params):
+        return False
+    given, output = function.params
+    assert isinstance(given, Buffer)
+    assert isinstance(output, Buffer)
+    found = accesses_of(lower_blocks(function).body)
+    if given.dtype != output.dtype or found is None or len(found) != 2:
+        return False
+    store, load = found
+    if store.value is None or store.buffer is not output or load.buffer is not given:
+        return False
+    if not isinstance(store.value, BufferLoad) or store.value.buffer is not given or not _is_injective(store):
+        return False
+    space = _Space()
+    if not space.enter(store.loops):
+        return False
+    places = [_flat(space, access) for access in (load, store)]
+    sizes = [space.dim(extent) for buffer in (given, output) for extent in buffer.shape]
+    if None in places or None in sizes:
+        return False
+    whole = _covers(store, output)
+    left, right = places
+    assert left is not None
+    assert right is not None
+    return whole and prove_equal(left, right, space.facts) is True
+
+
+def _covers(store: Access, output: Buffer) -> bool:
+    """Whether the loops run over all of the output, one for each axis."""
+    extents = {loop.var: loop.extent for loop in store.loops if loop.start == 0}
+    space = _Space()
+    for index, size in zip(store.indices, output.shape, strict=True):
+        if size == 1:
+            continue
+        extent = extents.get(index) if isinstance(index, PrimVar) else None
+        left, right = (None, None) if extent is None else (space.dim(extent), space.dim(size))
+        if left is None or right is None or prove_equal(left, right) is not True:
+            return False
+    return True
+
+
+def _flat(space: _Space, access: Access) -> Dim | None:
+    place: Dim = 0
+    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        at, size = space.dim(index), space.dim(extent)
+        if at is None or size is None:
+            return None
+        place = place * size + at
+    return place

@@ -1,0 +1,126 @@
+"""Epilogues: what is done to every sum of a contraction, done while the sums are still in registers.
+
+    c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
+    y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from weft.ir import Node, replace, rewrite, substitute, walk
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, DeclBuffer, PrimExpr, PrimVar, Stmt
+from weft.transform.analysis.access_pattern import (
+    Cost,
+    Nest,
+    Reading,
+    cost,
+    nest_of,
+    reading,
+    same_extents,
+    writes_whole,
+)
+from weft.transform.autoschedule.gemm.match import Contraction, Epilogue
+from weft.transform.autoschedule.gemm.tiles import flat_view
+from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, step_along, uses
+
+__all__ = ["with_epilogue"]
+
+
+def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
+    """The contraction that does what the next statement does to its result; None where that cannot be.
+
+    `later` are the statements after that one.
+    """
+    nest = nest_of(stmt)
+    sums = found.result
+    if sums is None:
+        return None
+    if nest is None or nest.reduction or not _covers(nest, found) or kinds_in(nest.store.value) is None:
+        return None
+    store = nest.store
+    own = [load for load in loads_in(store.value) if load.buffer is sums]
+    if not own or any(reading(nest, load) is not Reading.SAME for load in own):
+        return None
+    if not same_extents(store.buffer.shape, sums.shape) or not _is_free(found, store):
+        return None
+    if store.buffer is not sums:
+        if any(load.buffer is store.buffer for load in loads_in(store.value)) or _mentioned(later, sums):
+            return None
+        if store.buffer.dtype != sums.dtype:
+            return None
+    return _attached(found, nest)
+
+
+def _covers(nest: Nest, found: Contraction) -> bool:
+    """Whether a nest goes once over the elements that the contraction gives."""
+    store, result = nest.store, found.result
+    own = len(set(store.indices)) == len(store.indices) and set(store.indices) == set(nest.spatial)
+    if not own or nest.init is not None or result is None:
+        return False
+    if found.store.buffer is not result:  # through a view of the whole
+        return writes_whole(nest)
+    pairs = zip(store.indices, found.store.indices, strict=True)
+    return all(
+        isinstance(x, PrimVar) and isinstance(y, PrimVar) and same_extents((nest.extents[x],), (found.extents[y],))
+        for x, y in pairs
+    )
+
+
+def _is_free(found: Contraction, store: BufferStore) -> bool:
+    """Whether the result of the epilogue is no operand of the contraction."""
+    return store.buffer not in (found.scalar.buffer, found.vector.buffer)
+
+
+def _mentioned(stmts: Sequence[Stmt], buffer: Buffer) -> bool:
+    return any(part is buffer for stmt in stmts for part in walk(stmt))
+
+
+def _attached(found: Contraction, nest: Nest) -> Contraction | None:
+    """The epilogue in the variables of the contraction, over flat views where its columns are several axes."""
+    assert found.result is not None
+    store, place = nest.store, found.store.indices
+    count = store.buffer.ndim - len(place) + 1  # axes that the columns are
+    axes = store.indices[len(place) - 1 :] if count > 1 else ()
+    flat: dict[Buffer, Buffer] = {}
+    total = PrimVar("total", found.result.dtype)
+    names = {x: y for x, y in zip(store.indices, place, strict=False) if isinstance(x, PrimVar) and x not in axes}
+
+    def changed(node: Node) -> Node | None:
+        if isinstance(node, BufferLoad) and node.buffer is found.result:
+            return total
+        if isinstance(node, BufferLoad) and _has_axes(node, axes):
+            return BufferLoad(flat[node.buffer], (*node.indices[:-count], found.v), span=node.span)
+        return None
+
+    for load in loads_in(store.value):
+        if load.buffer is found.result or not _has_axes(load, axes):
+            continue
+        last = load.indices[-count:]
+        whole = same_extents(load.buffer.shape[-count:], store.buffer.shape[-count:])
+        alike = len(load.indices) >= count and all(x is y for x, y in zip(last, axes, strict=True))
+        lead = any(uses(index, x) for index in load.indices[:-count] for x in axes if isinstance(x, PrimVar))
+        if not (alike and whole) or lead or load.buffer.strides is not None:
+            return None
+        if load.buffer not in flat:
+            flat[load.buffer] = flat_view(load.buffer, count)
+    value = substitute(rewrite(store.value, changed), names)
+    if any(uses(value, x) for x in axes if isinstance(x, PrimVar)):
+        return None
+    if any(step_along(load, found.v) not in range(5) for load in loads_in(value)):
+        return None
+    views = tuple(DeclBuffer(view) for view in flat.values())
+    result = found.store.buffer
+    if store.buffer is not found.result:
+        result = flat_view(store.buffer, count) if axes else store.buffer
+        kept = tuple(view for view in found.views if view.buffer is not found.store.buffer)
+        views = (*(() if not axes else (DeclBuffer(result),)), *kept, *views)
+        found = dataclasses.replace(found, store=replace(found.store, buffer=result))
+    else:
+        views = (*found.views, *views)
+    return dataclasses.replace(found, views=views, epilogue=Epilogue(total, value, cost(value) is Cost.EXPENSIVE))
+
+
+def _has_axes(load: BufferLoad, axes: Sequence[PrimExpr]) -> bool:
+    return any(uses(index, x) for index in load.indices for x in axes if isinstance(x, PrimVar))

@@ -1,0 +1,508 @@
+"""Register tiles: rows of vectors that are summed in registers, and loops that cover a range with tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.dtypes import with_lanes
+from weft.ir import replace, substitute
+from weft.ir.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    PREFETCH,
+    AllocBuffer,
+    AttrStmt,
+    Binary,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.autoschedule.gemm.match import Contraction, uses
+from weft.transform.autoschedule.gemm.tiling import INDEX, Limits, ceil_div, vector_tiers
+from weft.transform.autoschedule.rules.loops import sequence
+
+__all__ = [
+    "Access",
+    "Panel",
+    "Tile",
+    "blocks",
+    "ceil_of",
+    "cover",
+    "cover_columns",
+    "cover_rows",
+    "finisher",
+    "flat_view",
+    "fresh",
+    "minus",
+    "panels_of_part",
+    "plus",
+    "product_of",
+    "row_at",
+    "runs_of_panels",
+    "tiles_of",
+    "times",
+    "vector_at",
+    "vector_index",
+]
+
+Access = Callable[[PrimExpr], PrimExpr]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them.
+
+    `part` says which part of all panels it belongs to, where they are shared out, and `number` which panel of that.
+    """
+
+    start: PrimExpr
+    vectors: int
+    lanes: int
+    left: Extent | None = None
+    part: Extent = 0
+    number: Extent = 0
+
+    @property
+    def width(self) -> int:
+        """Columns that the vectors have."""
+        return self.vectors * self.lanes
+
+    def mask(self, j: PrimExpr) -> PrimExpr | None:
+        """Which lanes of vector j are columns; None: all of them."""
+        if self.left is None:
+            return None
+        first = times(j, self.lanes)
+        if self.lanes == 1:
+            return binary("lt", first, as_expr(self.left, INDEX))
+        return binary(
+            "lt", Ramp(first, const(1, INDEX), self.lanes), Broadcast(as_expr(self.left, INDEX), self.lanes)
+        )
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows x vectors accumulators over a panel.
+
+    `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
+    (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
+    of the sum. `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
+    `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
+    `soon(i, j)` is a vector of C that the next tile goes on with, `early(j)` a vector of B that a later term reads.
+    """
+
+    rows: int
+    panel: Panel
+    scalar: Access
+    vector: Access
+    element: Callable[[PrimExpr, PrimExpr], BufferLoad]
+    loops: Sequence[tuple[PrimVar, Extent]]
+    goes_on: PrimExpr | bool = False
+    finish: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
+    is_last: PrimExpr | None = None
+    long_finish: bool = False
+    soon: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
+    early: Callable[[PrimExpr], BufferLoad] | None = None
+
+    def build(self, dtype: str) -> Stmt:
+        """Clear or load, accumulate, store."""
+        vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
+        sums = Buffer("sums", (self.rows * vectors * lanes,), dtype, "local")
+        line = Buffer("line", (vectors * lanes,), dtype, "local")
+
+        def local(buffer: Buffer, position: PrimExpr) -> BufferLoad:
+            return BufferLoad(buffer, (vector_index(times(position, lanes), lanes),))
+
+        def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
+            return plus(times(i, vectors), j) if vectors > 1 else i
+
+        def accumulate(i: PrimExpr) -> Stmt:
+            value = self.scalar(i)
+            value = value if lanes == 1 else Broadcast(value, lanes)
+
+            def add(j: PrimExpr) -> Stmt:
+                total = local(sums, place(i, j))
+                return _store(total, binary("add", total, binary("mul", value, local(line, j))))
+
+            return _unrolled("j", vectors, add)
+
+        def each(action: Callable[[PrimExpr, PrimExpr], Stmt]) -> Stmt:
+            return _unrolled("i", self.rows, lambda i: _unrolled("j", vectors, lambda j: action(i, j)))
+
+        zero = const(0.0, with_lanes(dtype, lanes))
+        start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
+        if self.goes_on is not False:
+            resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
+            soon = self.soon
+            resume = resume if soon is None else SeqStmt((resume, each(lambda i, j: _prefetch(soon(i, j)))))
+            start = resume if self.goes_on is True else IfThenElse(self.goes_on, resume, start)
+        loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
+        early = self.early
+        ask = () if early is None else (_unrolled("j", vectors, lambda j: _prefetch(early(j))),)
+        step: Stmt = SeqStmt((*ask, loads, _unrolled("i", self.rows, accumulate)))
+        for var, extent in reversed(self.loops):
+            step = For(var, 0, extent, step)
+        write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
+        if self.finish is not None:
+            if self.long_finish:
+                # One text for all vectors; the sums go through memory, where they can be numbered.
+                done = Buffer("done", sums.shape, dtype, "local")
+                copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(sums, i)))
+                i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
+                each_vector = For(i, 0, self.rows, For(j, 0, vectors, self._finished(done, i, j, place(i, j))))
+                finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
+            else:
+                finished = each(lambda i, j: self._finished(sums, i, j, place(i, j)))
+            write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
+        return SeqStmt((AllocBuffer(sums), AllocBuffer(line), start, step, write))
+
+    def _finished(self, sums: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
+        """A vector of finished sums, stored."""
+        assert self.finish is not None
+        lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
+        column = plus(times(j, lanes), lane)
+        stmt: Stmt = self.finish(i, column, BufferLoad(sums, (plus(times(place, lanes), lane),)))
+        if self.panel.left is not None:
+            stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
+        return For(lane, 0, lanes, stmt, "vectorized")
+
+
+def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
+    return BufferStore(place.buffer, value, place.indices, place.predicate)
+
+
+def _prefetch(place: BufferLoad) -> Stmt:
+    """Ask for the first element of a vector."""
+    indices = tuple(index.base if isinstance(index, Ramp) else index for index in place.indices)
+    return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
+
+
+def _masked(place: BufferLoad, mask: PrimExpr | None) -> BufferLoad:
+    return place if mask is None else replace(place, predicate=mask)
+
+
+def _unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
+    if count == 1:
+        return inner(const(0, INDEX))
+    var = PrimVar(name, INDEX)
+    return For(var, 0, count, inner(var), "unrolled")
+
+
+def finisher(
+    found: Contraction, panel: Panel, row: Access | None
+) -> Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None:
+    """What a tile does with its sums when the contraction has an epilogue."""
+    epilogue = found.epilogue
+    if epilogue is None:
+        return None
+
+    def finish(i: PrimExpr, column: PrimExpr, total: BufferLoad) -> BufferStore:
+        places: dict[PrimVar, PrimExpr] = {found.v: plus(panel.start, column)}
+        if found.r is not None and row is not None:
+            places[found.r] = row(i)
+        value = substitute(epilogue.value, {**places, epilogue.total: total})
+        indices = tuple(substitute(index, places) for index in found.store.indices)
+        return BufferStore(found.store.buffer, value, indices, span=found.store.span)
+
+    return finish
+
+
+# Places -------------------------------------------------------------------------------------------------------------
+
+
+def vector_index(first: PrimExpr, lanes: int) -> PrimExpr:
+    """The index of `lanes` consecutive elements."""
+    return first if lanes == 1 else Ramp(first, const(1, INDEX), lanes)
+
+
+def vector_at(load: BufferLoad, v: PrimVar, first: PrimExpr, lanes: int) -> BufferLoad:
+    """An access with a vector of consecutive elements along v."""
+
+    def at(index: PrimExpr) -> PrimExpr:
+        if not uses((index,), v):
+            return index
+        return vector_index(substitute(index, {v: first}), lanes)
+
+    return replace(load, indices=tuple(at(index) for index in load.indices))
+
+
+def row_at(load: BufferLoad, r: PrimVar | None, row: PrimExpr | None) -> BufferLoad:
+    """An access in one row."""
+    return load if r is None or row is None else substitute(load, {r: row})
+
+
+def fresh(var: PrimVar) -> PrimVar:
+    """A loop variable for an iteration variable."""
+    return PrimVar(var.name.removeprefix("v"), INDEX)
+
+
+def product_of(sizes: Sequence[Extent]) -> Extent:
+    """The product of sizes."""
+    result: Extent = 1
+    for size in sizes:
+        if isinstance(result, int) and isinstance(size, int):
+            result *= size
+        else:
+            one = isinstance(result, int) and result == 1
+            result = size if one else binary("mul", as_expr(result, INDEX), as_expr(size, INDEX))
+    return result
+
+
+def flat_view(buffer: Buffer, count: int, lead: int | None = None) -> Buffer:
+    """A view of a buffer in which `count` axes from `lead` on are one (None: the last ones)."""
+    lead = buffer.ndim - count if lead is None else lead
+    first = BufferLoad(buffer, tuple(const(0, INDEX) for _ in buffer.shape))
+    pointer = PrimCall("address_of", (first,), "handle")
+    end = lead + count
+    shape = (*buffer.shape[:lead], product_of(buffer.shape[lead:end]), *buffer.shape[end:])
+    return Buffer(f"{buffer.name}_flat", shape, buffer.dtype, data=pointer)
+
+
+# Covering -----------------------------------------------------------------------------------------------------------
+
+
+def cover(
+    name: str, extent: Extent, tiers: Sequence[tuple[int, int]], inner: Callable[[PrimExpr, int, int], Stmt]
+) -> Stmt:
+    """Loops that cover a range with tiles: as many of each tier (count, lanes) as fit, widest first."""
+    return sequence([
+        _tiles(name, start, tiles, count * lanes, lambda at, c=count, w=lanes: inner(at, c, w))
+        for count, lanes, start, tiles in _tiers(extent, tiers)
+    ])  # fmt: skip
+
+
+def _tiers(extent: Extent, tiers: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Extent, Extent]]:
+    """(count, lanes, where tiles of the tier start, how many there are)."""
+    start: Extent = 0
+    for count, lanes in tiers:
+        width = count * lanes
+        left = minus(extent, start)
+        if isinstance(left, int) and left < width:
+            continue
+        tiles = left // width if isinstance(left, int) else binary("floordiv", left, const(width, INDEX))
+        yield count, lanes, start, tiles
+        start = _sum(start, tiles * width if isinstance(tiles, int) else binary("mul", tiles, const(width, INDEX)))
+
+
+def blocks(
+    var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt],
+    sums: bool = False, one_text: bool = False,
+) -> Stmt:  # fmt: skip
+    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known.
+
+    With `sums` there is one block at least. With `one_text` the rest is not apart.
+    """
+    index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
+    start = times(index, size)
+    if not isinstance(extent, int) or (one_text and extent % size and extent > size):
+        count = binary("min", binary("sub", as_expr(extent, INDEX), start), const(size, INDEX))
+        if isinstance(extent, int):
+            return For(index, 0, ceil_div(extent, size), inner(start, count))
+        blocks = ceil_of(extent, size)
+        if sums:  # a sum of nothing is stored too
+            blocks = binary("max", blocks, const(1, INDEX))
+        return For(index, 0, blocks, inner(start, count))
+    tiers = [(count, 1) for count in (size, extent % size) if count]
+    return cover(f"{var.name}_block", extent, tiers, lambda at, count, _: inner(at, count))
+
+
+def cover_columns(
+    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt], parts: int | None = None,
+    apart: bool = False,
+) -> Stmt:  # fmt: skip
+    """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
+
+    Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
+    is a number of whole panels. With `parts` the panels are shared out to so many at most, each of which is one
+    iteration of the outermost loop; many of them have one text with the rest then, unless that is to be `apart`.
+    """
+    lanes = limits.lanes
+    width = vectors * lanes
+    shared = parts is not None
+    last = parts - 1 if parts is not None else 0
+
+    def panels(start: Extent, count: Extent, each: Callable[[PrimExpr, Extent, Extent], Stmt]) -> Stmt:
+        if parts is None:
+            return _tiles(name, start, count, width, lambda at: each(at, 0, 0))
+        return _parts(name, count, width, parts, each)
+
+    several = None if isinstance(extent, int) else tiles_of(extent, width)
+    if several is not None:
+        return panels(0, several, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
+    if not limits.masks:
+        return sequence([
+            panels(start, tiles, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
+            if shared and (count, w) == (vectors, lanes)
+            else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
+            for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits))
+        ])  # fmt: skip
+    whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
+    if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS and not apart):
+        columns = as_expr(extent, INDEX)
+
+        def masked(at: PrimExpr, part: Extent, number: Extent) -> Stmt:
+            rest = binary("min", binary("sub", columns, at), const(width, INDEX))
+            return inner(Panel(at, vectors, lanes, rest, part, number))
+
+        number = ceil_div(extent, width) if isinstance(extent, int) else ceil_of(extent, width)
+        return panels(0, number, masked)
+    found: list[Stmt] = []
+    if whole:
+        found.append(panels(0, whole, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number))))
+    if left:
+        start = const(extent - left, INDEX)
+        lanes = min(lanes, 1 << (left - 1).bit_length())
+        count = -(-left // lanes)
+        number = _number_of_last(whole, last + 1)
+        found.append(inner(Panel(start, count, lanes, left if left < count * lanes else None, last, number)))
+    return sequence(found)
+
+
+def runs_of_panels(
+    extent: int, vectors: int, limits: Limits, apart: bool
+) -> Iterator[tuple[int, int, int, int]]:
+    """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
+    width = vectors * limits.lanes
+    if not limits.masks:
+        for count, lanes, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits)):
+            assert isinstance(start, int)
+            assert isinstance(tiles, int)
+            yield start, count * lanes, tiles, count * lanes
+        return
+    whole, left = divmod(extent, width)
+    if left and whole >= _MANY_PANELS and not apart:
+        yield 0, width, whole + 1, left
+        return
+    if whole:
+        yield 0, width, whole, width
+    if left:
+        lanes = min(limits.lanes, 1 << (left - 1).bit_length())
+        yield whole * width, ceil_div(left, lanes) * lanes, 1, left
+
+
+_MANY_PANELS = 8
+"""From so many whole panels on, one text for all is worth the lanes that the last one leaves empty."""
+
+
+def _number_of_last(whole: int, parts: int) -> int:
+    """Which panel of the last part a panel is that comes after so many whole ones."""
+    each = max(1, ceil_div(whole, parts))
+    return 0 if ceil_div(whole, each) < parts else each
+
+
+def panels_of_part(columns: int, width: int, parts: int, apart: bool) -> int:
+    """The most panels that a part has of those that cover up to so many columns."""
+    whole, left = divmod(columns, width)
+    alone = _number_of_last(whole, parts) + 1 if left and (whole < _MANY_PANELS or apart) else 1
+    return max(alone, ceil_div(ceil_div(columns, width), parts))
+
+
+def _parts(
+    name: str, count: Extent, width: int, parts: int, inner: Callable[[PrimExpr, Extent, Extent], Stmt]
+) -> Stmt:
+    """Panels shared out to parts of neighbours: `inner(first column, part, which of the part's panels)`."""
+    part, panel = PrimVar("part", INDEX), PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
+    each: Extent
+    own: Extent
+    if isinstance(count, int):
+        each = ceil_div(count, parts)
+        number = ceil_div(count, each)
+        rest = binary("sub", const(count, INDEX), times(part, each))
+        own = each if number * each == count else binary("min", rest, const(each, INDEX))
+        first = times(part, each)
+        if number == 1:
+            one = each == 1
+            return inner(const(0, INDEX), 0, 0) if one else For(panel, 0, own, inner(times(panel, width), 0, panel))
+    else:
+        each, number = binary("max", ceil_of(count, parts), const(1, INDEX)), parts
+        first = binary("mul", part, each)
+        own = binary("min", binary("sub", count, first), each)
+    if isinstance(each, int) and each == 1:
+        return For(part, 0, number, inner(times(part, width), part, 0))
+    return For(part, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), part, panel)))
+
+
+def cover_rows(
+    name: str, extent: Extent, rows: int, rests: Sequence[int],
+    inner: Callable[[PrimExpr, int, Access], Stmt],
+) -> Stmt:  # fmt: skip
+    """Tiles of `rows` rows, the last one with the rest.
+
+    `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic rest is rounded up to
+    one of the sizes `rests` or to `rows`, and rows beyond the last one do what the last one does once more. An extent
+    that is so many times `rows` has no rest.
+    """
+    if isinstance(extent, int):
+        tiers = [(rows, 1), (extent % rows, 1)]
+        return cover(name, extent, [tier for tier in tiers if tier[0]], lambda at, n, _: inner(at, n, lambda row: row))
+    tiles = tiles_of(extent, rows)
+    if tiles is not None:
+        return _tiles(name, 0, tiles, rows, lambda at: inner(at, rows, lambda row: row))
+    last = binary("sub", extent, const(1, INDEX))
+
+    def clamp(row: PrimExpr) -> PrimExpr:
+        return binary("min", row, last)
+
+    sizes = sorted({size for size in rests if size < rows})
+    index = PrimVar(f"{name.removeprefix('v')}_{rows}", INDEX)
+    at = times(index, rows)
+    left = binary("sub", extent, at)
+    body = inner(at, rows, clamp)
+    for size in reversed(sizes):
+        body = IfThenElse(binary("le", left, const(size, INDEX)), inner(at, size, clamp), body)
+    return For(index, 0, ceil_of(extent, rows), body)
+
+
+def tiles_of(extent: PrimExpr, rows: int) -> PrimExpr | None:
+    """n, where an extent is n * rows."""
+    if isinstance(extent, Binary) and extent.kind == "mul" and isinstance(extent.b, IntImm) and extent.b.value == rows:
+        return extent.a
+    return None
+
+
+def _tiles(name: str, start: Extent, tiles: Extent, width: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
+    if isinstance(tiles, int) and tiles == 1:
+        return inner(as_expr(start, INDEX))
+    index = PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
+    at = times(index, width)
+    if not (isinstance(start, int) and start == 0):
+        at = binary("add", as_expr(start, INDEX), at)
+    return For(index, 0, tiles, inner(at))
+
+
+def ceil_of(a: PrimExpr, b: int) -> PrimExpr:
+    """a / b, rounded up."""
+    return binary("floordiv", binary("add", a, const(b - 1, INDEX)), const(b, INDEX))
+
+
+def times(a: PrimExpr, b: int) -> PrimExpr:
+    """a * b."""
+    return a if b == 1 else binary("mul", a, const(b, INDEX))
+
+
+def plus(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """a + b."""
+    return binary("add", a, b)
+
+
+def _sum(a: Extent, b: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return b if isinstance(a, int) and a == 0 else binary("add", as_expr(a, INDEX), as_expr(b, INDEX))
+
+
+def minus(a: Extent, b: Extent) -> Extent:
+    """a - b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return a if isinstance(b, int) and b == 0 else binary("sub", as_expr(a, INDEX), as_expr(b, INDEX))

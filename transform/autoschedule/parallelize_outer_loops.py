@@ -1,0 +1,126 @@
+"""ParallelizeOuterLoops: loops of kernels whose iterations are apart are marked parallel.
+
+    for i in range(n):                        for i in T.parallel(n):
+        for j in range(64):                       for j in range(64):
+            y[i, j] = f(x[i, j])                      y[i, j] = f(x[i, j])
+
+Of the loops around a statement the outermost that is proved to be apart (`weft.transform.analysis.accesses`) is taken,
+or one
+further in when that has more iterations to share out. Where steps follow one another, as the copies and the tiles of a
+packed product do, each has a loop of its own. A loop that a rule has annotated `SHARED` goes first. Whether it pays to
+use several threads is decided when the kernel runs, from the sizes. Sums are never split, so results do not depend on
+the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.ir import IRModule, replace
+from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.ir.visit import rewrite, statements
+from weft.transform.analysis.accesses import iterations_are_apart, memory_of
+from weft.transform.autoschedule.rules.loops import SHARED
+from weft.transform.infra.base import FunctionPass
+from weft.transform.kernel.lower_blocks import lower_blocks
+
+__all__ = ["ParallelizeOuterLoops"]
+
+_TYPICAL = 256  # what a size that is not known counts as
+
+
+@dataclass(frozen=True)
+class ParallelizeOuterLoops(FunctionPass):
+    """Mark loops that several threads may share.
+
+    An outer loop of less than `enough` iterations gives way to a longer one directly inside of it. Loops whose work is
+    known to be below `least` stores stay as they are.
+    """
+
+    kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
+    aliases: ClassVar[tuple[str, ...]] = ("parallelize",)
+    enough: int = 16
+    least: int = 4096
+
+    def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
+        """The function with loops marked; itself when there are none, or the user marked some already."""
+        loops = [part for part in statements(function.body) if isinstance(part, For)]
+        if any(loop.kind in ("parallel", "thread_binding") for loop in loops):
+            return function
+        body = lower_blocks(function).body
+        chosen = {loop.loop_var for nest in _nests(body) for loop in self._loop_of(nest)}
+        if not chosen:
+            return function
+
+        def mark(node: object) -> For | None:
+            found = isinstance(node, For) and node.kind == "serial" and node.loop_var in chosen
+            return replace(node, kind="parallel") if found else None  # type: ignore[type-var]
+
+        return replace(function, body=rewrite(function.body, mark))
+
+    def _loop_of(self, nest: For) -> Iterator[For]:
+        """The loop of a nest to mark; where there is none, those of the nests inside of it."""
+        chain = list(_chain(nest))
+        plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
+        if _stores(nest) < self.least:
+            return
+        for loop in sorted(plain, key=lambda loop: (SHARED not in loop.annotations, -min(_count(loop), self.enough))):
+            if _count(loop) > 1 and iterations_are_apart(loop, _outside(loop)):
+                yield loop
+                return
+        for inner in _nests(chain[-1].body):
+            yield from self._loop_of(inner)
+
+
+def _nests(stmt: Stmt) -> Iterator[For]:
+    """The outermost loops, through sequences and conditionals."""
+    if isinstance(stmt, SeqStmt):
+        for part in stmt.stmts:
+            yield from _nests(part)
+    elif isinstance(stmt, IfThenElse):
+        yield from _nests(stmt.then_body)
+        if stmt.else_body is not None:
+            yield from _nests(stmt.else_body)
+    elif isinstance(stmt, AttrStmt):
+        yield from _nests(stmt.body)
+    elif isinstance(stmt, For):
+        yield stmt
+
+
+def _chain(stmt: For) -> Iterator[For]:
+    """A loop and those that are all of its body, from the outside."""
+    inner: Stmt = stmt
+    while isinstance(inner, For):
+        yield inner
+        inner = inner.body
+
+
+def _count(loop: For) -> int:
+    return loop.extent if isinstance(loop.extent, int) else _TYPICAL
+
+
+def _stores(stmt: Stmt) -> int:
+    """How many elements a statement stores, roughly."""
+    if isinstance(stmt, SeqStmt):
+        return sum(map(_stores, stmt.stmts))
+    if isinstance(stmt, IfThenElse):
+        return _stores(stmt.then_body) + (0 if stmt.else_body is None else _stores(stmt.else_body))
+    if isinstance(stmt, For):
+        return _count(stmt) * _stores(stmt.body)
+    return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))
+
+
+def _outside(loop: For) -> set[Buffer]:
+    """The buffers that a loop writes and that outlive an iteration."""
+    own: set[object] = set()
+    stored: set[Buffer] = set()
+    for part in statements(loop.body):
+        if isinstance(part, AllocBuffer):
+            own.add(part.buffer)
+        elif isinstance(part, BufferStore):
+            stored.add(part.buffer)
+    return {buffer for buffer in stored if memory_of(buffer) not in own}
+
+

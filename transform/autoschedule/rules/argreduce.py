@@ -1,0 +1,375 @@
+"""Reductions that keep the position of the greatest or least value: argmax and argmin.
+
+    p[i], v[i] = (p[i], v[i]) if is_first((p[i], v[i]), (k, x[i, k])) else (k, x[i, k])
+
+    along rows      vectors along k, several running values with the step that each came from; then joined by halves
+    down columns    vectors along i, where neighbours of x in memory belong to different results
+
+Steps grow, so a lane keeps what it has unless the new value is better, or is the first nan: two comparisons. Joining
+the lanes compares positions as well, so that of equal values the first counts, as in the nest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from weft import dtypes
+from weft.ir import replace, substitute, te
+from weft.ir.op.search import Better, is_first
+from weft.ir.prim import as_expr, binary, cast, const, unary
+from weft.ir.structural import structural_equal
+from weft.ir.tensor import (
+    AllocBuffer,
+    Bind,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.analysis.access_pattern import Nest, is_pure_value, nest_of
+from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times, vector_loop
+from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
+
+__all__ = ["vector_extreme"]
+
+PIECE = 1 << 30
+"""Elements of a row that are looked at together: their steps are counted in 32 bits."""
+
+
+def _worst(dtype: str) -> float | int:
+    return float("-inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype)
+
+
+def _greatest(dtype: str) -> float | int:
+    return float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype)
+
+
+_KINDS: tuple[tuple[str, Better, Callable[[str], float | int]], ...] = (
+    ("le", lambda a, b: a > b, _worst),
+    ("ge", lambda a, b: a < b, _greatest),
+)
+"""What holds where a value is not better than another one, what "better" is, and the worst value of a dtype."""
+
+
+def vector_extreme(stmt: Stmt, facts: Facts) -> Stmt | None:
+    """The loops on vectors, where they keep the first extreme and read it evenly along one of their variables."""
+    found = _extreme(stmt, facts)
+    if found is None:
+        return None
+    nest = found.nest
+    if len(nest.reduction) == 1 and found.position is nest.reduction[0]:
+        down = dataclasses.replace(found, short=_is_short(nest.extents[nest.reduction[0]]))
+        for var in reversed(nest.spatial):
+            if step_along(nest.store, var) == 1 and found.is_even(var) and _is_long(nest, var):
+                return _down_columns(down, var) if down.lanes > 1 else None
+    for var in reversed(nest.reduction):
+        if any(step_along(load, var) == 1 for load in loads_in(found.value)) and found.is_even(var):
+            return _along_rows(found, var) if _is_long(nest, var) else None
+    return None
+
+
+def _is_short(extent: Extent) -> bool:
+    """Whether any position fits the numbers of steps."""
+    return isinstance(extent, int) and extent <= PIECE
+
+
+def _is_long(nest: Nest, var: PrimVar) -> bool:
+    extent = nest.extents[var]
+    return not isinstance(extent, int) or extent >= 2
+
+
+@dataclass(frozen=True)
+class _Extreme:
+    """Positions and values: what is stored, what it starts from, and the candidate of one iteration."""
+
+    nest: Nest
+    places: tuple[BufferLoad, BufferLoad]
+    start: tuple[BufferStore, BufferStore]
+    position: PrimExpr
+    value: PrimExpr
+    refused: str
+    better: Better
+    facts: Facts
+    short: bool = True
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of its vectors."""
+        loads = (load.dtype for load in loads_in(self.value))
+        return self.facts.lanes([*loads, self.value.dtype, self.step_dtype])
+
+    @property
+    def step_dtype(self) -> str:
+        """The dtype of the numbers of steps, of which vectors have as many lanes as of values."""
+        return "int32" if self.short and dtypes.bits(self.value.dtype) <= 32 else INDEX
+
+    def is_even(self, var: PrimVar) -> bool:
+        """Whether vectors along a variable load whole pieces of memory."""
+        return all(step_along(load, var) in range(self.facts.largest_step + 1) for load in loads_in(self.value))
+
+    def wins(self, new: PrimExpr, old: PrimExpr) -> PrimExpr:
+        """Whether a later value replaces an earlier one."""
+        wins = unary("not", binary(self.refused, new, old))
+        return te.all(wins, te.equal(old, old)) if dtypes.is_float(old.dtype) else wins
+
+    def update(self, position: PrimExpr, value: PrimExpr) -> list[Stmt]:
+        """A candidate given to what is stored, as in the nest."""
+        keep = is_first(self.better, self.places, (position, value))
+        names = [PrimVar(name, place.dtype) for name, place in zip(("position", "value"), self.places, strict=True)]
+        binds = [
+            Bind(name, Select(keep, place, new))
+            for name, place, new in zip(names, self.places, (position, value), strict=True)
+        ]
+        stores = [
+            BufferStore(place.buffer, name, place.indices, span=store.span)
+            for name, place, store in zip(names, self.places, self.start, strict=True)
+        ]
+        return [*binds, *stores]
+
+
+def _extreme(stmt: Stmt, facts: Facts) -> _Extreme | None:
+    block = stmt
+    while isinstance(block, For):
+        block = block.body
+    if not isinstance(block, Block) or not isinstance(block.body, SeqStmt) or not isinstance(block.init, SeqStmt):
+        return None
+    if len(block.body.stmts) != 4 or len(block.init.stmts) != 2:
+        return None
+    first, second, *stores = block.body.stmts
+    start = block.init.stmts
+    if not isinstance(first, Bind) or not isinstance(second, Bind):
+        return None
+    put = tuple(part for part in (*stores, *start) if isinstance(part, BufferStore) and part.predicate is None)
+    if len(put) != 4 or put[0].value is not first.var or put[1].value is not second.var:
+        return None
+    # One of the two stores stands for both in a nest, which says what the loops are.
+    alone = replace(block, body=replace(put[0], value=first.value), init=put[2], reads=None, writes=None)
+    nest = nest_of(_with_block(stmt, alone))
+    if nest is None or not nest.reduction:
+        return None
+    return _told(nest, first.value, second.value, (put[0], put[1]), (put[2], put[3]), facts)
+
+
+def _with_block(stmt: Stmt, block: Block) -> Stmt:
+    return replace(stmt, body=_with_block(stmt.body, block)) if isinstance(stmt, For) else block
+
+
+def _told(
+    nest: Nest, first: PrimExpr, second: PrimExpr, stores: tuple[BufferStore, BufferStore],
+    start: tuple[BufferStore, BufferStore], facts: Facts,
+) -> _Extreme | None:  # fmt: skip
+    if not isinstance(first, Select) or not isinstance(second, Select):
+        return None
+    position, value = first.false_value, second.false_value
+    places = (BufferLoad(stores[0].buffer, stores[0].indices), BufferLoad(stores[1].buffer, stores[1].indices))
+    kept = (first.true_value, second.true_value)
+    for place, old, begin in zip(places, kept, start, strict=True):
+        if not isinstance(old, BufferLoad) or not same_place(place, old) or not same_place(place, begin):
+            return None
+    kinds, own = kinds_in(value), {store.buffer for store in stores}
+    loads = [*loads_in(value), *loads_in(position), *(load for put in start for load in loads_in(put.value))]
+    if len(own) != 2 or kinds is None or not is_pure_value(value) or any(load.buffer in own for load in loads):
+        return None
+    if position.dtype != INDEX or any(uses(x, var) for put in stores for x in put.indices for var in nest.reduction):
+        return None
+    if dtypes.is_bool(value.dtype):
+        return None
+    for refused, better, worst in _KINDS:
+        keep = is_first(better, places, (position, value))
+        told = [first.condition, second.condition, start[0].value, start[1].value]
+        made = [keep, keep, const(dtypes.max_value(INDEX), INDEX), const(worst(value.dtype), value.dtype)]
+        if all(structural_equal(x, y) for x, y in zip(told, made, strict=True)):
+            found = _Extreme(nest, places, start, position, value, refused, better, facts)
+            return found if found.lanes > 1 else None
+    return None
+
+
+# Along rows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Running values and the steps that they came from, in small buffers that registers hold."""
+
+    found: _Extreme
+    steps: Buffer
+    values: Buffer
+
+    def clear(self, place: PrimExpr) -> Stmt:
+        """Nothing was seen: the first candidate that is better than the worst value counts, else the first one."""
+        zero = const(0, self.steps.dtype)
+        worst = self.found.start[1].value
+        return SeqStmt((BufferStore(self.steps, zero, (place,)), BufferStore(self.values, worst, (place,))))
+
+    def take(self, place: PrimExpr, step: PrimExpr, value: PrimExpr) -> Stmt:
+        """A candidate for one of them."""
+        old_step, old = BufferLoad(self.steps, (place,)), BufferLoad(self.values, (place,))
+        wins = self.found.wins(value, old)
+        new_step = Select(wins, cast(self.steps.dtype, step), old_step)
+        put = BufferStore(self.values, Select(wins, value, old), (place,))
+        return SeqStmt((BufferStore(self.steps, new_step, (place,)), put))  # the step first: it looks at the old value
+
+
+def _running(found: _Extreme, width: int) -> _Running:
+    steps = Buffer("steps", (width,), found.step_dtype, "local")
+    return _Running(found, steps, Buffer("values", (width,), found.value.dtype, "local"))
+
+
+def _along_rows(found: _Extreme, var: PrimVar) -> Stmt:
+    nest, extent = found.nest, found.nest.extents[var]
+    outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial}
+    inner = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.reduction if x is not var}
+    loops = [(new, nest.extents[old]) for old, new in inner.items()]
+    if _is_short(extent):
+        piece = _piece(found, var, {**outer, **inner}, 0, extent)
+    else:
+        number, start = PrimVar("piece", INDEX), PrimVar("start", INDEX)
+        length = binary("min", minus(extent, start), const(PIECE, INDEX))
+        parts = _piece(found, var, {**outer, **inner}, start, length)
+        whole = SeqStmt((Bind(start, as_expr(times(number, PIECE), INDEX)), *parts))
+        piece = [For(number, 0, binary("floordiv", plus(extent, PIECE - 1), const(PIECE, INDEX)), whole)]
+    begin = [substitute(store, outer) for store in found.start]
+    row = sequence([*begin, nested(loops, sequence(piece))])
+    return nested([(new, nest.extents[old]) for old, new in outer.items()], row)
+
+
+def _piece(
+    found: _Extreme, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent
+) -> list[Stmt]:
+    """`length` elements of a row from `start` on, and what is stored updated by the best of them."""
+    lanes, count = found.lanes, found.facts.extremes
+    if isinstance(length, int):
+        count = 1 << max(1, min(count, length // lanes)).bit_length() - 1
+    width = count * lanes
+    running = _running(found, width)
+    places = Buffer("places", (width,), INDEX, "local")
+    starts, zero = range(0, width, lanes), const(0, INDEX)
+
+    def value(index: PrimExpr) -> PrimExpr:
+        return substitute(found.value, {**variables, var: plus(start, index)})
+
+    def placed(j: PrimExpr) -> Stmt:
+        return BufferStore(places, plus(times(cast(INDEX, BufferLoad(running.steps, (j,))), width), j), (j,))
+
+    best = substitute(found.position, {**variables, var: plus(start, BufferLoad(places, (zero,)))})
+    update = found.update(best, BufferLoad(running.values, (zero,)))
+    return [
+        AllocBuffer(running.steps), AllocBuffer(running.values), AllocBuffer(places),
+        *(vector_loop(at, lanes, running.clear) for at in starts),
+        *_steps_along(running, var.name.removeprefix("v"), length, count, value),
+        *(vector_loop(at, lanes, placed) for at in starts),
+        *_joined(found, running.values, places, width),
+        *(substitute(part, variables) for part in update),
+    ]  # fmt: skip
+
+
+def _steps_along(
+    running: _Running, name: str, extent: Extent, count: int, value: Callable[[PrimExpr], PrimExpr]
+) -> Iterator[Stmt]:
+    """All candidates: `count` vectors in a step; in the last step those that there are."""
+    found = running.found
+    lanes, facts = found.lanes, found.facts
+    width = count * lanes
+    steps, done = split(0, extent, width)
+    if not (isinstance(steps, int) and steps == 0):
+        i, u, j = (PrimVar(x, INDEX) for x in (name, "u", "j"))
+        place = plus(times(u, lanes), j)
+        step = For(j, 0, lanes, running.take(place, i, value(plus(times(i, width), place))), "vectorized")
+        yield For(i, 0, steps, For(u, 0, count, step, "unrolled"))
+    rest, last = minus(extent, done), as_expr(steps, INDEX)
+    if isinstance(rest, int) and rest == 0:
+        return
+    if not facts.masks:
+        t = PrimVar("rest", INDEX)
+        yield For(t, 0, rest, running.take(t, last, value(plus(done, t))))
+        return
+    worst = found.start[1].value
+    for at in range(0, width, lanes):
+        if isinstance(rest, int) and at >= rest:
+            break
+        whole = isinstance(rest, int) and at + lanes <= rest
+
+        def part(place: PrimExpr, whole: bool = whole) -> Stmt:
+            new = value(plus(done, place))
+            if not whole:
+                new = PrimCall("if_then_else", (binary("lt", place, as_expr(rest, INDEX)), new, worst), new.dtype)
+            return running.take(place, last, new)
+
+        yield vector_loop(at, lanes, part)
+
+
+def _joined(found: _Extreme, values: Buffer, places: Buffer, width: int) -> Iterator[Stmt]:
+    """Pairs joined by halves, until the first is the one to keep."""
+    while width > 1:
+        width //= 2
+        half, lanes = width, min(width, found.lanes)
+
+        def join(j: PrimExpr, half: int = half) -> Stmt:
+            (i, a), (k, b) = ((BufferLoad(places, (at,)), BufferLoad(values, (at,))) for at in (j, plus(j, half)))
+            keep = is_first(found.better, (i, a), (k, b))
+            return SeqStmt((
+                BufferStore(places, Select(keep, i, k), (j,)), BufferStore(values, Select(keep, a, b), (j,)),
+            ))  # fmt: skip
+
+        for start in range(0, half, lanes):
+            yield vector_loop(start, lanes, join)
+
+
+# Down columns -------------------------------------------------------------------------------------------------------
+
+
+def _down_columns(found: _Extreme, var: PrimVar) -> Stmt:
+    nest, lanes = found.nest, found.lanes
+    (row,) = nest.reduction
+    outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial if x is not var}
+
+    def tile(start: PrimExpr, width: int, left: Extent | None) -> Stmt:
+        running, k = _running(found, width), PrimVar(row.name.removeprefix("v"), INDEX)
+
+        def whole(action: Callable[[PrimExpr], Stmt]) -> Stmt:
+            return vector_loop(0, width, action)
+
+        def at(value: PrimExpr, j: PrimExpr) -> PrimExpr:
+            return substitute(value, {**outer, row: k, var: plus(start, j)})
+
+        def take(j: PrimExpr) -> Stmt:
+            new = at(found.value, j)
+            if left is not None:
+                less = binary("lt", j, as_expr(left, INDEX))
+                new = PrimCall("if_then_else", (less, new, found.start[1].value), new.dtype)
+            return running.take(j, k, new)
+
+        def write(j: PrimExpr) -> Stmt:
+            results = (cast(INDEX, BufferLoad(running.steps, (j,))), BufferLoad(running.values, (j,)))
+            return SeqStmt(tuple(
+                BufferStore(put.buffer, result, tuple(at(index, j) for index in put.indices), span=put.span)
+                for put, result in zip(found.start, results, strict=True)
+            ))  # fmt: skip
+
+        steps = For(k, 0, nest.extents[row], whole(take))
+        writes = whole(write) if left is None else vector_loop(0, width, write, left)
+        return sequence([AllocBuffer(running.steps), AllocBuffer(running.values), whole(running.clear), steps, writes])
+
+    steps, done = split(0, nest.extents[var], lanes)
+    i, left = PrimVar(f"{var.name.removeprefix('v')}_{lanes}", INDEX), minus(nest.extents[var], done)
+    parts = []
+    if not (isinstance(steps, int) and steps == 0):
+        parts.append(For(i, 0, steps, tile(as_expr(times(i, lanes), INDEX), lanes, None)))
+    if found.facts.masks and not (isinstance(left, int) and left == 0):
+        width = 1 << (left - 1).bit_length() if isinstance(left, int) else lanes
+        parts.append(tile(as_expr(done, INDEX), width, None if width == left else left))
+    elif not (isinstance(left, int) and left == 0):
+        t = PrimVar("rest", INDEX)
+        parts.append(For(t, 0, left, tile(plus(done, t), 1, None)))
+    return nested([(new, nest.extents[old]) for old, new in outer.items()], sequence(parts))

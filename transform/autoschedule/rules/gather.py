@@ -1,0 +1,112 @@
+"""Rows fetched by numbers from memory: whole rows on vectors, with the assertions about a row before it.
+
+    for i: for j: assert 0 <= index[i] < n; y[i, j] = x[index[i], j]
+
+    for i: assert 0 <= index[i] < n; ask for x[index[i + 2], ...]; for j: y[i, j] = x[index[i], j] on vectors
+
+The processor cannot guess where the next row lies, so that its first bytes are asked for ahead of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from weft import dtypes
+from weft.ir import replace, substitute, walk
+from weft.ir.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    PREFETCH,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.analysis.access_pattern import Nest, nest_of
+from weft.transform.autoschedule.rules.elementwise import vector_map
+from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.rules.loops import INDEX, minus, plus
+from weft.transform.autoschedule.rules.strides import loads_in, step_along, uses
+
+__all__ = ["row_gather"]
+
+_AHEAD = 2  # rows
+_LINE = 64  # bytes that come at once
+_LINES = 4  # after which the processor has seen that they are read in order
+
+
+def row_gather(stmt: For, facts: Facts) -> Stmt | None:
+    """The nest on vectors, where its rows are chosen by numbers that it loads."""
+    found = _checked_nest(stmt)
+    if found is None:
+        return None
+    nest, asserts = found
+    *outer, last = nest.spatial
+    gathered = [load for load in loads_in(nest.store.value) if _is_row(load, last)]
+    if not outer or not gathered or any(uses(part.condition, last) for part in asserts):
+        return None
+    if any(load.buffer is nest.store.buffer for part in asserts for load in loads_in(part.condition)):
+        return None
+
+    def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
+        checks = [_for_rows(part, nest.extents[last]) for part in asserts]
+        ahead = [_ask(place) for load in gathered for place in _places(load, outer[-1], last, nest)]
+        return [substitute(part, variables) for part in (*checks, *ahead)]
+
+    return vector_map(nest, facts, before)
+
+
+def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
+    """A nest and the assertions about its elements, in terms of its variables."""
+    loops, inner = [], stmt
+    while isinstance(inner, For):
+        loops.append(inner)
+        inner = inner.body
+    body = inner.body if isinstance(inner, Block) else inner
+    if not isinstance(body, SeqStmt) or not body.stmts or not isinstance(body.stmts[-1], BufferStore):
+        return None
+    asserts = [part for part in body.stmts[:-1] if isinstance(part, AssertStmt)]
+    if len(asserts) < len(body.stmts) - 1:
+        return None
+    plain: Stmt = replace(inner, body=body.stmts[-1]) if isinstance(inner, Block) else body.stmts[-1]
+    for loop in reversed(loops):
+        plain = replace(loop, body=plain)
+    nest = nest_of(plain)
+    if nest is None or nest.reduction or nest.init is not None:
+        return None
+    names = {} if nest.block is None else {item.value: item.var for item in nest.block.iter_vars}
+    return nest, [substitute(part, names) for part in asserts]
+
+
+def _is_row(load: BufferLoad, last: PrimVar) -> bool:
+    """Whether elements are read one after another, from a place that other loads tell."""
+    indirect = any(isinstance(part, BufferLoad) for index in load.indices for part in walk(index))
+    return indirect and load.indices[-1] is last and step_along(load, last) == 1
+
+
+def _for_rows(part: AssertStmt, length: Extent) -> AssertStmt:
+    """The assertion before a row: rows without elements have nothing to hold for."""
+    if isinstance(length, int) and length > 0:
+        return part
+    empty = binary("le", as_expr(length, INDEX), const(0, INDEX))
+    return replace(part, condition=binary("or", empty, part.condition))
+
+
+def _places(load: BufferLoad, row: PrimVar, last: PrimVar, nest: Nest) -> Iterator[BufferLoad]:
+    """The first element of each of the first lines of a later row; the last row for those after it."""
+    end = as_expr(minus(nest.extents[row], 1), INDEX)
+    later = binary("min", plus(row, _AHEAD), end)
+    step = max(1, _LINE * 8 // dtypes.bits(load.buffer.dtype))
+    length = nest.extents[last]
+    for line in range(_LINES):
+        if not isinstance(length, int) or line * step < length:
+            yield substitute(load, {row: later, last: const(line * step, INDEX)})
+
+
+def _ask(place: BufferLoad) -> Stmt:
+    return AttrStmt(None, PREFETCH, place, SeqStmt(()))

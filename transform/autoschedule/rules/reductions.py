@@ -1,0 +1,336 @@
+"""Nests that join many elements into one: sums, products, least and greatest values.
+
+    along rows      y[i] = y[i] + f(x[i, k]):  vectors along k, several running ones, joined at the end
+    down columns    y[j] = y[j] + f(x[k, j]):  vectors along j, each lane a running value of its own; long rows go
+                    through the nearest cache, a few rows at a time, so that memory is read in long pieces
+
+Joining along rows changes the order of a sum, as every vector sum does; its rounding error grows no faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from weft import dtypes
+from weft.ir import substitute
+from weft.ir.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    AllocBuffer,
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+from weft.transform.analysis.access_pattern import Nest
+from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.rules.loops import (
+    INDEX,
+    minus,
+    nested,
+    over_vectors,
+    plus,
+    sequence,
+    split,
+    times,
+    vector_loop,
+)
+from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
+
+__all__ = ["Reduction", "reduction_of", "vector_reduction"]
+
+_IDENTITIES: dict[str, Callable[[str], int | float]] = {
+    "add": lambda dtype: 0,
+    "mul": lambda dtype: 1,
+    "max": lambda dtype: -float("inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype),
+    "min": lambda dtype: float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype),
+}
+_ZERO = const(0, INDEX)
+
+
+def vector_reduction(nest: Nest, facts: Facts) -> Stmt | None:
+    """The nest on vectors, where its terms are read evenly along one of its variables."""
+    found = reduction_of(nest, facts)
+    if found is None:
+        return None
+    for var in reversed(nest.spatial):
+        if step_along(nest.store, var) == 1 and found.is_even(var) and _is_long(nest.extents[var]):
+            return _down_columns(found, var)
+    for var in reversed(nest.reduction):
+        if any(step_along(load, var) == 1 for load in loads_in(found.term)) and found.is_even(var):
+            return _along_rows(found, var) if _is_long(nest.extents[var]) else None
+    return None
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """y = join(y, term), where y = start before."""
+
+    nest: Nest
+    kind: str
+    term: PrimExpr
+    start: PrimExpr
+    facts: Facts
+    lanes: int
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the result."""
+        return self.nest.store.buffer.dtype
+
+    @property
+    def identity(self) -> PrimExpr:
+        """What joins with a value to that value."""
+        return const(_IDENTITIES[self.kind](self.dtype), self.dtype)
+
+    def join(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        """Two values joined."""
+        return binary(self.kind, a, b)
+
+    def is_even(self, var: PrimVar) -> bool:
+        """Whether vectors along a variable load whole pieces of memory."""
+        return all(step_along(load, var) in range(self.facts.largest_step + 1) for load in loads_in(self.term))
+
+    def fresh(self, variables: Iterable[PrimVar]) -> dict[PrimVar, PrimVar]:
+        """Loop variables for iteration variables."""
+        return {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in variables}
+
+    def loops(self, variables: dict[PrimVar, PrimVar], body: Stmt) -> Stmt:
+        """Loops over iteration variables."""
+        return nested([(new, self.nest.extents[old]) for old, new in variables.items()], body)
+
+
+def _is_long(extent: Extent, least: int = 2) -> bool:
+    return not isinstance(extent, int) or extent >= least
+
+
+def reduction_of(nest: Nest, facts: Facts) -> Reduction | None:
+    """The nest as a reduction of terms that vectors can compute; None when it is none."""
+    store, init, value = nest.store, nest.init, nest.store.value
+    if not nest.reduction or init is None or not isinstance(value, Binary) or value.kind not in _IDENTITIES:
+        return None
+    if not same_place(init, store):
+        return None
+    own = [part for part in (value.a, value.b) if isinstance(part, BufferLoad) and same_place(part, store)]
+    if len(own) != 1 or value.dtype != store.buffer.dtype or dtypes.is_bool(value.dtype):
+        return None
+    term = value.b if own[0] is value.a else value.a
+    kinds = kinds_in(value)
+    loads = [*loads_in(term), *loads_in(init.value)]
+    if kinds is None or any(load.buffer is store.buffer for load in loads):
+        return None
+    if any(uses(part, var) for part in (init.value, *store.indices) for var in nest.reduction):
+        return None
+    lanes = facts.lanes(kinds)
+    return Reduction(nest, value.kind, term, init.value, facts, lanes) if lanes > 1 else None
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The running values: a small buffer, which registers hold."""
+
+    found: Reduction
+    buffer: Buffer
+
+    def at(self, place: PrimExpr) -> BufferLoad:
+        """One of them."""
+        return BufferLoad(self.buffer, (place,))
+
+    def put(self, place: PrimExpr, value: PrimExpr) -> Stmt:
+        """Set one."""
+        return BufferStore(self.buffer, value, (place,))
+
+    def add(self, place: PrimExpr, value: PrimExpr) -> Stmt:
+        """Join a value to one."""
+        return self.put(place, self.found.join(self.at(place), value))
+
+
+def _running(found: Reduction, width: int) -> _Running:
+    return _Running(found, Buffer("running", (width,), found.dtype, "local"))
+
+
+def _guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr) -> PrimExpr:
+    """The value for lanes below `left`, whose loads then happen for those alone."""
+    if left is None:
+        return value
+    return PrimCall("if_then_else", (binary("lt", j, as_expr(left, INDEX)), value, other), value.dtype)
+
+
+# Along rows ---------------------------------------------------------------------------------------------------------
+
+
+def _along_rows(found: Reduction, var: PrimVar) -> Stmt:
+    nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
+    count = found.facts.accumulators
+    if isinstance(extent, int):
+        count = 1 << max(1, min(count, extent // lanes)).bit_length() - 1
+    running = _running(found, count * lanes)
+    outer, inner = found.fresh(nest.spatial), found.fresh(x for x in nest.reduction if x is not var)
+
+    def term(index: PrimExpr) -> PrimExpr:
+        return substitute(found.term, {**outer, **inner, var: index})
+
+    clear = [vector_loop(at, lanes, lambda j: running.put(j, found.identity)) for at in range(0, count * lanes, lanes)]
+    steps = found.loops(inner, sequence(_steps_along(running, var.name.removeprefix("v"), extent, count, term)))
+    value = found.join(found.start, running.at(_ZERO))
+    target = BufferStore(nest.store.buffer, value, nest.store.indices, span=nest.store.span)
+    body = [AllocBuffer(running.buffer), *clear, steps, *_joined(running, count * lanes), substitute(target, outer)]
+    return found.loops(outer, sequence(body))
+
+
+def _steps_along(
+    running: _Running, name: str, extent: Extent, count: int, term: Callable[[PrimExpr], PrimExpr]
+) -> Iterator[Stmt]:
+    """All terms joined to the running values: `count` vectors at a time, then single ones, then a part of one."""
+    lanes = running.found.lanes
+    steps, done = split(0, extent, count * lanes)
+    if not _is_zero(steps):
+        i, u, j = PrimVar(name, INDEX), PrimVar("u", INDEX), PrimVar("j", INDEX)
+        place = plus(times(u, lanes), j)
+        step = For(j, 0, lanes, running.add(place, term(plus(times(i, count * lanes), place))), "vectorized")
+        yield For(i, 0, steps, For(u, 0, count, step, "unrolled"))
+    if count > 1:
+        start = done
+        steps, done = split(start, extent, lanes)
+        if not _is_zero(steps):
+            t = PrimVar(name, INDEX)
+            at = plus(start, times(t, lanes))
+            yield For(t, 0, steps, vector_loop(0, lanes, lambda j: running.add(j, term(plus(at, j)))))
+    rest = minus(extent, done)
+    if _is_zero(rest):
+        return
+    if not running.found.facts.masks:
+        t = PrimVar("rest", INDEX)
+        yield For(t, 0, rest, running.add(_ZERO, term(plus(done, t))))
+        return
+    width = 1 << (rest - 1).bit_length() if isinstance(rest, int) else lanes
+    most = None if width == rest else rest
+    identity = running.found.identity
+    yield vector_loop(0, width, lambda j: running.add(j, _guarded(j, most, term(plus(done, j)), identity)))
+
+
+def _is_zero(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 0
+
+
+def _joined(running: _Running, width: int) -> Iterator[Stmt]:
+    """The running values joined by halves, until the first is all of them."""
+    while width > 1:
+        width //= 2
+        half = width
+        lanes = min(half, running.found.lanes)
+        for start in range(0, half, lanes):
+            yield vector_loop(start, lanes, lambda j, half=half: running.add(j, running.at(plus(j, half))))
+
+
+# Down columns -------------------------------------------------------------------------------------------------------
+
+
+def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
+    nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
+    outer, name = found.fresh(x for x in nest.spatial if x is not var), var.name.removeprefix("v")
+    widths = [found.facts.columns, 1]
+    if len(nest.reduction) == 1 and _is_long(nest.extents[nest.reduction[0]], found.facts.rows):
+        widths.insert(0, found.facts.wide_columns)
+    if isinstance(extent, int):  # as many vectors in each tile, rather than full tiles and a small one
+        vectors = max(1, extent // lanes)
+        widths = [-(-vectors // -(-vectors // most)) for most in widths]
+    parts: list[Stmt] = []
+    done: Extent = 0
+    for count in sorted(set(widths), reverse=True):
+        steps, end = split(done, extent, count * lanes)
+        if not _is_zero(steps):
+            i = PrimVar(f"{name}_{count * lanes}", INDEX)
+            start = plus(done, times(i, count * lanes))
+            tile = _tile if count <= found.facts.columns else _wide_tile
+            parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
+        done = end
+    left = minus(extent, done)
+    if not _is_zero(left):
+        parts.append(_last_columns(found, var, outer, done, left))
+    return found.loops(outer, sequence(parts))
+
+
+def _last_columns(
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent
+) -> Stmt:
+    if found.facts.masks:
+        width = 1 << (left - 1).bit_length() if isinstance(left, int) else found.lanes
+        return _tile(found, var, outer, as_expr(start, INDEX), width, None if width == left else left)
+    t = PrimVar("rest", INDEX)
+    return For(t, 0, left, _tile(found, var, outer, plus(start, t), 1, None))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns from `start` on, and running values for them."""
+
+    found: Reduction
+    var: PrimVar
+    start: PrimExpr
+    width: int
+    running: _Running
+    variables: dict[PrimVar, PrimExpr]
+
+    def at(self, value: PrimExpr, j: PrimExpr, more: dict[PrimVar, PrimExpr] | None = None) -> PrimExpr:
+        """A value of the nest in column j."""
+        return substitute(value, {**self.variables, **(more or {}), self.var: plus(self.start, j)})
+
+    def each(self, action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
+        """An action on all columns, a vector after another."""
+        one = min(self.width, self.found.lanes)
+        return [vector_loop(at, one, action) for at in range(0, self.width, one)]
+
+    def vectors(self, action: Callable[[PrimExpr], Stmt]) -> list[Stmt]:
+        """An action on all columns, in a loop."""
+        lanes = self.found.lanes
+        return over_vectors("column", self.width, lanes, 4, action)
+
+    def write(self, j: PrimExpr) -> Stmt:
+        """The result of column j."""
+        store = self.found.nest.store
+        indices = tuple(self.at(index, j) for index in store.indices)
+        return BufferStore(store.buffer, self.running.at(j), indices, span=store.span)
+
+
+def _tile(
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
+) -> Stmt:
+    """`width` columns from `start` on, in registers; with `left`, only so many of them."""
+    running, inner, zero = _running(found, width), found.fresh(found.nest.reduction), const(0, found.dtype)
+    columns = _Columns(found, var, start, width, running, {**outer, **inner})
+    clear = columns.each(lambda j: running.put(j, _guarded(j, left, columns.at(found.start, j), zero)))
+    terms = columns.each(lambda j: running.add(j, _guarded(j, left, columns.at(found.term, j), zero)))
+    writes = columns.each(columns.write) if left is None else [vector_loop(0, width, columns.write, left)]
+    return sequence([AllocBuffer(running.buffer), *clear, found.loops(inner, sequence(terms)), *writes])
+
+
+def _wide_tile(
+    found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
+) -> Stmt:
+    """`width` columns from `start` on, in the nearest cache: each is read and written once for a few rows."""
+    running, (row,), most = _running(found, width), found.nest.reduction, found.facts.rows
+    columns = _Columns(found, var, start, width, running, {**outer})
+    parts = [AllocBuffer(running.buffer), *columns.vectors(lambda j: running.put(j, columns.at(found.start, j)))]
+    done: Extent = 0
+    for count in (most, 1):
+        steps, end = split(done, found.nest.extents[row], count)
+        if not _is_zero(steps):
+            k = PrimVar(row.name.removeprefix("v"), INDEX)
+            first = plus(done, times(k, count))
+
+            def rows(j: PrimExpr, count: int = count, first: PrimExpr = first) -> Stmt:
+                value: PrimExpr = running.at(j)
+                for u in range(count):
+                    value = found.join(value, columns.at(found.term, j, {row: plus(first, u)}))
+                return running.put(j, value)
+
+            parts.append(For(k, 0, steps, sequence(columns.vectors(rows))))
+        done = end
+    return sequence([*parts, *columns.vectors(columns.write)])

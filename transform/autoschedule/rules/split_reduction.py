@@ -1,0 +1,106 @@
+"""Large reductions to few results in parts, which threads can share.
+
+    for j, k: y[j] = y[j] + f(x[k, j])       for p, j, k: part[p, j] = part[p, j] + f(x[p * step + k, j])     16 parts
+                                             for j, k:    part[16, j] = ...                        what 16 leave over
+                                             for j, p:    y[j] = y[j] + part[p, j]
+
+The number of parts is fixed, so results do not depend on the number of threads; a sum of parts loses fewer digits than
+one long sum. Reductions whose results are many enough to be shared out stay as they are.
+"""
+
+from __future__ import annotations
+
+from weft.ir import substitute
+from weft.ir.prim import binary, const
+from weft.ir.tensor import (
+    AllocBuffer,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+from weft.transform.analysis.access_pattern import Nest, most_of
+from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.rules.loops import INDEX, block_nest, minus, plus, times
+from weft.transform.autoschedule.rules.reductions import Reduction, reduction_of, vector_reduction
+from weft.transform.autoschedule.rules.strides import step_along
+
+__all__ = ["PARTS", "partial_reduction"]
+
+PARTS = 16
+_MOST = 1 << 12
+"""Results beyond which columns are shared out instead."""
+
+
+def partial_reduction(nest: Nest, facts: Facts) -> list[Stmt] | None:
+    """Nests that give the parts and join them, where the nest has much to join and few results."""
+    found = reduction_of(nest, facts)
+    if found is None:
+        return None
+    results = 1
+    for var in nest.spatial:
+        extent = nest.extents[var]
+        if not isinstance(extent, int):
+            return None
+        results *= extent
+    across = any(step_along(nest.store, var) == 1 and found.is_even(var) for var in nest.spatial)
+    if not 0 < results <= (_MOST if across else PARTS - 1):
+        return None
+    row = max(nest.reduction, key=lambda var: _size(nest.extents[var]))
+    joined = 1
+    for var in nest.reduction:
+        joined *= _size(nest.extents[var])
+    if joined * results < facts.shared or _size(nest.extents[row]) < 8 * PARTS or vector_reduction(nest, facts) is None:
+        return None
+    return _parts(found, row)
+
+
+def _size(extent: Extent) -> int:
+    """The most that a size can be, or what one that is not known counts as."""
+    most = most_of(extent)
+    return 1 << 20 if most is None else most
+
+
+def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
+    nest, store = found.nest, found.nest.store
+    name = store.buffer.name or "y"
+    shape = [nest.extents[var] for var in nest.spatial]
+    part = Buffer(f"{name}_parts", (PARTS + 1, *shape), found.dtype)
+    done = nest.extents[row]
+    step: Extent = done // PARTS if isinstance(done, int) else binary("floordiv", done, const(PARTS, INDEX))
+    start: Extent = PARTS * step if isinstance(step, int) else binary("mul", step, const(PARTS, INDEX))
+    left = minus(done, start)
+
+    def joining(number: PrimExpr, several: bool, first: Extent, count: Extent) -> Stmt:
+        """Terms from `first` on joined to a part."""
+        spatial = {var: PrimVar(var.name, INDEX) for var in nest.spatial}
+        reduction = {var: PrimVar(var.name, INDEX) for var in nest.reduction}
+        place = (number, *spatial.values())
+        term = substitute(found.term, {**spatial, **reduction, row: plus(first, reduction[row])})
+        value = found.join(BufferLoad(part, place), term)
+        extents = [(new, count if old is row else nest.extents[old]) for old, new in reduction.items()]
+        kept = [(new, nest.extents[old]) for old, new in spatial.items()]
+        if several:
+            assert isinstance(number, PrimVar)
+            kept.insert(0, (number, PARTS))
+        init = BufferStore(part, found.identity, place)
+        return block_nest(name, kept, extents, BufferStore(part, value, place), init)
+
+    number = PrimVar("part", INDEX)
+    first = binary("mul", number, step) if not isinstance(step, int) else plus(0, times(number, step))
+    parts: list[Stmt] = [AllocBuffer(part), joining(number, True, first, step)]
+    count = PARTS
+    if not (isinstance(left, int) and left == 0):
+        parts.append(joining(const(PARTS, INDEX), False, start, left))
+        count += 1
+    again = PrimVar("part", INDEX)
+    spatial = {var: PrimVar(var.name, INDEX) for var in nest.spatial}
+    indices = tuple(substitute(index, spatial) for index in store.indices)
+    value = found.join(BufferLoad(store.buffer, indices), BufferLoad(part, (again, *spatial.values())))
+    begin = BufferStore(store.buffer, substitute(found.start, spatial), indices, span=store.span)
+    kept = [(new, nest.extents[old]) for old, new in spatial.items()]
+    last = BufferStore(store.buffer, value, indices, span=store.span)
+    return [*parts, block_nest(name, kept, [(again, count)], last, begin)]

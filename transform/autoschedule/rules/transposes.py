@@ -1,0 +1,128 @@
+"""Nests that swap axes: squares of vectors, turned in registers.
+
+    for i: for j: y[i, j] = x[j, i]        for squares: lanes rows of x are loaded, log2(lanes) rounds of shuffles turn
+                                           them into rows of y, which are stored
+
+Each round h = lanes / 2, ..., 1 swaps, in pairs of rows h apart, the lanes with bit h of one row for those without it
+of the other. What squares leave over is copied element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.dtypes import is_bool, with_lanes
+from weft.ir import substitute
+from weft.ir.prim import const
+from weft.ir.tensor import (
+    Bind,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    SeqStmt,
+    Shuffle,
+    Stmt,
+)
+from weft.transform.analysis.access_pattern import Nest
+from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times
+from weft.transform.autoschedule.rules.strides import kinds_in, step_along
+
+__all__ = ["turned", "vector_transpose"]
+
+
+def vector_transpose(nest: Nest, facts: Facts) -> Stmt | None:
+    """The nest in squares, where it copies along one axis what lies along another."""
+    store, load = nest.store, nest.store.value
+    if nest.reduction or nest.init is not None or not isinstance(load, BufferLoad) or load.buffer is store.buffer:
+        return None
+    if load.dtype != store.buffer.dtype or is_bool(load.dtype) or kinds_in(load) is None:
+        return None
+    v = next((var for var in nest.spatial if step_along(store, var) == 1), None)
+    u = next((var for var in nest.spatial if step_along(load, var) == 1), None)
+    lanes = facts.lanes([load.dtype])
+    if u is None or v is None or u is v or lanes < 2 or not _is_flat(store, v) or not _is_flat(load, u):
+        return None
+    extents = [nest.extents[x] for x in (u, v)]
+    if any(isinstance(extent, int) and extent < lanes for extent in extents):
+        return None
+    return _squares(nest, load, u, v, lanes)
+
+
+def _is_flat(access: BufferLoad | BufferStore, var: PrimVar) -> bool:
+    """Whether the variable is the last index, so that a vector along it is a Ramp there."""
+    return access.indices[-1] is var
+
+
+def _squares(nest: Nest, load: BufferLoad, u: PrimVar, v: PrimVar, lanes: int) -> Stmt:
+    store = nest.store
+    outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial if x not in (u, v)}
+    i, j = (PrimVar(f"{x.name.removeprefix('v')}_{lanes}", INDEX) for x in (u, v))
+    (rows, end_u), (columns, end_v) = (split(0, nest.extents[x], lanes) for x in (u, v))
+    at_u, at_v = plus(times(i, lanes), 0), plus(times(j, lanes), 0)
+
+    def row(k: int) -> BufferLoad:
+        places: dict[PrimVar, PrimExpr] = {**outer, v: plus(at_v, k)}
+        indices = tuple(substitute(x, places) for x in load.indices[:-1])
+        return BufferLoad(load.buffer, (*indices, Ramp(at_u, const(1, INDEX), lanes)), span=load.span)
+
+    def put(k: int, value: PrimExpr) -> Stmt:
+        places: dict[PrimVar, PrimExpr] = {**outer, u: plus(at_u, k)}
+        indices = tuple(substitute(x, places) for x in store.indices[:-1])
+        return BufferStore(store.buffer, value, (*indices, Ramp(at_v, const(1, INDEX), lanes)), span=store.span)
+
+    parts: list[Stmt | None] = [nested([(i, rows), (j, columns)], turned(row, put, lanes, load.dtype))]
+    parts.append(_copied(nest, outer, (u, 0, end_u), (v, end_v, nest.extents[v])))
+    parts.append(_copied(nest, outer, (u, end_u, nest.extents[u]), (v, 0, nest.extents[v])))
+    kept = [part for part in parts if part is not None]
+    return nested([(new, nest.extents[old]) for old, new in outer.items()], sequence(kept))
+
+
+def _copied(nest: Nest, outer: dict[PrimVar, PrimVar], *ranges: tuple[PrimVar, Extent, Extent]) -> Stmt | None:
+    """Elements of a rectangle one by one; None where it is empty."""
+    loops: list[tuple[PrimVar, Extent]] = []
+    places: dict[PrimVar, PrimExpr] = {**outer}
+    for var, start, end in ranges:
+        count = minus(end, start)
+        if isinstance(count, int) and count == 0:
+            return None
+        new = PrimVar(var.name.removeprefix("v"), INDEX)
+        places[var] = plus(start, new)
+        loops.append((new, count))
+    return nested(loops, substitute(nest.store, places))
+
+
+def turned(
+    row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], Stmt], lanes: int, dtype: str
+) -> Stmt:
+    """`put(k, vector)` for every column k of the square whose rows are `row(0)`, `row(1)`, ..."""
+    kind = with_lanes(dtype, lanes)
+    stmts: list[Stmt] = []
+
+    def named(value: PrimExpr, name: str) -> PrimVar:
+        var = PrimVar(name, kind)
+        stmts.append(Bind(var, value))
+        return var
+
+    rows = [named(row(k), f"row_{k}") for k in range(lanes)]
+    half = lanes // 2
+    while half:
+        new = list(rows)
+        for k in range(lanes):
+            if k & half:
+                continue
+            a, b = rows[k], rows[k + half]
+            low = [x if not x & half else lanes + x - half for x in range(lanes)]
+            high = [x + half if not x & half else lanes + x for x in range(lanes)]
+            new[k] = named(_picked(a, b, low), f"row_{k}")
+            new[k + half] = named(_picked(a, b, high), f"row_{k + half}")
+        rows, half = new, half // 2
+    stmts.extend(put(k, rows[k]) for k in range(lanes))
+    return SeqStmt(tuple(stmts))
+
+
+def _picked(a: PrimExpr, b: PrimExpr, lanes: list[int]) -> PrimExpr:
+    return Shuffle((a, b), tuple(const(lane, "int32") for lane in lanes))

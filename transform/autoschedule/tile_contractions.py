@@ -1,0 +1,191 @@
+"""TileContractions: sums of products as register tiles over explicit vectors.
+
+A loop nest around one block
+
+    C[...] = C[...] + A[...] * B[...]          (init: C[...] = 0)
+
+in which one spatial variable `v` runs along the last axis of C and, with stride one, of B, and does not occur in A,
+becomes
+
+    for the other spatial variables:
+      for tiles along v:  for tiles along r:   (r: a spatial variable of A that B does not have; more rows share loads
+      of B)
+        accumulators[rows, vectors] = 0        in registers
+        for the reduction variables:  accumulators[i, j] += broadcast(A[r + i]) * B[v + j * lanes : + lanes]
+        C[r + i, v + j * lanes : + lanes] = accumulators[i, j]
+
+Neighbouring axes of rows are one, so that tiles fill up whichever of their sizes is small.
+Products of matrices, batched ones and convolutions are of this form alike; sizes may be symbolic: what a size leaves
+over is done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
+whose B is read across (`v` not its last axis). A symbolic size decides at run time. Operands that are constants in all
+calls are packed as a whole by plain copies at the start, which `PackConstants` then takes out of the kernel. The order
+of each sum stays the same, so results differ only by the fusion of multiply and add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.dtypes import bits
+from weft.ir import IRModule, replace
+from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
+from weft.transform.autoschedule.gemm.direct import direct
+from weft.transform.autoschedule.gemm.epilogue import with_epilogue
+from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
+from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
+from weft.transform.autoschedule.gemm.packed import packed
+from weft.transform.autoschedule.gemm.tiling import Limits, packing_pays, tile_of
+from weft.transform.autoschedule.rules.axes import Blocks
+from weft.transform.autoschedule.rules.block_fusion import blocked_chains, is_chain
+from weft.transform.infra.base import FunctionPass, map_functions
+from weft.transform.kernel.pack_constants import constant_params
+from weft.transform.kernel.scheduled import is_scheduled
+from weft.transform.kernel.widen_indices import with_wide_indices
+
+__all__ = ["TileContractions"]
+
+
+@dataclass(frozen=True)
+class TileContractions(FunctionPass):
+    """Compute sums of products in register tiles.
+
+    `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
+    tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
+    blocks of `block_rows` rows, `block_columns` columns and `block_sums` terms of each sum; the work on packed blocks
+    comes in up to `parts` parts that threads may share. What whole panels leave over has a text of its own from
+    `apart_from` multiplications on. Chains of contractions go by `chain_rows` rows, attention by `chain_keys` keys too.
+    """
+
+    level: ClassVar[int] = 1
+    kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
+    vector_bits: int = 256
+    registers: int = 16
+    most_vectors: int = 2
+    widest: int = 16
+    block_sums: int = 512
+    block_rows: int = 168
+    block_columns: int = 2048
+    pack_from: int = 1 << 17
+    chain_rows: int = 84
+    chain_keys: int = 512
+    parts: int = 16
+    apart_from: int = 1 << 27
+
+    def run(self, module: IRModule) -> IRModule:
+        """Every tensor function, with what is known of the constants in its calls."""
+        constants = constant_params(module)
+
+        def tiled(name: str, function: PrimFunc) -> PrimFunc:
+            return self._function(function, constants.get(name, frozenset()))
+
+        return map_functions(module, tiled, self.kinds)
+
+    def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
+        """The function with its contractions tiled; itself when a schedule has arranged its loops."""
+        return self._function(function, constant_params(module).get(name, frozenset()))
+
+    def _blocks(self) -> Blocks:
+        return Blocks(self.chain_rows, self.chain_keys, lambda dtype: tile_of(self.limits(dtype)))
+
+    def limits(self, dtype: str) -> Limits:
+        """What the machine has for sums of a dtype."""
+        lanes = max(1, self.vector_bits // bits(dtype))
+        return Limits(
+            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
+            self.parts, self.block_columns, self.apart_from, masks=self.vector_bits >= 256,
+        )  # fmt: skip
+
+    def _function(self, function: PrimFunc, constants: frozenset[int]) -> PrimFunc:
+        if is_scheduled(function):
+            return function
+        buffers = frozenset(param for at in constants if isinstance(param := function.params[at], Buffer))
+        body = wide = with_wide_indices(function.body)
+        if isinstance(body, SeqStmt):
+            chained = blocked_chains(body.stmts, self._blocks())
+            body = body if chained is None else SeqStmt(tuple(chained))
+        new = _Tiler(self, buffers).statement(body)
+        return function if new is wide else replace(function, body=new)
+
+
+@dataclass(frozen=True)
+class _Tiler:
+    """Tiles the statements of one function; `constants` are its parameters that are known when it is compiled."""
+
+    options: TileContractions
+    constants: frozenset[Buffer]
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, SeqStmt):
+            new = self._sequence(stmt.stmts)
+            same = len(new) == len(stmt.stmts) and all(a is b for a, b in zip(new, stmt.stmts, strict=True))
+            return stmt if same else replace(stmt, stmts=new)
+        if isinstance(stmt, IfThenElse):
+            then = self._inside(stmt.then_body)
+            other = None if stmt.else_body is None else self._inside(stmt.else_body)
+            same = then is stmt.then_body and other is stmt.else_body
+            return stmt if same else replace(stmt, then_body=then, else_body=other)
+        if isinstance(stmt, For) and is_chain(stmt):
+            return replace(stmt, body=self._inside(stmt.body))
+        if isinstance(stmt, For):
+            found = self._found(stmt)
+            return stmt if found is None or not found.pays else self._tiled(found, stmt)
+        return stmt
+
+    def _inside(self, stmt: Stmt) -> Stmt:
+        """A part of a loop or a branch: what is done once is done before, so constants are operands like others."""
+        return _Tiler(self.options, frozenset()).statement(stmt)
+
+    def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Statements one after another: a contraction takes what is done to its result next with it."""
+        new: list[Stmt] = []
+        taken: set[int] = set()
+        for position, stmt in enumerate(stmts):
+            if position in taken:
+                continue
+            found = self._found(stmt) if isinstance(stmt, For) else None
+            if found is None or not found.pays:
+                new.append(self.statement(stmt))
+                continue
+            after = [at for at in range(position + 1, len(stmts)) if not isinstance(stmts[at], AllocBuffer)]
+            if after:
+                fused = with_epilogue(found, stmts[after[0]], [stmts[at] for at in after[1:]])
+                new.extend(stmts[position + 1 : after[0]])
+                taken.update(range(position + 1, after[0]))
+                if fused is not None and self._tiled(fused, stmt) is not stmt:
+                    found = fused
+                    taken.add(after[0])
+            new.append(self._tiled(found, stmt))
+        return tuple(new)
+
+    def _found(self, stmt: For) -> Contraction | None:
+        products = products_of(stmt)
+        if products is None:
+            return None
+        found = match(products)
+        if found is not None and (found.r is None or (found.runs and not self._is_short(found.extents[found.v]))):
+            return found
+        windows = match_windows(products, 1 if found is None else 2)
+        return windows if windows is not None and windows.pays else found
+
+    def _is_short(self, columns: Extent) -> bool:
+        """Whether a row of columns leaves a part of its last vector empty, so that rows are better joined."""
+        return isinstance(columns, int) and columns % 16 != 0
+
+    def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
+        limits = self.options.limits(found.store.buffer.dtype)
+        found = with_joined_rows(found, 2 * limits.most_rows)
+        packs = packing_pays(found, limits, self.constants)
+        first: tuple[Stmt, ...] = ()
+        if packs is True:
+            first, new = packed(found, limits, self.constants)
+        elif not found.runs:
+            return stmt
+        elif packs is False:
+            new = direct(found, limits)
+        else:
+            first, tiles = packed(found, limits, self.constants)
+            new = IfThenElse(packs, tiles, direct(found, limits))
+        return SeqStmt((*found.views, *first, new)) if found.views or first else new

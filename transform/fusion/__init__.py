@@ -1,0 +1,1 @@
+"""Passes that put operators and kernels together."""

@@ -1,0 +1,241 @@
+"""From a module to an executable: the named phases, in order, and the passes of each.
+
+    import > partition > assign > legalize > optimize > fuse > schedule > lower > plan > codegen > link
+
+Each phase is data: a list of passes. A phase with an empty list has its place in the order and nothing built in yet.
+What depends on the target:
+
+    partition           functions handed to external code generators, by the hooks of their kinds
+    assign              for targets of several parts: every function and call gets the label of a part
+    schedule            for targets with vector registers: sums of products in register tiles, other loops on vectors
+    plan                memory of the explicit-memory form shared between tensors, for targets that do not plan it
+    codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
+
+`run_phases` runs them from any phase to any other, so that a module may be kept as text in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import PassError
+from weft.ir.module import IRModule
+from weft.ir.structural import structural_hash
+from weft.target import Target
+from weft.target.kinds import know_phases
+from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
+from weft.transform.autoschedule.tile_contractions import TileContractions
+from weft.transform.autoschedule.vectorize_nests import VectorizeNests
+from weft.transform.fusion.annotate_pattern import AnnotateTIROpPattern
+from weft.transform.fusion.combine_parallel_matmul import CombineParallelMatmul
+from weft.transform.fusion.fuse_ops import FuseOps
+from weft.transform.fusion.fuse_tir import FuseTIR
+from weft.transform.graph.canonicalize import CanonicalizeBindings
+from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
+from weft.transform.graph.dead_code import DeadCodeElimination
+from weft.transform.graph.fold_constant import FoldConstant
+from weft.transform.graph.lambda_lift import LambdaLift
+from weft.transform.graph.legalize import LegalizeOps
+from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
+from weft.transform.graph.normalize import Normalize
+from weft.transform.infra.base import Pass
+from weft.transform.infra.pipeline import Pipeline
+from weft.transform.infra.registry import nearest
+from weft.transform.kernel.check_bounds import CheckBounds
+from weft.transform.kernel.pack_constants import PackConstants
+from weft.transform.memory.hoist_scratch import HoistScratch
+from weft.transform.memory.lower_to_memory import LowerToMemory
+from weft.transform.memory.plan_memory import StaticPlanBlockMemory
+from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.target.assign import assignment_passes
+from weft.transform.target.hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
+from weft.transform.target.parts import OnParts, leaf_parts
+from weft.transform.target.place_copies import PlaceCopies
+
+__all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "run_phases"]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A named step on the way from a module to an executable, and its built-in passes.
+
+    `for_target` gives passes that follow from the facts of a target; without a target they do not run. After them come
+    the passes of the hooks that the kinds of the target have for the phase.
+    """
+
+    name: str
+    passes: tuple[Pass, ...] = ()
+    for_target: Callable[[Target], tuple[Pass, ...]] | None = None
+
+    def passes_for(self, target: Target | str | None) -> tuple[Pass, ...]:
+        """The passes for a target."""
+        if target is None:
+            return self.passes
+        target = Target(target)
+        more = () if self.for_target is None else self.for_target(target)
+        return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
+
+
+def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass, ...]:
+    """The passes, where the parts of the target that lower their own functions keep whole operators until they do."""
+    if not has_lowering_hooks(target):
+        return passes
+    new: list[Pass] = []
+    for item in passes:
+        if isinstance(item, (CombineParallelMatmul, LegalizeOps)):
+            new.extend(on_host_parts(target, item))
+        elif isinstance(item, LowerToMemory):
+            new.extend((RunLoweringHooks(target.to_str()), item))
+        else:
+            new.append(item)
+    return tuple(new)
+
+
+def _assign(target: Target) -> tuple[Pass, ...]:
+    """Parts for functions and calls, and copies where their memories differ."""
+    passes = assignment_passes(target)
+    return (*passes, PlaceCopies(target.to_str())) if passes else ()
+
+
+def _schedule(target: Target) -> tuple[Pass, ...]:
+    """Loops in the form that the registers of each part like best."""
+    parts = leaf_parts(target)
+    labels = tuple(label for label, _ in parts)
+    made: list[Pass] = []
+    for label, part in parts:
+        features = part.features if part.kind.explicit_vectors else None
+        if features is not None and features.vector_bits:
+            size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
+            nests = VectorizeNests(**size, streaming_bytes=features.streaming_bytes)
+            items = (TileContractions(**size), PackConstants(), nests, ParallelizeOuterLoops())
+            made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
+    return tuple(made)
+
+
+def _plan(target: Target) -> tuple[Pass, ...]:
+    """One block of memory for what lives within a call, unless a code generator of the target sees to that itself."""
+    if any(part.kind.plans_memory for _, part in leaf_parts(target)):
+        return ()
+    return (HoistScratch(), ShareMemory(), StaticPlanBlockMemory())
+
+
+PHASES: tuple[Phase, ...] = (
+    Phase("import", (Normalize(), CanonicalizeBindings())),
+    Phase("partition"),
+    Phase("assign", for_target=_assign),
+    # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
+    Phase("legalize", (NameUnknownSizes(), FoldConstant(), CombineParallelMatmul(), LegalizeOps(), CheckBounds())),
+    Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
+    # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
+    Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
+    Phase("schedule", for_target=_schedule),
+    Phase("lower", (LambdaLift(), LowerToMemory())),
+    Phase("plan", for_target=_plan),
+    Phase("codegen"),
+    Phase("link"),
+)
+know_phases(item.name for item in PHASES)
+
+
+def phases() -> list[str]:
+    """The names of the phases in order.
+
+    >>> " > ".join(phases())
+    'import > partition > assign > legalize > optimize > fuse > schedule > lower > plan > codegen > link'
+    """
+    return [item.name for item in PHASES]
+
+
+def phase(name: str, target: Target | str | None = None) -> Pipeline:
+    """The passes of one phase as a pipeline; PassError W507 for an unknown name.
+
+    >>> str(phase("lower"))
+    'lambda-lift,lower-to-memory'
+    """
+    for item in PHASES:
+        if item.name == name:
+            return Pipeline(item.passes_for(target), name=name)
+    raise PassError(f"there is no phase {name!r}", code="W507", hint=nearest(name, phases()) or ", ".join(phases()))
+
+
+def default_pipeline(target: Target | str | None = None) -> Pipeline:
+    """The passes of all phases, one pipeline per phase that has any: what `weft.compile` runs.
+
+    The kinds of `target` and of its parts add the passes of their hooks.
+
+    >>> [item.name for item in default_pipeline()]
+    ['import', 'legalize', 'optimize', 'fuse', 'lower']
+    """
+    made = [Pipeline(item.passes_for(target), name=item.name) for item in PHASES]
+    return Pipeline([item for item in made if len(item)], name="default")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass as it ran: its phase, its text, the part it ran for, hashes of the module before and after, the time."""
+
+    phase: str
+    item: str
+    label: str
+    before: str
+    after: str
+    milliseconds: float
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """Everything but the time: what is the same whenever the same module is compiled."""
+        return self.phase, self.item, self.label, self.before, self.after
+
+
+def run_phases(
+    module: IRModule,
+    target: Target | str | None = None,
+    *,
+    start: str | None = None,
+    stop: str | None = None,
+    trace: list[Step] | None = None,
+) -> IRModule:
+    """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
+
+    With a list as `trace`, every pass is recorded there. Passes above the level of the `PassContext` are left out.
+    Raises: PassError W507 for an unknown phase, and what the passes raise.
+
+    >>> steps = []
+    >>> run_phases(IRModule({}), stop="legalize", trace=steps).functions
+    FrozenMap({})
+    >>> steps[0].phase, steps[0].item
+    ('import', 'normalize')
+    """
+    names = phases()
+    for name in (start, stop):
+        if name is not None:
+            phase(name)  # refuses an unknown one
+    first = 0 if start is None else names.index(start)
+    last = len(names) if stop is None else names.index(stop) + 1
+    for item in PHASES[first:last]:
+        module = _run_phase(module, Pipeline(item.passes_for(target), name=item.name), trace)
+    return module
+
+
+def _run_phase(module: IRModule, passes: Pipeline, trace: list[Step] | None) -> IRModule:
+    if trace is None:
+        return passes(module) if len(passes) else module
+    before = _hash(module)
+    for item in passes:
+        started = time.perf_counter()
+        new = Pipeline([item], name=passes.name)(module)
+        spent = time.perf_counter() - started
+        after = before if new is module else _hash(new)
+        label = ", ".join(item.parts) if isinstance(item, OnParts) else ""
+        trace.append(Step(passes.name, str(item), label, before, after, spent * 1e3))
+        module, before = new, after
+    return module
+
+
+def _hash(module: IRModule) -> str:
+    value: Any = structural_hash(module)
+    return f"{value:x}" if isinstance(value, int) else str(value)

@@ -1,0 +1,1 @@
+"""Passes over tensor-level functions: bounds, blocks, vectors, constants."""

@@ -1,0 +1,374 @@
+"""PackConstants: what a kernel copies from a constant before it uses it is copied once, when the module is compiled.
+
+    def k(x, w, y):                                         def k(x, p, y):
+        p = T.alloc_buffer((4096,))
+        for i, j in T.grid(64, 64):                             y[...] = f(x, p)
+            p[j * 64 + i] = w[i, j]
+        y[...] = f(x, p)
+    y = R.call_tir(k, (x, R.const(w)))                      y = R.call_tir(k, (x, R.const(p)))
+
+`constant_params` says which parameters of private kernels are constants in every call. Packed products copy such an
+operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
+kernels
+that copy one in plain nests of loops lose their copies as well. Calls that copy the same constant in the same way share
+the copy. A copy that is more than twice as large as the constant stays in the kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from weft.dtypes import storage
+from weft.ir import (
+    Binding,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    Op,
+    PrimFunc,
+    Tuple,
+    Var,
+    VarBinding,
+    replace,
+    walk,
+)
+from weft.ir.tensor import (
+    AllocBuffer,
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    FloatImm,
+    For,
+    IntImm,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.rewriting import FunctionRewriter
+
+__all__ = ["PackConstants", "constant_params"]
+
+_SLACK = 1 << 12
+
+
+@dataclass(frozen=True)
+class PackConstants(Pass):
+    """Compute what kernels copy from constants."""
+
+    level: ClassVar[int] = 1
+
+    def run(self, module: IRModule) -> IRModule:
+        """The module with packed constants in the calls of kernels that packed them."""
+        kernels: dict[str, _Kernel] = {}
+        for name, params in constant_params(module).items():
+            function = module[name]
+            assert isinstance(function, PrimFunc)
+            packed = tuple(_packings(function, params))
+            if packed:
+                kernels[name] = _Kernel(function, packed)
+        if not kernels:
+            return module
+        known: dict[tuple[object, ...], tuple[Constant, Constant]] = {}
+        new = map_functions(module, lambda name, function: _Calls(kernels, known).run(function))
+        return new.with_functions({**new.functions, **{name: kernel.without() for name, kernel in kernels.items()}})
+
+
+def constant_params(module: IRModule) -> dict[str, frozenset[int]]:
+    """The positions of the parameters that are constants in every call, by private kernel that has any."""
+    found: dict[str, frozenset[int]] = {}
+    mentions: dict[str, int] = {}
+    for function in module.functions.values():
+        if not isinstance(function, (Function, PrimFunc)):
+            continue
+        known: dict[Var, Expr] = {}
+        for node in walk(function):
+            if isinstance(node, VarBinding) and isinstance(node.value, Constant):
+                known[node.var] = node.value
+            elif isinstance(node, GlobalVar):
+                mentions[node.name] = mentions.get(node.name, 0) + 1
+            call = _kernel_call(node)
+            if call is not None:
+                name, args = call
+                here = frozenset(at for at, arg in enumerate(args) if isinstance(known.get(arg, arg), Constant))  # type: ignore[call-overload]
+                found[name] = found.get(name, here) & here
+                mentions[name] = mentions.get(name, 0) - 1
+    return {
+        name: params
+        for name, params in found.items()
+        if params and not mentions[name] and isinstance(kernel := module.functions.get(name), PrimFunc)
+        and kernel.private
+    }  # fmt: skip
+
+
+def _kernel_call(node: object) -> tuple[str, tuple[Expr, ...]] | None:
+    """The name and the inputs of a kernel that a call runs on them without changing them."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.name != "call_tir":
+        return None
+    kernel, inputs = node.args[:2]
+    if not isinstance(kernel, GlobalVar) or not isinstance(inputs, Tuple):
+        return None
+    return kernel.name, inputs.fields
+
+
+# Copies -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Elements that a nest of loops stores: where the first is, and how far each loop moves, in elements of a buffer.
+
+    `source` is the first element of the constant and how far each loop moves there, or the value that all get.
+    """
+
+    sizes: tuple[int, ...]
+    first: int
+    steps: tuple[int, ...]
+    source: tuple[int, tuple[int, ...]] | float
+
+    def apply(self, target: np.ndarray, constant: np.ndarray) -> None:
+        """Store into a flat array."""
+        place = _view(target, self.first, self.sizes, self.steps)
+        if isinstance(self.source, tuple):
+            place[...] = _view(constant, self.source[0], self.sizes, self.source[1])
+        else:
+            place[...] = self.source
+
+
+def _view(array: np.ndarray, first: int, sizes: Sequence[int], steps: Sequence[int]) -> np.ndarray:
+    strides = [step * array.itemsize for step in steps]
+    return np.lib.stride_tricks.as_strided(array[first:], shape=sizes, strides=strides)
+
+
+def _copy_of(stmt: Stmt) -> tuple[Copy, Buffer, Buffer | None] | None:
+    """A nest as (copy, its target, its source); None where it is anything else."""
+    sizes: dict[PrimVar, int] = {}
+    while isinstance(stmt, For):
+        if not isinstance(stmt.extent, int) or stmt.start != 0 or stmt.step is not None or stmt.annotations:
+            return None
+        sizes[stmt.loop_var] = stmt.extent
+        stmt = stmt.body
+    if not isinstance(stmt, BufferStore) or stmt.predicate is not None or not all(sizes.values()):
+        return None
+    place = _place(stmt, sizes)
+    if place is None or not _is_once(tuple(sizes.values()), place[1]):
+        return None
+    value = stmt.value
+    if isinstance(value, FloatImm):
+        return Copy(tuple(sizes.values()), *place, value.value), stmt.buffer, None
+    if not isinstance(value, BufferLoad) or value.predicate is not None or value.buffer.dtype != stmt.buffer.dtype:
+        return None
+    source = _place(value, sizes)
+    return None if source is None else (Copy(tuple(sizes.values()), *place, source), stmt.buffer, value.buffer)
+
+
+def _place(access: BufferLoad | BufferStore, sizes: Mapping[PrimVar, int]) -> tuple[int, tuple[int, ...]] | None:
+    """The first element that an access reaches and how far each loop moves it; None unless that is in range."""
+    shape = access.buffer.shape
+    if access.buffer.strides is not None or len(shape) != len(access.indices):
+        return None
+    first, steps, width = 0, dict.fromkeys(sizes, 0), 1
+    for index, extent in reversed(list(zip(access.indices, shape, strict=True))):
+        terms = _terms(index)
+        if not isinstance(extent, int) or terms is None or not terms.keys() <= sizes.keys() | {None}:
+            return None
+        reach = [(terms.get(var, 0), size - 1) for var, size in sizes.items()]
+        low = terms.get(None, 0) + sum(min(0, step) * most for step, most in reach)
+        high = terms.get(None, 0) + sum(max(0, step) * most for step, most in reach)
+        if low < 0 or high >= extent:
+            return None
+        first += terms.get(None, 0) * width
+        for var in sizes:
+            steps[var] += terms.get(var, 0) * width
+        width *= extent
+    return first, tuple(steps.values())
+
+
+def _terms(index: PrimExpr) -> dict[PrimVar | None, int] | None:
+    """A sum of multiples of variables: how many of each, and the constant under None."""
+    if isinstance(index, IntImm):
+        return {None: index.value}
+    if isinstance(index, PrimVar):
+        return {index: 1}
+    if isinstance(index, Cast):
+        return _terms(index.value)
+    if not isinstance(index, Binary) or index.kind not in ("add", "sub", "mul"):
+        return None
+    a, b = _terms(index.a), _terms(index.b)
+    if a is None or b is None:
+        return None
+    if index.kind == "mul":
+        a, b = (b, a) if a.keys() <= {None} else (a, b)
+        return {var: count * b.get(None, 0) for var, count in a.items()} if b.keys() <= {None} else None
+    sign = 1 if index.kind == "add" else -1
+    return {var: a.get(var, 0) + sign * b.get(var, 0) for var in (*a, *b)}
+
+
+def _is_once(sizes: Sequence[int], steps: Sequence[int]) -> bool:
+    """Whether no two iterations store to the same element: each loop moves past all that the faster ones reach."""
+    reach = 0
+    for step, size in sorted((abs(step), size) for step, size in zip(steps, sizes, strict=True) if size > 1):
+        if step <= reach:
+            return False
+        reach += step * (size - 1)
+    return True
+
+
+# Kernels ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """A buffer of a kernel that holds nothing but copies of a constant parameter."""
+
+    buffer: Buffer
+    param: int
+    copies: tuple[Copy, ...]
+    stmts: frozenset[int]
+
+    def packed(self, array: np.ndarray) -> np.ndarray:
+        """The buffer's elements for a constant."""
+        shape = tuple(extent for extent in self.buffer.shape if isinstance(extent, int))
+        target = np.zeros(math.prod(shape), storage(self.buffer.dtype))
+        flat = np.ascontiguousarray(array).reshape(-1)
+        for copy in self.copies:
+            copy.apply(target, flat)
+        target = target.reshape(shape)
+        target.flags.writeable = False
+        return target
+
+
+def _packings(function: PrimFunc, params: frozenset[int]) -> Iterator[_Packing]:
+    """The buffers that hold copies of constants and are complete before anything else mentions them."""
+    stmts = list(_flat(function.body))
+    own = {item.buffer for item in stmts if isinstance(item, AllocBuffer) and item.buffer.scope == "global"}
+    if not own:
+        return
+    constants = {function.params[at]: at for at in params if isinstance(function.params[at], Buffer)}
+    found: dict[Buffer, list[tuple[Copy, Stmt]]] = {buffer: [] for buffer in own}
+    source: dict[Buffer, Buffer] = {}
+    done: set[Buffer] = set()
+    for stmt in stmts:
+        if isinstance(stmt, AllocBuffer):
+            continue
+        copy = _copy_of(stmt)
+        if copy is not None and copy[1] in own - done:
+            target, read = copy[1], copy[2]
+            if read is None or (read in constants and source.setdefault(target, read) is read):
+                found[target].append((copy[0], stmt))
+                continue
+        mentioned = {node for node in walk(stmt) if isinstance(node, Buffer)} & own
+        stored = {node.buffer for node in walk(stmt) if isinstance(node, BufferStore)}
+        done |= mentioned
+        for buffer in mentioned & stored:
+            found.pop(buffer, None)
+    for buffer, copies in found.items():
+        if buffer in source and _is_worth(buffer, source[buffer]):
+            kept = tuple(copy for copy, _ in copies)
+            yield _Packing(buffer, constants[source[buffer]], kept, frozenset(id(stmt) for _, stmt in copies))
+
+
+def _is_worth(buffer: Buffer, constant: Buffer) -> bool:
+    """Whether the copy is of known size and not much larger than the constant."""
+    sizes = [math.prod(x for x in item.shape if isinstance(x, int)) for item in (buffer, constant)]
+    known = all(isinstance(x, int) for item in (buffer, constant) for x in item.shape)
+    return known and buffer.strides is None and sizes[0] <= 2 * sizes[1] + _SLACK
+
+
+def _flat(stmt: Stmt) -> Iterator[Stmt]:
+    """The statements of sequences in sequences."""
+    if isinstance(stmt, SeqStmt):
+        for item in stmt.stmts:
+            yield from _flat(item)
+    else:
+        yield stmt
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel and its buffers that become parameters."""
+
+    function: PrimFunc
+    packings: tuple[_Packing, ...]
+
+    @functools.cached_property
+    def gone(self) -> frozenset[int]:
+        """The positions of parameters that nothing but the copies reads."""
+        sources = {item.param for item in self.packings}
+        used = {node for node in walk(self._body()) if isinstance(node, Buffer)}
+        return frozenset(at for at in sources if self.function.params[at] not in used)
+
+    def _body(self) -> Stmt:
+        buffers = {item.buffer for item in self.packings}
+        gone = frozenset().union(*(item.stmts for item in self.packings))
+        kept = [
+            stmt for stmt in _flat(self.function.body)
+            if id(stmt) not in gone and not (isinstance(stmt, AllocBuffer) and stmt.buffer in buffers)
+        ]  # fmt: skip
+        return kept[0] if len(kept) == 1 else SeqStmt(tuple(kept))
+
+    def replaced(self, items: Sequence[object], new: Sequence[object]) -> tuple[object, ...]:
+        """Parameters or arguments with those of the packed buffers after the ones that they are copies of."""
+        gone, result = self.gone, []
+        for at, item in enumerate(items):
+            result += [] if at in gone else [item]
+            result += [value for packing, value in zip(self.packings, new, strict=True) if packing.param == at]
+        return tuple(result)
+
+    def without(self) -> PrimFunc:
+        """The kernel that takes packed constants."""
+        names = ", ".join(f"{item.buffer.name}: {_name(self.function.params[item.param])}" for item in self.packings)
+        params = self.replaced(self.function.params, [item.buffer for item in self.packings])
+        function = replace(self.function, params=params, body=self._body())
+        return function.with_attr("packed_constants", names)
+
+
+def _name(param: object) -> str:
+    return getattr(param, "name", "")
+
+
+class _Calls(FunctionRewriter):
+    """Calls kernels with packed constants."""
+
+    def __init__(
+        self, kernels: Mapping[str, _Kernel], known: dict[tuple[object, ...], tuple[Constant, Constant]]
+    ) -> None:
+        super().__init__()
+        self.kernels, self.known = kernels, known
+        self.constants: dict[Var, Constant] = {}
+
+    def rewrite_binding(self, binding: Binding) -> Binding:
+        if not isinstance(binding, VarBinding):
+            return binding
+        if isinstance(binding.value, Constant):
+            self.constants[binding.var] = binding.value
+        call = _kernel_call(binding.value)
+        if call is None or call[0] not in self.kernels:
+            return binding
+        kernel, args = self.kernels[call[0]], call[1]
+        new = [self._packed(args[item.param], item) for item in kernel.packings]
+        assert isinstance(binding.value, Call)
+        inputs = replace(binding.value.args[1], fields=kernel.replaced(args, new))
+        value = replace(binding.value, args=(binding.value.args[0], inputs, *binding.value.args[2:]))
+        return replace(binding, value=value)
+
+    def _packed(self, arg: Expr, packing: _Packing) -> Constant:
+        constant = self.constants[arg] if isinstance(arg, Var) else arg
+        assert isinstance(constant, Constant)
+        key = (id(constant.data), packing.copies, packing.buffer.shape, packing.buffer.dtype)
+        if key not in self.known:
+            new = Constant(packing.packed(constant.data), packing.buffer.dtype, span=constant.span)
+            self.known[key] = constant, new  # the first one stays alive, so that its number is not used again
+        return self.known[key][1]

@@ -1,0 +1,1 @@
+"""From values to explicit memory: lowering, sharing and planning of storage."""

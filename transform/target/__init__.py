@@ -1,0 +1,1 @@
+"""Parts of targets: which part runs what, copies between memories, hooks of kinds."""

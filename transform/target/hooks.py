@@ -1,0 +1,320 @@
+"""What the kinds of a target add to the phases: hooks that give passes, and lowering hooks.
+
+    hook            (target) -> Pass                    run at the end of the phase that it names; it may take the
+                    (target, label) -> Pass             label of its part too
+    lowering hook   (module, function) -> (IRModule, GlobalVar)
+                                                        run in the phase `lower`, before memory is made explicit
+
+Hooks run in the order of the parts, then of registration; `before` and `after` change that. The pass of a hook sees the
+functions of its part (`weft.transform.target.parts`) unless the hook asks for scope "module".
+
+A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module
+to look at; `Target.current()` is its part. It returns functions of its own and the one to call instead: a graph
+function of the same signature, or a kernel over the same tensors followed by the results. They join the module under
+fresh names where names conflict. Kernels belong to the part; a graph function that the hook returns is run by whoever
+calls it, who plans its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import PassError, described
+from weft.ir import (
+    BaseFunc,
+    BindingBlock,
+    Call,
+    FrozenMap,
+    Function,
+    GlobalVar,
+    IRModule,
+    Node,
+    Op,
+    PrimFunc,
+    SeqExpr,
+    TensorType,
+    Tuple,
+    TupleType,
+    Type,
+    Var,
+    VarBinding,
+    replace,
+    rewrite,
+    walk,
+)
+from weft.ir.dim import prove_equal
+from weft.ir.infer import type_text
+from weft.ir.merge import merge
+from weft.ir.op import get_op
+from weft.ir.prim_dim import kernel_signature
+from weft.ir.subtyping import is_base_of, match_types, substitute_type
+from weft.target import Hook, Target
+from weft.target.kinds import check_phase
+from weft.transform.graph.dead_code import referenced_functions
+from weft.transform.graph.inline_functions import InlinePrivateFunctions
+from weft.transform.infra.base import Pass
+from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owners
+
+__all__ = ["RunLoweringHooks", "has_lowering_hooks", "hook_passes", "on_host_parts"]
+
+
+# Hooks that give passes.
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A hook together with the part it runs for; the whole of a composite target has no label."""
+
+    hook: Hook
+    label: str | None
+    target: Target
+
+
+def hook_passes(target: Target, phase: str) -> tuple[Pass, ...]:
+    """The passes that the kinds of a target give for a phase, in order.
+
+    Raises: PassError W507 for a hook of an unknown phase, W560 for a hook that gives something else than a pass,
+    W561 for an order that contradicts itself.
+    """
+    parts = leaf_parts(target)
+    labels = tuple(label for label, _ in parts)
+    whole = [] if target.is_leaf else [(None, target)]
+    found = []
+    for label, part in (*whole, *parts):
+        for name in part.kind.hooks:
+            check_phase(name)
+        found += [_Found(hook, label, part) for hook in part.kind.hooks.get(phase, ())]
+    passes = []
+    for item in _ordered(found, phase):
+        made = _made(item, phase)
+        restricted = item.label is not None and item.hook.scope == "function" and len(labels) > 1
+        passes.append(OnParts((item.label or "",), labels, made) if restricted else made)
+    return tuple(passes)
+
+
+def _made(found: _Found, phase: str) -> Pass:
+    made = found.hook.make(*((found.target, found.label or "") if found.hook.labelled else (found.target,)))
+    if isinstance(made, Pass):
+        return made
+    raise PassError(
+        f"hook {found.hook.name!r} of target {found.target} for phase {phase!r} must return a Pass, "
+        f"it returned {described(made)}",
+        code="W560",
+        hint="return an instance, not the class" if isinstance(made, type) else None,
+    )
+
+
+def _ordered(found: list[_Found], phase: str) -> list[_Found]:
+    """The hooks in their order, changed as little as `before` and `after` ask."""
+    waits: list[set[int]] = [set() for _ in found]
+    for index, item in enumerate(found):
+        for other, peer in enumerate(found):
+            if peer.hook.name in item.hook.after:
+                waits[index].add(other)
+            if peer.hook.name in item.hook.before:
+                waits[other].add(index)
+    order: list[int] = []
+    while len(order) < len(found):
+        ready = next((i for i in range(len(found)) if i not in order and waits[i] <= set(order)), None)
+        if ready is None:
+            names = dict.fromkeys(found[i].hook.name for i in range(len(found)) if i not in order)
+            raise PassError(f"the order of hooks in phase {phase!r} is a cycle: {', '.join(names)}", code="W561")
+        order.append(ready)
+    return [found[index] for index in order]
+
+
+# Lowering hooks.
+
+
+def has_lowering_hooks(target: Target | None) -> bool:
+    """Whether some part of a target lowers functions itself."""
+    return target is not None and any(part.kind.lowering_hook for _, part in leaf_parts(target))
+
+
+def on_host_parts(target: Target | None, item: Pass) -> tuple[Pass, ...]:
+    """A pass on the functions that no lowering hook takes over: whole operators are left for the hooks."""
+    if target is None or not has_lowering_hooks(target):
+        return (item,)
+    parts = leaf_parts(target)
+    hosts = tuple(label for label, part in parts if part.kind.lowering_hook is None)
+    return (OnParts(hosts, tuple(label for label, _ in parts), item),) if hosts else ()
+
+
+@dataclass(frozen=True)
+class RunLoweringHooks(Pass):
+    """Give functions to the lowering hooks of their parts, and merge what they return.
+
+    `target` is the text of a target, or a Target.
+
+    Raises: PassError W562 for a hook that breaks its contract (result, name, signature, operators left), W530 for a
+    public name that is taken.
+    """
+
+    target: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", Target(self.target).to_str())
+
+    def run(self, module: IRModule) -> IRModule:
+        """Replace the functions of parts with lowering hooks, in order."""
+        parts = dict(leaf_parts(Target(self.target)))
+        owner = owners(module, parts)
+        before = set(module)
+        for name in _entries(module, owner):
+            part = parts[owner[name]]
+            function = module[name]
+            if part.kind.lowering_hook is not None and isinstance(function, Function):
+                module = _Contract(module, name, function, owner[name], part).run()
+        module = _without_unused(module, owner, {label for label, part in parts.items() if part.kind.lowering_hook})
+        # Graph functions of hooks become part of their callers: straight-line programs hold no calls of graph
+        # functions, and the memory of both is planned as one.
+        made = tuple(name for name, f in module.items() if name not in before and isinstance(f, Function) and f.private)
+        return InlinePrivateFunctions(made)(module) if made else module
+
+
+def _entries(module: IRModule, owner: dict[str, str]) -> Iterator[str]:
+    """The functions that are labelled, public, or referred to by functions of another part."""
+    called = {
+        callee
+        for name, function in module.items()
+        for callee in referenced_functions(function)
+        if callee in owner and owner[callee] != owner[name]
+    }
+    for name, function in module.items():
+        labelled = getattr(function, "attrs", {}).get(LABEL) is not None
+        if labelled or name in called or not getattr(function, "private", False):
+            yield name
+
+
+def _without_unused(module: IRModule, owner: dict[str, str], labels: set[str]) -> IRModule:
+    """The module without private functions of the lowered parts that nothing refers to any more."""
+    while True:
+        used = {callee for name, function in module.items() for callee in referenced_functions(function) - {name}}
+        gone = [
+            name
+            for name, function in module.items()
+            if name not in used and owner.get(name) in labels and getattr(function, "private", False)
+        ]
+        if not gone:
+            return module
+        module = module.without(*gone)
+
+
+@dataclass(frozen=True)
+class _Contract:
+    """One call of a lowering hook: what is checked, and how its result joins the module."""
+
+    module: IRModule
+    name: str
+    function: Function
+    label: str
+    target: Target
+
+    def run(self) -> IRModule:
+        hook = self.target.kind.lowering_hook
+        assert hook is not None
+        with self.target:  # `Target.current()` is the part that the function is for
+            result = hook(self.module, self.function)
+        made, top = self.checked_result(result)
+        if made[top] is self.function:
+            return self.module
+        self.check_signature(made[top])
+        new = {name: f for name, f in made.items() if self.module.functions.get(name) is not f}
+        self.check_lowered(new)
+        labelled = {name: self.labelled(function) for name, function in new.items()}
+        merged = merge(self.module, replace(made, functions=FrozenMap(labelled)))
+        return self.redirected(merged.module, merged.mapping.get(top, top))
+
+    def broken(self, message: str, hint: str | None = None) -> PassError:
+        return PassError(
+            f"the lowering hook of {self.target} for function {self.name!r} {message}",
+            code="W562",
+            span=self.function.span,
+            hint=hint,
+        )
+
+    def checked_result(self, result: Any) -> tuple[IRModule, str]:
+        form = isinstance(result, tuple) and len(result) == 2
+        if not form or not isinstance(result[0], IRModule) or not isinstance(result[1], GlobalVar):
+            kinds = ", ".join(map(described, result)) if isinstance(result, tuple) else described(result)
+            raise self.broken(f"must return (IRModule, GlobalVar), it returned {kinds}")
+        made, top = result[0], result[1].name
+        if top not in made:
+            hint = f"it has: {', '.join(made)}"
+            raise self.broken(f"names {top!r}, which is not in the module that it returned", hint)
+        return made, top
+
+    def check_signature(self, top: BaseFunc) -> None:
+        wanted = [param.ty for param in self.function.params]
+        if isinstance(top, Function):
+            wanted, given = [*wanted, self.function.ret_type], [*(param.ty for param in top.params), top.ret_type]
+        elif isinstance(top, PrimFunc):
+            wanted, given = [*wanted, *self.results()], list(kernel_signature(top))
+        else:
+            raise self.broken("must return a graph function or a kernel, it names an extern function")
+        if len(wanted) != len(given):
+            raise self.broken(f"returned a function of {len(given)} tensors in place of {len(wanted)}")
+        match = match_types(given, wanted)
+        if match.answer is not True:
+            raise self.broken(f"returned a function of another signature: {match.reason}")
+        for mine, theirs in match.pairs:
+            if prove_equal(mine, theirs) is not True:
+                raise self.broken(f"returned a function of another signature: size {mine} in place of {theirs}")
+        if isinstance(top, Function):
+            expected, actual = self.function.ret_type, substitute_type(top.ret_type, match.symbols)
+            if is_base_of(expected, actual) is not True:
+                raise self.broken(f"returned a function that gives {type_text(actual)}, not {type_text(expected)}")
+
+    def results(self) -> list[Type]:
+        """The tensors that a kernel writes."""
+        ret = self.function.ret_type
+        fields = list(ret.fields) if isinstance(ret, TupleType) else [ret]
+        if not all(isinstance(item, TensorType) for item in fields):
+            raise self.broken("returned a kernel, but the function gives something else than tensors")
+        return fields
+
+    def check_lowered(self, functions: dict[str, BaseFunc]) -> None:
+        for name, function in functions.items():
+            left = sorted({node.name for node in walk(function) if isinstance(node, Op) and _lowers(node)})
+            if left:
+                raise self.broken(f"left operators in {name!r}: {', '.join(left)}")
+
+    def labelled(self, function: BaseFunc) -> BaseFunc:
+        """A kernel, labelled for its part when the part generates its own code; graph functions are for the host."""
+        if self.target.kind.code_generator is None or not isinstance(function, PrimFunc) or not self.label:
+            return function
+        return function if LABEL in function.attrs else function.with_attr(LABEL, self.label)
+
+    def redirected(self, module: IRModule, top: str) -> IRModule:
+        """Callers of the function call what the hook returned; a public function stays and calls it as well."""
+
+        def follow(item: Node) -> Node | None:
+            if isinstance(item, Call) and isinstance(item.op, GlobalVar) and item.op.name == self.name:
+                return self.call(module, top, item)
+            return None
+
+        functions = {}
+        for name, function in module.items():
+            functions[name] = function if name == self.name else rewrite(function, follow)
+        module = module.with_functions(functions)
+        used = any(self.name in referenced_functions(f) for name, f in module.items() if name != self.name)
+        if self.function.private and not used:
+            return module.without(self.name)
+        var = Var("result", self.function.ret_type)
+        binding = VarBinding(var, self.call(module, top, Call(GlobalVar(self.name), self.function.params)))
+        body = SeqExpr((BindingBlock((binding,)),), var)
+        attrs = self.function.attrs.without(LABEL) if LABEL in self.function.attrs else self.function.attrs
+        return module.with_function(self.name, replace(self.function, body=body, attrs=attrs))
+
+    def call(self, module: IRModule, top: str, call: Call) -> Call:
+        if isinstance(module[top], Function):
+            return replace(call, op=GlobalVar(top))
+        ret = self.function.ret_type
+        return Call(Op("call_tir"), (GlobalVar(top), Tuple(call.args)), ty_args=(ret,), span=call.span)
+
+
+def _lowers(op: Op) -> bool:
+    definition = get_op(op.name)
+    return definition.lowering is not None or definition.decompose is not None

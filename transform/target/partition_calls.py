@@ -1,0 +1,197 @@
+"""PartitionCalls: chains of operators that a part of a target can do become functions of that part.
+
+    PartitionCalls(label="npu", patterns={"npu.layer": ("matmul", "add"), "npu.matmul": ("matmul",)})
+
+    y = R.matmul(x, w)                     y = cls.npu_layer(x, w, b)
+    z = R.add(y, b)          becomes       (a private function with the attributes target and Composite)
+
+A chain is a sequence of calls in one dataflow block, each of which takes the result of the one before, which nothing
+else uses. Longer chains come before shorter ones, earlier patterns before later ones. What is in a function of its own
+already stays there, so that several backends take their parts one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.ir import (
+    Call,
+    Constant,
+    DataflowBlock,
+    DataflowVar,
+    Expr,
+    FrozenMap,
+    Function,
+    GlobalVar,
+    IRModule,
+    Op,
+    SeqExpr,
+    ShapeExpr,
+    ShapeType,
+    Var,
+    VarBinding,
+    replace,
+    rewrite,
+    walk,
+)
+from weft.ir.dim import symbol
+from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
+from weft.transform.infra.base import Pass
+from weft.transform.target.parts import LABEL
+
+__all__ = ["COMPOSITE", "PartitionCalls", "outlined_function"]
+
+COMPOSITE = "Composite"
+"""The attribute of a function that holds the name of the pattern it was made by."""
+
+
+@dataclass(frozen=True)
+class PartitionCalls(Pass):
+    """Give chains of operators to the part of a target with a label.
+
+    `patterns` are chains of operator names by the name of the pattern. A subclass may refuse chains (`accepts`).
+    """
+
+    label: str
+    patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def accepts(self, name: str, calls: Sequence[Call]) -> bool:
+        """Whether a chain is wanted; types and attributes of the calls decide."""
+        return True
+
+    def run(self, module: IRModule) -> IRModule:
+        """Outline the chains of every graph function that has no label of its own."""
+        new = module
+        for name, function in module.items():
+            if isinstance(function, Function) and LABEL not in function.attrs and COMPOSITE not in function.attrs:
+                new = _Outliner(self, new, name, function).run()
+        return new
+
+
+@dataclass
+class _Outliner:
+    """The work on one function: blocks are rebuilt, functions join the module."""
+
+    item: PartitionCalls
+    module: IRModule
+    name: str
+    function: Function
+
+    def run(self) -> IRModule:
+        blocks = tuple(
+            self.block(block) if isinstance(block, DataflowBlock) else block for block in self.function.body.blocks
+        )
+        if all(new is old for new, old in zip(blocks, self.function.body.blocks, strict=True)):
+            return self.module
+        body = replace(self.function.body, blocks=blocks)
+        return self.module.with_function(self.name, replace(self.function, body=body))
+
+    def block(self, block: DataflowBlock) -> DataflowBlock:
+        chains = list(self.chains(block))
+        if not chains:
+            return block
+        inner = {binding.var: chain for _, chain in chains for binding in chain}
+        last = {chain[-1].var: (name, chain) for name, chain in chains}
+        bindings = []
+        for binding in block.bindings:
+            if binding.var in last:
+                bindings.append(self.outlined(*last[binding.var]))
+            elif binding.var not in inner:
+                bindings.append(binding)
+        return replace(block, bindings=tuple(bindings))
+
+    def chains(self, block: DataflowBlock) -> Iterator[tuple[str, tuple[VarBinding, ...]]]:
+        """The chains that match, none of which shares a call with another."""
+        uses = _uses(self.function)
+        bound = {item.var: item for item in block.bindings if isinstance(item, VarBinding)}
+        taken: set[Var] = set()
+        patterns = sorted(self.item.patterns.items(), key=lambda item: -len(item[1]))  # stable: given order after that
+        for name, operators in patterns:
+            for binding in bound.values():
+                chain = _chain(binding, operators, bound, uses)
+                if chain is None or any(item.var in taken for item in chain):
+                    continue
+                if self.item.accepts(name, [item.value for item in chain if isinstance(item.value, Call)]):
+                    taken.update(item.var for item in chain)
+                    yield name, chain
+
+    def outlined(self, name: str, chain: Sequence[VarBinding]) -> VarBinding:
+        """The call of a new function in place of the last binding of a chain."""
+        function, args = outlined_function(chain, {LABEL: self.item.label, COMPOSITE: name})
+        fresh = self.module.fresh_name("".join(char if char.isalnum() else "_" for char in name))
+        self.module = self.module.with_function(fresh, replace(function, name=fresh))
+        return replace(chain[-1], value=Call(GlobalVar(fresh), args, span=chain[-1].value.span))
+
+
+def _uses(function: Function) -> dict[Var, int]:
+    """How often each variable occurs, apart from where it is bound."""
+    counts: dict[Var, int] = {}
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            for node in walk(binding.value):
+                if isinstance(node, Var):
+                    counts[node] = counts.get(node, 0) + 1
+    for node in walk(function.body.body):
+        if isinstance(node, Var):
+            counts[node] = counts.get(node, 0) + 2  # a result is used by whoever called
+    return counts
+
+
+def _chain(
+    binding: VarBinding, operators: Sequence[str], bound: Mapping[Var, VarBinding], uses: Mapping[Var, int]
+) -> tuple[VarBinding, ...] | None:
+    """The chain that ends in a binding, if its operators are those of the pattern."""
+    found: list[VarBinding] = []
+    current: VarBinding | None = binding
+    for position, name in enumerate(reversed(operators)):
+        call = current.value if current is not None else None
+        if current is None or not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name != name:
+            return None
+        if position and (not isinstance(current.var, DataflowVar) or uses.get(current.var, 0) != 1):
+            return None
+        found.append(current)
+        before = [bound[arg] for arg in call.args if isinstance(arg, Var) and arg in bound]
+        wanted = operators[-position - 2] if position + 1 < len(operators) else None
+        current = next((item for item in before if _operator(item) == wanted), None)
+    return tuple(reversed(found))
+
+
+def _operator(binding: VarBinding) -> str | None:
+    call = binding.value
+    return call.op.name if isinstance(call, Call) and isinstance(call.op, Op) else None
+
+
+def outlined_function(
+    chain: Sequence[VarBinding], attrs: dict[str, str], *, constants: bool = True
+) -> tuple[Function, tuple[Expr, ...]]:
+    """The function of bindings whose last one is its result, and the arguments of its call.
+
+    What they take from outside are parameters, arrays too where `constants` is false.
+    """
+    own = {binding.var for binding in chain}
+    params: dict[Expr, Var] = {}
+    for binding in chain:
+        for node in walk(binding.value):
+            if isinstance(node, Var) and node not in own and node not in params:
+                params[node] = Var(node.name, node.ty, span=node.span)
+            elif isinstance(node, Constant) and not constants:
+                params.setdefault(node, Var("constant", node.ty, span=node.span))
+    result = chain[-1]
+    local: dict[Var, Var] = {item.var: DataflowVar(item.var.name, item.var.ty) for item in chain[:-1]}
+    local[result.var] = Var(result.var.name, result.var.ty)
+    names: Mapping[Expr, Var] = {**params, **local}
+
+    def rename(node: object) -> Var | None:
+        return names.get(node) if isinstance(node, (Var, Constant)) else None
+
+    bindings = tuple(replace(item, var=local[item.var], value=rewrite(item.value, rename)) for item in chain)
+    body = SeqExpr((DataflowBlock(bindings),), local[result.var])
+    function = Function(tuple(params.values()), body, result.var.ty, private=True, attrs=FrozenMap(attrs))
+    args: tuple[Expr, ...] = tuple(params)
+    loose = sorted(symbols_of(function) - {name for var in params.values() for name in bare_symbols(var.ty)})
+    if loose:  # sizes that no parameter says
+        dims = tuple(map(symbol, loose))
+        function = replace(function, params=(*function.params, Var("sizes", ShapeType(dims))))
+        args = (*args, ShapeExpr(dims))
+    return function, args
