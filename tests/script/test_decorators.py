@@ -270,8 +270,8 @@ def test_an_uncaught_error_shows_the_users_frames_only(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "W140: unknown operator R.ex" in done.stderr
     assert f"{path}:5:12" in done.stderr
-    assert "read_graph" not in done.stderr
-    assert "read_graph" in run(str(path), WEFT_TRACEBACK="full").stderr
+    assert "reader/graph" not in done.stderr
+    assert "reader/graph" in run(str(path), WEFT_TRACEBACK="full").stderr
 
 
 def test_names_outside_scripts_build_nodes() -> None:
