@@ -28,7 +28,7 @@ from weft.script.forms.unsupported import why_unread
 from weft.script.reader.call import BUILTINS, OLD_KEYWORDS, KnownValue, signature_text
 from weft.script.reader.device import FOREIGN_TARGETS, is_target_kind
 from weft.script.reader.macros import Macro
-from weft.script.reader.scope import ModuleScope, Scope, describe, is_dim, is_plain, parts_of
+from weft.script.reader.scope import ModuleScope, Scope, describe, is_dim
 from weft.script.reader.static import StaticReader, macro_of
 from weft.script.source.diagnostics import did_you_mean, fail
 from weft.target import Target
@@ -41,9 +41,7 @@ __all__ = [
     "definition_options",
     "describe",
     "is_dim",
-    "is_plain",
     "macro_of",
-    "parts_of",
     "signature_text",
 ]
 

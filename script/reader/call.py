@@ -18,7 +18,9 @@ from weft.script.forms.syntax import (
 )
 from weft.script.reader.device import why_no_device
 from weft.script.reader.expression import ExpressionReader
-from weft.script.reader.scope import describe, is_dim, is_plain
+from weft.script.reader.folding import rounded
+from weft.script.reader.scope import describe, is_dim
+from weft.script.source.budget import OPERATION
 from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.text import MISSING
 from weft.target import Target
@@ -29,7 +31,7 @@ OLD_KEYWORDS = {"out_sinfo": "out_ty", "sinfo_args": "ty_args", "py_func_name": 
 
 BUILTINS: dict[str, Callable[..., Any]] = {
     "float": float, "int": int, "bool": bool, "len": len, "abs": abs, "min": min, "max": max,
-    "ceildiv": lambda a, b: -(-a // b), "round": round,
+    "ceildiv": lambda a, b: -(-a // b), "round": rounded,
 }  # fmt: skip
 
 
@@ -66,6 +68,7 @@ class CallReader(ExpressionReader):
 
     def call_named(self, name: str, tree: ast.Call) -> Any:
         """A call of a name of I, R or T."""
+        self.unit.charge(OPERATION, tree)
         if name in TYPES:
             return self.type_call(name, tree)
         method = self._FORMS.get(name)
@@ -89,8 +92,11 @@ class CallReader(ExpressionReader):
         if name in ("min", "max", "ceildiv") and values and all(is_dim(value) for value in values):
             function: Any = {"min": minimum, "max": maximum, "ceildiv": ceildiv}[name]
             return self.fold(lambda: function(*values), tree)
-        if all(is_plain(value) for value in values) and name != "ceildiv":
-            return self.fold(lambda: BUILTINS[name](*values), tree)
+        if all(self.known(value, tree) for value in values) and name != "ceildiv":
+            for value in values:
+                if isinstance(value, range) and name in ("min", "max"):
+                    self.check_rounds(value, self.unit.limits.unrolled, tree)
+            return self.fold_known(BUILTINS[name], tuple(values), tree)
         return self.builtin_of(name, values, tree)
 
     def builtin_of(self, name: str, values: list[Any], tree: ast.Call) -> Any:
@@ -164,7 +170,7 @@ class CallReader(ExpressionReader):
         value = self.value(tree)
         if isinstance(value, np.dtype):
             return value
-        if not is_plain(value):
+        if not self.known(value, tree):
             raise self.fail("W114", f"expected a constant, got {describe(value)}", tree)
         return value
 

@@ -8,7 +8,6 @@ written.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -33,34 +32,22 @@ from weft.script.forms.syntax import (
     UNARY_BY_TREE,
 )
 from weft.script.forms.unsupported import why_unread
+from weft.script.reader.folding import binary, check_bits, contains, too_many, unary
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Called, Hidden, ModuleScope, Scope, describe, is_dim, is_plain, plain_capture
+from weft.script.source.budget import OPERATION, VALUE, measure
 from weft.script.source.diagnostics import did_you_mean, fail
 from weft.script.source.text import MISSING, NAMESPACE_MODULES, Unit
 from weft.target import Target
 
 __all__ = ["ExpressionReader"]
 
-_FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": operator.floordiv, "floormod": operator.mod, "pow": operator.pow, "shift_left": operator.lshift,
-    "shift_right": operator.rshift, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
-
-_FOLD_UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": operator.neg,
-    "not": operator.not_,
-    "bitwise_not": operator.invert,
-}
-
-_MAX_BITS = 4096
 # Names of the package itself, by the path behind it.
 _OF_THE_PACKAGE = {
     "script.ir_module": "I.ir_module", "script.tir": "T.prim_func", "target.Target": "T.target",
     **{name: f"R.{name}" for name in ("device", *DEVICE_KINDS.values())},
 }  # fmt: skip
+_SCALARS = frozenset({bool, int, float, type(None)})
 _CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
 
 _UNSUPPORTED = {
@@ -162,6 +149,7 @@ class ExpressionReader:
 
     def value(self, tree: ast.expr) -> Any:
         """What an expression stands for."""
+        self.unit.charge(VALUE, tree)
         self.depth += 1
         if self.depth > self.unit.limits.nesting:
             raise self.fail(
@@ -227,8 +215,9 @@ class ExpressionReader:
         """A Python value from outside; W150 when the script cannot hold it."""
         made = self.adapted(value, name, tree)
         if isinstance(made, list):
+            self.unit.charge(1 + len(made) // 8, tree)
             return list(made)  # a script that adds to it does not change the program's list
-        if is_plain(made) or isinstance(made, (Node, np.dtype, DimExpr, Macro, Target, tuple)):
+        if isinstance(made, (Node, np.dtype, DimExpr, Macro, Target, tuple)) or is_plain(made):
             return made
         raise self.fail(
             "W150", f"'{name}' is a Python {type(value).__name__}, which a script cannot use", tree,
@@ -432,7 +421,7 @@ class ExpressionReader:
         kind = BINARY_BY_TREE[type(tree.op)]
         result = self.value(tree.values[0])
         for operand in tree.values[1:]:
-            if is_plain(result) and bool(result) == (kind == "or"):
+            if self.known(result, operand) and bool(result) == (kind == "or"):
                 return result  # as in Python, the rest is not read
             result = self.binary(kind, result, self.value(operand), tree)
         return result
@@ -452,9 +441,9 @@ class ExpressionReader:
         """`in` and `is`, where both sides are known while reading."""
         if isinstance(op, (ast.Is, ast.IsNot)) and (left is None or right is None):
             return (left is right) == isinstance(op, ast.Is)
-        known = is_plain(left) and isinstance(right, _CONTAINERS) and is_plain(right)
+        known = self.known(left, tree) and isinstance(right, _CONTAINERS) and self.known(right, tree)
         if isinstance(op, (ast.In, ast.NotIn)) and known:
-            return self.fold(lambda: left in right, tree) == isinstance(op, ast.In)
+            return self.fold_known(contains, (left, right), tree) == isinstance(op, ast.In)
         raise self.fail(
             "W115", "`in` and `is` work on what is known while reading", tree,
             "compare with None, or ask whether a number or string is in a tuple, list or dictionary",
@@ -473,8 +462,8 @@ class ExpressionReader:
             if isinstance(node.op, ast.UAdd):
                 continue
             kind = UNARY_BY_TREE[type(node.op)]
-            if is_plain(result):
-                result = self.fold(lambda kind=kind, result=result: _FOLD_UNARY[kind](result), node)
+            if self.known(result, node):
+                result = self.fold_known(unary, (kind, result), node)
             elif isinstance(result, DimExpr) and kind == "neg":
                 result = -result
             else:
@@ -483,19 +472,16 @@ class ExpressionReader:
 
     def binary(self, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
         """A binary operation: folded on plain values, symbolic on dimensions, else built by the level."""
-        if is_plain(left) and is_plain(right):
+        if self.known(left, tree) and self.known(right, tree):
             if kind in ("and", "or"):
                 return (left and right) if kind == "and" else (left or right)
-            self._check_size(kind, left, right, tree)
-            return self.fold(lambda: _FOLD[kind](left, right), tree)
+            return self.fold_known(binary, (kind, left, right, self.unit.limits), tree)
+        joined = kind == "add" and isinstance(left, (tuple, list)) and type(left) is type(right)
+        if joined or (kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int)):
+            return self.fold_known(binary, (kind, left, right, self.unit.limits), tree)
+        self.unit.charge(OPERATION, tree)
         if is_dim(left) and is_dim(right) and kind in _DIM_KINDS:
-            return self.fold(lambda: _FOLD[kind](left, right), tree)
-        if kind == "add" and isinstance(left, (tuple, list)) and type(left) is type(right):
-            self._check_size(kind, left, right, tree)
-            return left + right
-        if kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int):
-            self._check_size(kind, left, right, tree)
-            return left * right
+            return self.fold(lambda: binary(kind, left, right, self.unit.limits), tree)
         made = self.combine(kind, left, right, tree)
         # Passes may make such nodes of code that does not run: those are written as calls (`T.floordiv(x, 0)`).
         wrong = never_defined(kind, made.a, made.b) if isinstance(made, Binary) else None
@@ -503,38 +489,27 @@ class ExpressionReader:
             raise self.fail("W124", wrong, tree)
         return made
 
-    def _check_size(self, kind: str, left: Any, right: Any, tree: ast.AST) -> None:
-        sized = (str, tuple, list)
-        if (
-            kind == "add"
-            and isinstance(left, sized)
-            and isinstance(right, sized)
-            and len(left) + len(right) > self.unit.limits.parts
-        ):
-            raise self.too_many("parts", tree)
-        if kind not in ("pow", "shift_left", "mul"):
-            return
-        for side, count in ((left, right), (right, left)):
-            if isinstance(side, sized) and kind == "mul" and isinstance(count, int):
-                if len(side) * count > self.unit.limits.parts:
-                    raise self.too_many("parts", tree)
-                return
-            if isinstance(side, (*sized, np.ndarray)):
-                raise self.fail("W124", f"{kind} of {describe(left)} and {describe(right)} is not folded", tree)
-        if isinstance(left, int) and isinstance(right, int):
-            bits = {
-                "pow": left.bit_length() * max(right, 0),
-                "shift_left": left.bit_length() + right,
-                "mul": left.bit_length() + right.bit_length(),
-            }[kind]
-            if bits > _MAX_BITS:
-                raise self.fail("W103", f"the constant would have about {bits} bits, the limit is {_MAX_BITS}", tree)
-
     def too_many(self, what: str, tree: ast.AST) -> WeftError:
         """The error for a constant over the limit."""
-        limit = self.unit.limits.parts
-        message = f"the constant would have more than {limit} {what}"
-        return self.fail("W103", message, tree, "Limits(parts=...) allows more")
+        return too_many(what, self.unit.limits).at(self.span(tree))
+
+    def known(self, value: Any, tree: ast.AST) -> bool:
+        """Whether a value is Python data that is known while reading; looking at it is charged."""
+        if type(value) in _SCALARS:
+            return True
+        found = measure(value, self.unit.budget.left)
+        self.unit.charge(found.units, tree)
+        return found.plain
+
+    def fold_known(self, function: Callable[..., Any], values: tuple[Any, ...], tree: ast.AST) -> Any:
+        """A function of Python on values that are known while reading, charged by the sizes of what goes in and out."""
+        for value in values:
+            if type(value) not in _SCALARS:
+                self.unit.charge(measure(value, self.unit.budget.left, deep=True).units, tree)
+        made = self.fold(lambda: check_bits(function(*values)), tree)
+        if isinstance(made, (str, tuple, list)):
+            self.unit.charge(len(made), tree)
+        return made
 
     def fold(self, compute: Callable[[], Any], tree: ast.AST) -> Any:
         """A constant computation whose failures are the script's."""
@@ -577,9 +552,20 @@ class ExpressionReader:
 
     def spread(self, value: Any, tree: ast.expr) -> Sequence[Any]:
         """The parts of `*value`."""
-        if not isinstance(value, (tuple, list, range)) or len(value) > self.unit.limits.parts:
+        if not isinstance(value, (tuple, list, range)):
             raise self.fail("W115", "only tuples known while reading can be spread with *", tree)
+        self.check_rounds(value, self.unit.limits.parts, tree)
         return value
+
+    def check_rounds(self, values: Sequence[Any], most: int, tree: ast.AST) -> None:
+        """Charge for going through values once; W103 when they are more than a limit."""
+        count = _length(values)
+        if count > most:
+            raise self.fail(
+                "W103", f"{count} rounds of a static loop, the limit is {most}", tree,
+                "Limits(unrolled=...) allows more",
+            )  # fmt: skip
+        self.unit.charge(count, tree)
 
     def _tuple(self, tree: ast.Tuple) -> Any:
         return tuple(self.items(tree.elts))
@@ -616,6 +602,8 @@ class ExpressionReader:
             isinstance(base, np.ndarray) and self.unit.captured is not None
         ):
             key = self.slice_of(tree.slice)
+            if isinstance(key, slice) and not isinstance(base, range):
+                self.unit.charge(len(base), tree)
             return self.fold(lambda: plain_capture(base[key]), tree)  # type: ignore[index]
         raise self.fail("W115", f"{describe(base)} has no elements", tree)
 
@@ -628,6 +616,7 @@ class ExpressionReader:
 
     def _joined_string(self, tree: ast.JoinedStr) -> str:
         parts: list[str] = []
+        length = 0
         for part in tree.values:
             if isinstance(part, ast.Constant):
                 parts.append(str(part.value))
@@ -635,9 +624,17 @@ class ExpressionReader:
                 value = self.constant(part.value)
                 if part.format_spec is not None or not isinstance(value, (int, float, str)):
                     raise self.fail("W115", "only plain numbers and strings can stand in a format string", part.value)
-                parts.append(str(value))
-            if sum(map(len, parts)) > self.unit.limits.parts:
+                parts.append(self.fold_known(str, (value,), part))
+            length += len(parts[-1])
+            if length > self.unit.limits.parts:
                 raise self.too_many("characters", tree)
         return "".join(parts)
 
     _METHODS: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {}
+
+
+def _length(values: Sequence[Any]) -> int:
+    """How many elements there are; `len` has no answer for a range of 2**63 and more."""
+    if isinstance(values, range):
+        return max(0, -((values.start - values.stop) // values.step))
+    return len(values)

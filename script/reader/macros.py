@@ -73,7 +73,7 @@ class Macro:
         if self.unit is caller:
             return caller
         made = copy.copy(self.unit)
-        made.limits, made.counter = caller.limits, caller.counter
+        made.limits, made.budget = caller.limits, caller.budget
         if not self.hygienic and caller.captured is not None:
             made.captured = ChainMap(*_maps(caller.captured), *_maps(self.unit.captured))  # type: ignore[arg-type]
         return made

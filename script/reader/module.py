@@ -21,7 +21,7 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import certain_findings
 from weft.script.forms.syntax import ALL_FORMS, REWRITER, SIDES
-from weft.script.reader.base import ModuleScope, Reader, definition_options, describe, is_plain, macro_of
+from weft.script.reader.base import ModuleScope, Reader, definition_options, describe, macro_of
 from weft.script.reader.graph.function import GraphReader
 from weft.script.reader.macros import Macro
 from weft.script.reader.metadata import declare_metadata
@@ -156,7 +156,7 @@ def declare(reader: Reader, tree: ast.stmt, *, strict: bool = True) -> bool:
         if strict:
             raise
         return False
-    if is_plain(made):
+    if reader.known(made, value):
         reader.unit.constants[name] = made
         return True
     return False

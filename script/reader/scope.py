@@ -15,12 +15,12 @@ from weft.ir.graph import Expr, Var
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.script.source.budget import measure
 from weft.script.source.diagnostics import fail
 from weft.script.source.text import MISSING
 
 __all__ = [
-    "MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "parts_of",
-    "plain_capture",
+    "MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "plain_capture",
 ]  # fmt: skip
 
 MAX_PARTS = 1_000_000
@@ -101,27 +101,8 @@ def is_dim(value: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is Python data that can be known while reading."""
-    if isinstance(value, (tuple, list)):
-        return all(map(is_plain, parts_of(value)))
-    return value is None or isinstance(value, (bool, int, float, str, dict, range, FrozenMap, np.ndarray, np.generic))
-
-
-def parts_of(value: Any) -> list[Any]:
-    """The parts of nested tuples and lists; W103 when they are too many (a value may hold another one many times)."""
-    found: list[Any] = []
-    stack = [value]
-    steps = 0
-    while stack:
-        current = stack.pop()
-        steps += 1
-        if steps > MAX_PARTS:
-            raise fail("W103", f"a value known while reading has more than {MAX_PARTS} parts")
-        if isinstance(current, (tuple, list)):
-            stack.extend(current)
-        else:
-            found.append(current)
-    return found
+    """Whether a value is Python data that can be known while reading (`ExpressionReader.known` charges for looking)."""
+    return measure(value, MAX_PARTS).plain
 
 
 def plain_capture(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.errors import WeftError
@@ -20,6 +21,7 @@ from weft.ir.tensor import PrimFunc
 from weft.script.reader.call import CallReader
 from weft.script.reader.macros import MACRO_OPTIONS, Macro
 from weft.script.reader.scope import Called, ModuleScope, Scope, describe, is_plain
+from weft.script.source.budget import measure
 from weft.script.source.diagnostics import did_you_mean, fail
 from weft.script.source.text import MISSING, Unit
 
@@ -308,11 +310,7 @@ class StaticReader(CallReader):
             value = value.tolist()
         if not isinstance(value, (tuple, list, range, str)):
             raise self.fail("W115", f"{describe(value)} cannot be looped over while reading", tree, self.loop_hint)
-        if len(value) > self.unit.limits.unrolled:
-            raise self.fail(
-                "W103", f"{len(value)} rounds of a static loop, the limit is {self.unit.limits.unrolled}", tree,
-                "Limits(unrolled=...) allows more",
-            )  # fmt: skip
+        self.check_rounds(value, self.unit.limits.unrolled, tree)
         return value
 
     loop_hint = "loop over range(3), a tuple or a list"
@@ -333,6 +331,7 @@ class StaticReader(CallReader):
         """Targets with their parts; W113 when the numbers do not fit."""
         stars = [index for index, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
         least = len(target.elts) - len(stars)
+        self.check_rounds(values, self.unit.limits.parts, tree)
         if len(values) < least or (not stars and len(values) != least):
             expected = f"at least {least}" if stars else str(least)
             raise self.fail("W113", f"{len(values)} values cannot be unpacked into {expected} names", tree)
@@ -382,7 +381,7 @@ class StaticReader(CallReader):
     def static_condition(self, tree: ast.expr) -> bool:
         """A condition that is known while reading; W115 for any other."""
         value = self.value(tree)
-        if not is_plain(value):
+        if not self.known(value, tree):
             raise self.fail("W115", "the condition is not known while reading", tree)
         return bool(value)
 
@@ -434,19 +433,26 @@ class StaticReader(CallReader):
             return self._sum(tree)
         if name in _PLAIN:
             args, keywords = self.static_arguments(tree)
-            if not is_plain(args) or not is_plain(list(keywords.values())):
+            if not self.known(args, tree) or not self.known(list(keywords.values()), tree):
                 raise self.fail("W115", f"`{name}` takes only what is known while reading", tree)
-            for value, place in zip(args, tree.args, strict=False):
+            for value in args:
                 if isinstance(value, range):
-                    self.iterable(value, place)
-            return self.fold(lambda: _PLAIN[name](*args, **keywords), tree)
+                    self.check_rounds(value, self.unit.limits.unrolled, tree)
+            if name == "sorted":
+                self._charge_sorting(args, tree)
+            return self.fold_known(partial(_PLAIN[name], **keywords), tuple(args), tree)
         return super().call_builtin(name, tree)
+
+    def _charge_sorting(self, args: list[Any], tree: ast.AST) -> None:
+        """Each of n elements is compared log(n) times."""
+        units = measure(args, self.unit.budget.left, deep=True).units
+        self.unit.charge(units * units.bit_length(), tree)
 
     def _range(self, tree: ast.Call) -> range:
         values = [self.value(argument) for argument in self._spread(tree)]
         if tree.keywords or not all(isinstance(item, int) and not isinstance(item, bool) for item in values):
             raise self.fail("W115", "the bounds of a static loop are integers known while reading", tree)
-        return self.fold(lambda: range(*values), tree)
+        return self.fold(lambda: range(*map(int, values)), tree)
 
     def _list_function(self, name: str, tree: ast.Call) -> Any:
         args, keywords = self.static_arguments(tree)

@@ -32,7 +32,8 @@ class Limits:
     """How much a text may ask of the reader.
 
     `size` counts characters, `nesting` levels of expressions, `digits` decimal digits of an integer, `unrolled`
-    statements and rounds of static loops and macros, `parts` elements of a constant tuple, list or string.
+    statements and rounds of static loops and macros, `parts` elements of a constant tuple, list or string, `work`
+    steps of everything that is computed while reading (see `weft.script.source.budget`).
     """
 
     size: int = 256 * 1024 * 1024
@@ -40,6 +41,7 @@ class Limits:
     digits: int = 400
     unrolled: int = 50_000
     parts: int = 1_000_000
+    work: int = 5_000_000
 
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.errors import Source, Span
+from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Limits, fail
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "deep_stack", "make_source", "parse_python"]
@@ -122,10 +123,11 @@ class Unit:
     partial: bool = False  # whether the text is a Python file, of which only the units are read
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None
-    counter: list[int] = field(default_factory=lambda: [0])  # steps of static loops and macros, shared by their texts
+    budget: Budget = field(init=False)  # shared with the texts of macros
 
     def __post_init__(self) -> None:
         text = self.source.text
+        self.budget = Budget.of_text(self.limits, text)
         self._starts = [0]
         position = text.find("\n")
         while position >= 0:
@@ -157,12 +159,13 @@ class Unit:
 
     def step(self, tree: ast.AST) -> None:
         """Count a statement or round of a static loop against the limit."""
-        self.counter[0] += 1
-        if self.counter[0] > self.limits.unrolled:
-            raise fail(
-                "W103", f"static loops and macros unroll to more than {self.limits.unrolled} statements",
-                self.span(tree), hint="Limits(unrolled=...) allows more",
-            )  # fmt: skip
+        self.budget.statement(self.span(tree))
+
+    def charge(self, units: int, tree: ast.AST) -> None:
+        """Pay for work that an expression asks for (see `budget`)."""
+        if self.budget.left < units:
+            self.budget.charge(units, self.span(tree))
+        self.budget.left -= units
 
     def capture(self, name: str) -> Any:
         """The Python value of a name outside the script, or MISSING."""

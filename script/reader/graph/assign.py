@@ -27,8 +27,6 @@ from weft.script.reader.base import (
     ModuleScope,
     describe,
     is_dim,
-    is_plain,
-    parts_of,
 )
 from weft.script.reader.call import KnownValue
 from weft.script.reader.graph.value import ValueReader
@@ -82,11 +80,12 @@ class AssignReader(ValueReader):
             self.scope.names[target.id] = self.module
             return
         value = self.value(tree)
+        self.known(value, tree)  # pays for going through it
         if annotation is None and self._is_static(value):
             self.scope.names[target.id] = value
             return
         declared = self._claim(annotation, value, tree) if annotation is not None else None
-        if isinstance(declared, PrimType) and (is_plain(value) or is_dim(value)):
+        if isinstance(declared, PrimType) and (self.known(value, tree) or is_dim(value)):
             value = self.prim_value(value, declared.dtype, tree)
         self.scope.names[target.id] = self.bind_value(target, self.as_expr(value, tree), declared, statement)
 
@@ -114,7 +113,7 @@ class AssignReader(ValueReader):
     @staticmethod
     def _is_static(value: Any) -> bool:
         if isinstance(value, (tuple, list)):
-            return all(map(AssignReader._is_static, parts_of(value)))
+            return all(map(AssignReader._is_static, value))
         return not isinstance(value, Expr) or isinstance(value, (ExternFunc, GlobalVar, PrimFunc))
 
     def _claim(self, annotation: ast.expr, value: Any, tree: ast.expr) -> Type:

@@ -32,7 +32,6 @@ from weft.script.reader.base import (
     Scope,
     definition_options,
     describe,
-    is_plain,
     macro_of,
 )
 from weft.script.reader.graph.region import RegionReader
@@ -188,7 +187,7 @@ class GraphReader(RegionReader):
         test = self.value(tree.test)
         orelse = [*tree.orelse, *rest] if not _ends_in_return(tree.orelse) else tree.orelse
         body = tree.body if _ends_in_return(tree.body) else [*tree.body, *rest]
-        if is_plain(test):
+        if self.known(test, tree.test):
             return self._body(body if test else orelse, tree)
         condition = self.leaf(test, tree.test)
         if self.dataflow_names is not None:
@@ -303,7 +302,7 @@ class GraphReader(RegionReader):
     def _assert(self, tree: ast.Assert) -> None:
         test = self.value(tree.test)
         message = self.constant(tree.msg) if tree.msg is not None else None
-        if is_plain(test):
+        if self.known(test, tree.test):
             if not test:
                 said = f": {message}" if message is not None else ""
                 raise self.fail("W124", f"the assertion is false while reading{said}", tree)

@@ -30,7 +30,6 @@ from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.script.reader.base import (
     Reader,
     Scope,
-    is_plain,
 )
 from weft.script.reader.graph.assign import AssignReader
 from weft.script.reader.graph.value import Blocks
@@ -150,7 +149,7 @@ class RegionReader(AssignReader):
 
     def _if(self, tree: ast.If) -> None:
         test = self.value(tree.test)
-        if is_plain(test):
+        if self.known(test, tree.test):
             for statement in tree.body if test else tree.orelse:
                 self.statement(statement)
             return

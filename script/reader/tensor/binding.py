@@ -31,7 +31,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.script.forms.syntax import ALL_FORMS, CLAUSES
-from weft.script.reader.base import ModuleScope, describe, is_plain
+from weft.script.reader.base import ModuleScope, describe
 from weft.script.reader.call import KnownValue
 from weft.script.reader.macros import Macro
 from weft.script.reader.tensor.block import AXES
@@ -99,7 +99,7 @@ class BindingReader(StoreReader):
 
     def _static_assert(self, tree: ast.Call) -> None:
         values = self._values(tree)
-        if not values or not is_plain(values[0]):
+        if not values or not self.known(values[0], tree):
             raise self.fail("W114", "T.static_assert takes a condition known while reading", tree)
         if not values[0]:
             raise self.fail("W124", str(values[1]) if len(values) > 1 else "the static assertion is false", tree)

@@ -41,7 +41,7 @@ from weft.ir.visit import walk
 from weft.script.forms.defaults import loop_dtype
 from weft.script.forms.syntax import LOOPS, SCOPES
 from weft.script.forms.unsupported import why_unread
-from weft.script.reader.base import Scope, describe, is_plain, macro_of
+from weft.script.reader.base import Scope, describe, macro_of
 from weft.script.reader.call import KnownValue
 from weft.script.reader.macros import Macro
 from weft.script.reader.tensor.block import BlockHeader
@@ -423,7 +423,7 @@ class TensorReader(RecentReader):
         parts: list[tuple[Any, list[Stmt]]] = []
         for item in chain:
             test = self.value(item.test)
-            if is_plain(test):
+            if self.known(test, item.test):
                 if test:
                     return self._conditional_of(parts, self._nested(item.body))
                 continue

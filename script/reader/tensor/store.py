@@ -27,7 +27,7 @@ from weft.ir.tensor import (
     Range,
     Stmt,
 )
-from weft.script.reader.base import describe, is_plain
+from weft.script.reader.base import describe
 from weft.script.reader.tensor.scalar import extent_of, index_const
 from weft.script.reader.tensor.thread import ThreadReader
 
@@ -126,7 +126,7 @@ class StoreReader(ThreadReader):
             if isinstance(known, Buffer) and known.name in self.scalars:
                 left: Any = self.as_prim(known, tree.target)
                 return self._store_into(known, (index_const(0),), self.binary(kind, left, right, tree), tree)
-            if is_plain(known) and is_plain(right):
+            if self.known(known, tree) and self.known(right, tree):
                 self.scope.names[tree.target.id] = self.binary(kind, known, right, tree)
                 return None
             raise self.fail("W115", f"'{tree.target.id}' is not a local scalar", tree.target)
