@@ -8,8 +8,8 @@
 
 Deduction is forward and never loses a fact in silence: an equality of dimensions is proved, refuted (ShapeError), or
 recorded in `context.checks`, which the compiled program performs (in the kernel's buffer shapes, its asserts, or at a
-function boundary). A claim (an annotation, a declared result) must hold for all symbol values: a counter-example
-refutes it.
+function boundary). A claim (an annotation, a declared result, the outputs that a call of a kernel states) is proved,
+refuted where no sizes satisfy it, or left to a check too; a binding whose type is such a claim is a `MatchCast`.
 
 Errors: ShapeError W201 refuted constraint, W202 wrong rank, W210 refuted claim, W211 claim that cannot be deduced,
 W212 call that contradicts a kernel's signature; DTypeError W320 wrong dtype; ScriptError W130 wrong number of
@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 from weft.errors import DTypeError, ScriptError, ShapeError, Span, WeftError
 from weft.ir.device_mesh import DTensorType, is_spread, whole_tensors
-from weft.ir.dim import Dim, DimExpr, Facts, counterexample, evaluate, free_symbols, prove_equal
+from weft.ir.dim import Dim, DimExpr, Facts, counterexample, evaluate, free_symbols, prove_equal, prove_nonnegative
 from weft.ir.graph import (
     Call,
     Constant,
@@ -147,8 +147,19 @@ class TypeContext:
             self._nested.clear()
             self._nested.update(before)
 
+    def learn_sizes(self, ty: Type) -> None:
+        """Take the sizes of a value that exists for what sizes are, not negative: `n - 1` in a type says n >= 1."""
+        if isinstance(ty, TupleType):
+            for part in ty.fields:
+                self.learn_sizes(part)
+            return
+        for dim in (dims_of(ty) or ()) if self._learning else ():
+            if prove_nonnegative(dim, self.facts) is None and len(self.facts.orders) < _MOST_FACTS:
+                self.facts = self.facts.assume_nonnegative(dim)
+
     def learn(self, declared: Type, found: Type) -> None:
         """Take the sizes of two types for equal, one having been cast to the other at run time."""
+        self.learn_sizes(declared)
         if isinstance(declared, TupleType) and isinstance(found, TupleType):
             for a, b in zip(declared.fields, found.fields, strict=False):
                 self.learn(a, b)
@@ -499,33 +510,37 @@ def check_claim(
     span: Span | None = None,
     *,
     at_run_time: bool = False,
-) -> None:
-    """Check that a declared type holds for all symbol values.
+) -> bool:
+    """Check a declared type against the deduced one; gives whether it holds for all symbol values, whatever is assumed.
 
-    ShapeError W210 with a counter-example when it does not; W211 when less is known than is declared, unless the
-    boundary checks it `at_run_time` (a function's result); DTypeError W320 for another dtype; an equality that is
-    neither proved nor refuted becomes a run-time check.
+    What only some symbol values satisfy is refused, unless the program checks it `at_run_time`: then it is noted in
+    `context.checks`, and a fact from then on.
+
+    Raises: ShapeError W210 with a counter-example where the claim does not hold (`at_run_time`: where no sizes satisfy
+    it), W211 where less is known than is declared (not `at_run_time`); DTypeError W320 for another dtype.
     """
     if declared is computed:
-        return
+        return True
     if (
         isinstance(declared, TupleType)
         and isinstance(computed, TupleType)
         and len(declared.fields) == len(computed.fields)
     ):
-        for index, (a, b) in enumerate(zip(declared.fields, computed.fields, strict=True)):
+        parts = [
             check_claim(a, b, context, f"{what}, field {index}", span, at_run_time=at_run_time)
-        return
+            for index, (a, b) in enumerate(zip(declared.fields, computed.fields, strict=True))
+        ]
+        return all(parts)
     if isinstance(declared, DTensorType) and isinstance(computed, DTensorType):
         # What is not known of the place, the declaration decides.
         place = DTensorType(computed.tensor, computed.mesh or declared.mesh, computed.placement)
         if is_base_of(replace(declared, tensor=computed.tensor), place) is not False:
-            check_claim(declared.tensor, computed.tensor, context, what, span, at_run_time=at_run_time)
-            return
+            return check_claim(declared.tensor, computed.tensor, context, what, span, at_run_time=at_run_time)
     _refute_dtype(declared, computed, what, span)
     wanted, given = dims_of(declared), dims_of(computed)
+    proved = True
     if wanted is not None and given is not None and type(declared) is type(computed) and len(wanted) == len(given):
-        _claim_dims(wanted, given, context, what, span)
+        proved = _claim_dims(wanted, given, context, what, span, at_run_time)
         answer = is_base_of(_static(declared), _static(computed), context.facts)
     else:
         answer = is_base_of(declared, computed, context.facts)
@@ -540,6 +555,7 @@ def check_claim(
             span=span,
             hint=f"use R.match_cast(value, {type_text(declared)}) to check it at run time",
         )
+    return proved and answer is True
 
 
 def _static(ty: Type) -> Type:
@@ -563,37 +579,82 @@ def _refute_dtype(declared: Type, computed: Type, what: str, span: Span | None) 
 
 
 def _claim_dims(
-    wanted: Sequence[Dim], given: Sequence[Dim], context: TypeContext, what: str, span: Span | None
-) -> None:
+    wanted: Sequence[Dim], given: Sequence[Dim], context: TypeContext, what: str, span: Span | None, at_run_time: bool
+) -> bool:
+    """Whether the declared sizes are proved to be the computed ones; raises what is refuted, notes what is left."""
+    if never_equal(wanted, given):
+        raise _refuted(wanted, given, context, what, span, never=True)
+    proved = True
     for declared, computed in zip(wanted, given, strict=True):
-        answer = prove_equal(declared, computed, context.facts)
-        if answer is True:
+        if prove_equal(declared, computed) is True:
             continue
-        values = counterexample(declared, computed, context.facts)
-        if values is not None or prove_equal(declared, computed) is False:
-            raise _refuted(wanted, given, values or {}, what, span)
-        context.checks.append(ShapeCheck(declared, computed, what, span))
+        if prove_equal(declared, computed, context.facts) is not True:
+            if not at_run_time and counterexample(declared, computed, context.facts) is not None:
+                raise _refuted(wanted, given, context, what, span, never=False)
+            context.checks.append(ShapeCheck(declared, computed, what, span))
+            context.learn_equal(declared, computed)
+        proved = False
+    return proved
+
+
+def never_equal(wanted: Sequence[Dim], given: Sequence[Dim]) -> bool:
+    """Whether no sizes make all the pairs equal, but for tensors that are empty because of it.
+
+    A pair may contradict itself or the others.
+
+    >>> from weft.ir.dim import symbol
+    >>> n = symbol("n")
+    >>> never_equal((n, n), (2, 3)), never_equal((n,), (2 * n,)), never_equal((n,), (n * n,))
+    (True, True, False)
+    """
+    pairs = [(a, b) for a, b in zip(wanted, given, strict=True) if prove_equal(a, b) is not True]
+    return _contradictory(pairs, empty=True) or _contradictory(pairs, empty=False)
+
+
+def _contradictory(pairs: Iterable[tuple[Dim, Dim]], *, empty: bool) -> bool:
+    """Whether the equalities exclude each other; unless `empty`, for sizes that are not 0."""
+    facts = Facts()
+    for a, b in pairs:
+        if not empty and isinstance(a, DimExpr) and isinstance(b, DimExpr):
+            facts = facts.assume_le(1, a)
+        if prove_equal(a, b, facts) is False:
+            return True
+        facts = facts.assume_equal(a, b)
+    return False
 
 
 def _refuted(
-    wanted: Sequence[Dim], given: Sequence[Dim], values: dict[str, int], what: str, span: Span | None
+    wanted: Sequence[Dim], given: Sequence[Dim], context: TypeContext, what: str, span: Span | None, *, never: bool
 ) -> ShapeError:
-    values = dict(values)
-    for dim in (*wanted, *given):
-        for name in free_symbols(dim):
-            values.setdefault(name, 1)
-    setting = ", ".join(f"{name}={value}" for name, value in values.items())
-    numbers = [tuple(_value(dim, values) for dim in dims) for dims in (wanted, given)]
+    """The error for a claim that does not hold: with symbol values that show it, where symbols occur."""
     symbolic = f"declared ({_listed(wanted)}), computed ({_listed(given)})"
-    # What no sizes make equal is not worth a check at run time.
-    never = any(prove_equal(declared, computed) is False for declared, computed in zip(wanted, given, strict=True))
-    hint = "no sizes make them equal" if never else "fix the shape, or use R.match_cast to check it at run time"
+    values = _values_that_differ(wanted, given, context)
     if not values:
         return ShapeError(f"{what}: {symbolic}", code="W210", span=span, hint=f"declare ({_listed(given)})")
+    setting = ", ".join(f"{name}={value}" for name, value in values.items())
+    numbers = [tuple(_value(dim, values) for dim in dims) for dims in (wanted, given)]
+    hint = "fix the shape, or use R.match_cast to check it at run time"
+    if never:
+        empty = "" if _contradictory(zip(wanted, given, strict=True), empty=True) else "but 0 "
+        hint = f"no sizes {empty}make them equal: declare ({_listed(given)})"
     return ShapeError(
         f"{what}: {setting}: declared {numbers[0]}, computed {numbers[1]}", code="W210", span=span, notes=[symbolic],
-        hint=f"{hint}: declare ({_listed(given)})" if never else hint,
+        hint=hint,
     )  # fmt: skip
+
+
+def _values_that_differ(wanted: Sequence[Dim], given: Sequence[Dim], context: TypeContext) -> dict[str, int]:
+    """Values for all symbols of two shapes at which the shapes differ; such that no size is negative, if there are."""
+    names = sorted({name for dim in (*wanted, *given) for name in free_symbols(dim)})
+    sizes = context.facts
+    for dim in (*wanted, *given):
+        sizes = sizes.assume_nonnegative(dim)
+    for facts in (sizes, context.facts, None):
+        for declared, computed in zip(wanted, given, strict=True):
+            values = counterexample(declared, computed, facts)
+            if values is not None:
+                return {name: values.get(name, 1) for name in names}
+    return dict.fromkeys(names, 1)
 
 
 def _value(dim: Dim, values: Mapping[str, int]) -> int | str:

@@ -44,6 +44,7 @@ from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, TupleType, Type
 from weft.runtime.executable import Program
 from weft.runtime.programs.bytecode import FORMAT, VERSION
+from weft.transform.analysis.value_numbering import same_type
 
 __all__ = ["emit_program"]
 
@@ -90,6 +91,9 @@ class _Emitter:
         for param in function.params:
             self.register(param)
         result = self.sequence(function.body)
+        leaf = function.body.body
+        if not same_type(leaf.ty if isinstance(leaf, Var) else None, function.ret_type):
+            self.match(result, function.ret_type, f"the result of {self.name}", leaf.span)
         self.code.append(["ret", result])
         params = []
         for index, param in enumerate(function.params):

@@ -37,6 +37,10 @@ class Facts:
         """These facts and ``a <= b``."""
         return self if same(a, b) else Facts(self.equalities, (*self.orders, (as_dim(a), as_dim(b))))
 
+    def assume_nonnegative(self, d: Dim) -> Facts:
+        """These facts and ``d >= 0``, which says something of ``n - 1`` and nothing of ``n``."""
+        return self.assume_le(0, d) if isinstance(d, DimExpr) and interval_of(d)[0] < 0 else self
+
     def assume_bounds(self, name: str, low: int | None = None, high: int | None = None) -> Facts:
         """These facts and ``low <= name <= high``; None leaves a side open."""
         facts = self if low is None else self.assume_le(low, symbol(name))

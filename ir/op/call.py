@@ -141,9 +141,8 @@ class _KernelMatch:
             return
         computed = substitute_type(param, match.symbols)
         if self.first_output <= index < self.last_output:
-            check_claim(
-                given, computed, self.context, f"output {self._label(index)} of kernel {self.name}", self.args.span
-            )
+            what = f"output {self._label(index)} of kernel {self.name}"
+            check_claim(given, computed, self.context, what, self.args.span, at_run_time=True)
             return
         for a, b in zip(dims_of(computed) or (), dims_of(given) or (), strict=False):
             self.context.require_equal(a, b, f"argument {self._label(index)} of kernel {self.name}", self.args.span)

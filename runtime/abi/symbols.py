@@ -53,14 +53,18 @@ class Symbols:
 
     def match(self, value: Any, ty: Sequence[Any], what: str, code: str = "W222") -> None:
         """Check that a value has a type, and give the symbols that it binds their values; ShapeError W222."""
-        claims = list(_claims(value, ty, what, code))
-        for dims, sizes, *_ in claims:
+        self.match_all([(value, ty, what)], code)
+
+    def match_all(self, given: Sequence[tuple[Any, Sequence[Any], str]], code: str = "W222") -> None:
+        """Check (value, type, what it is) triples together: a symbol may be bound by a later one than it is used in."""
+        claims = [(what, claim) for value, ty, what in given for claim in _claims(value, ty, what, code)]
+        for what, (dims, sizes, *_) in claims:
             for dim, size in zip(dims, sizes, strict=True):
                 if isinstance(dim, str) and dim not in self.values:
                     self.bind(dim, size, what)
-        while any(self._solved(dims, sizes, what) for dims, sizes, *_ in claims):
+        while any(self._solved(dims, sizes, what) for what, (dims, sizes, *_) in claims):
             pass
-        for dims, sizes, part, kind in claims:
+        for what, (dims, sizes, part, kind) in claims:
             for dim, size in zip(dims, sizes, strict=True):
                 tree = dim_tree(dim)
                 if dim is None or any(name not in self.values for name in dim_names(tree)):

@@ -151,9 +151,11 @@ class VirtualMachine:
         if len(values) != len(params):
             raise ShapeError(f"{closure.name} takes {len(params)} arguments, got {len(values)}", code="W850", span=span)
         frame = _Frame(function, into)
+        given = []
         for position, (param, value) in enumerate(zip(params, values, strict=True)):
             frame.registers[position] = value
-            frame.symbols.match(value, param["type"], f"argument {position + 1} `{param['name']}` of {closure.name}")
+            given.append((value, param["type"], f"argument {position + 1} `{param['name']}` of {closure.name}"))
+        frame.symbols.match_all(given)
         for symbol, source in frame.symbols.sources.items():
             frame.symbols.sources[symbol] = source.removesuffix(f" of {closure.name}")
         return frame

@@ -53,9 +53,9 @@ def type_key(ty: Type) -> Hashable:
     return data_key(ty)
 
 
-def same_type(a: Type, b: Type) -> bool:
+def same_type(a: Type | None, b: Type | None) -> bool:
     """Whether two types of one function are the same."""
-    return a is b or type_key(a) == type_key(b)
+    return a is b or (a is not None and b is not None and type_key(a) == type_key(b))
 
 
 def expr_key(value: Expr) -> Hashable:

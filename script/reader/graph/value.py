@@ -121,11 +121,8 @@ class ValueReader(Reader):
         if declared is not None:
             ty = exact_type(value, self.context) if isinstance(value, PrimValue) else ty
             ty = self._with_declared_names(ty, declared)
-            try:
-                check_claim(declared, ty, self.context, f"annotation of {target.id}", self._place_of_claim(tree))
-            except WeftError as error:
-                if error.code != "W211":
-                    raise
+            what = f"annotation of {target.id}"
+            if not check_claim(declared, ty, self.context, what, self._place_of_claim(tree), at_run_time=True):
                 return self.bind_checked(target, value, declared, tree)
             # The value of a scalar that is written out is there to see: its variable has the plain type.
             known = isinstance(value, PrimValue) and isinstance(declared, PrimType)
@@ -142,6 +139,7 @@ class ValueReader(Reader):
         known = self.leaf(value, tree)
         var = self.make_var(target.id, declared, target)
         self._emit(MatchCast(var, known, declared, span=self.span(tree)))
+        self.context.learn(declared, self.infer(known, tree))
         return var
 
     def _with_declared_names(self, ty: Type, declared: Type) -> Type:
