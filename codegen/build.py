@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,13 @@ Emitter = Callable[[IRModule, Plan, Mapping[str, str]], Program]
 
 
 def _native(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
-    return native.generate(module, plan.machines, owner, plan.driver)
+    return native.generate(module, plan.machines, owner, plan.driver, c_functions=plan.c_functions)
 
 
 def _vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
-    program = native.generate(module, plan.machines, owner, plan.driver, kernels_only=True)
+    program = native.generate(
+        module, plan.machines, owner, plan.driver, kernels_only=True, c_functions=plan.c_functions
+    )
     program.driver = vm.emit_program(module, program)
     return program
 
@@ -97,8 +100,10 @@ def _objects(module: IRModule, plan: Plan) -> ArtifactSet:
         program = entry.only_entry(made)
     assert program is not None
     hosted = part.triple is not None and part.triple.os == "linux"
-    options = {"opt": plan.opt, "fast_math": bool(part.get("fast_math")), "hosted": hosted}
-    source = object_source(made, program, plan.model, **options)
+    source = object_source(
+        made, program, plan.model, opt=plan.opt, fast_math=bool(part.get("fast_math")), hosted=hosted,
+        c_functions=plan.c_functions,
+    )  # fmt: skip
     code = emit_object(cross_machine(part, plan.opt), source.text)
     found = object_artifacts(source, code, plan.model, part.to_json())
     return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
@@ -136,7 +141,9 @@ def _c_sources(module: IRModule, plan: Plan) -> ArtifactSet:
     if not graphs:
         made, graphs = _with_entries(made)
     if len(graphs) == 1:
-        return SourceArtifacts(source_tree(made, plan.target, name=plan.model, function=graphs[0]))
+        return SourceArtifacts(
+            source_tree(made, plan.target, name=plan.model, function=graphs[0], externs=plan.externs)
+        )
     raise TargetError(
         f"c: one entry can be compiled, the module has {', '.join(graphs)}",
         code="W739",
@@ -194,7 +201,7 @@ def _configurations(plan: Plan) -> dict[str, Generator]:
 
     def generator(label: str) -> Generator:
         def generate(module: IRModule, part: Target) -> Artifact:
-            inner = build_nested(module, label, part, plan.opt)
+            inner = build_nested(module, label, part, plan)
             provides = tuple(Symbol(name) for name in inner)
             return Artifact(EXECUTABLE, f"{label}.weft", inner.to_bytes(), part.to_json(), provides, codegen="weft")
 
@@ -203,7 +210,7 @@ def _configurations(plan: Plan) -> dict[str, Generator]:
     return {label: generator(label) for label in nested}
 
 
-def build_nested(module: IRModule, label: str, part: Target, opt: int) -> Executable:
+def build_nested(module: IRModule, label: str, part: Target, outer: Plan) -> Executable:
     """The executable of the functions of a part, lowered already, by the part's own target."""
     functions: dict[str, BaseFunc] = {}
     called = {callee for _, f in module.items() for callee in referenced_functions(f)}
@@ -216,7 +223,7 @@ def build_nested(module: IRModule, label: str, part: Target, opt: int) -> Execut
     alone = module.with_functions(functions)
     for key in (CARRIED, ARTIFACTS):
         alone = alone.without_attr(key) if key in alone.attrs else alone
-    plan = make_plan(alone, part, None, opt)
+    plan = with_fields(make_plan(alone, part, None, outer.opt), externs=outer.externs)
     if not plan.runs_here:
         raise TargetError(
             f"part {label!r} is a configuration of its own, and {plan.where(plan.driver)} cannot run beside this one",

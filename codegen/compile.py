@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace as with_fields
 from typing import Any, overload
 
 import numpy as np
@@ -22,8 +23,14 @@ import weft.transform as transform
 from weft import dtypes
 from weft.codegen.build import build
 from weft.codegen.cache.programs import find, keep, key_of
+from weft.codegen.foreign import (
+    check_externs,
+    member_functions,
+    refuse_absent_members,
+    refuse_undeclared,
+    refuse_untrusted,
+)
 from weft.codegen.plan import Plan, make_plan
-from weft.codegen.python_members import member_functions, refuse_absent_members
 from weft.errors import PassError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
@@ -41,28 +48,32 @@ _log = logging.getLogger("weft.compile")
 @overload
 def compile(
     module_or_function: IRModule | BaseFunc, target: None = None, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, executor: str | None = None, start: str | None = None,
-    trace: list[Step] | None = None,
+    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
+    start: str | None = None, trace: list[Step] | None = None,
 ) -> Executable: ...  # fmt: skip
 @overload
 def compile(
     module_or_function: IRModule | BaseFunc, target: object, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, executor: str | None = None, start: str | None = None,
-    trace: list[Step] | None = None,
+    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
+    start: str | None = None, trace: list[Step] | None = None,
 ) -> Any: ...  # fmt: skip
 def compile(
     module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, executor: str | None = None, start: str | None = None,
-    trace: list[Step] | None = None,
+    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
+    start: str | None = None, trace: list[Step] | None = None,
 ) -> Any:  # fmt: skip
     """Compile a module or a single function: an `Executable` where this machine can run it, else its `ArtifactSet`.
 
     `target` is a target in any form; by default the one that the module carries, else this machine. `opt` is 0
     (quickest compile) to 3 (float sums reassociated); `params` are arrays bound to the parameters of `main`; `pipeline`
-    replaces the optional passes; `executor` is "native", "vm", "graph" or
-    "aot"; `start` names the first phase to run, for a module that went through those before; a list as `trace` gets one
-    `Step` for each pass. What drives a target of several parts (`host`, else the first) decides where it runs.
-    Raises: TargetError for a target or construct that cannot be compiled, and what the passes raise.
+    replaces the optional passes; `executor` is "native", "vm", "graph" or "aot"; `start` names the first phase to run,
+    for a module that went through those before; a list as `trace` gets one `Step` for each pass. What drives a target
+    of several parts (`host`, else the first) decides where it runs.
+
+    A program calls C functions that are declared: mathematics, those of plug-ins (`weft.declare_extern`), and those
+    named by `externs`. Machine code that the module carries is data, unless `trust` says to load it.
+    Raises: TargetError for a target or construct that cannot be compiled (W760 and W761 for foreign code that nobody
+    declared), ArtifactError W830 for code that nobody trusts, and what the passes raise.
 
     >>> import numpy as np
     >>> from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimFunc, PrimVar
@@ -75,7 +86,9 @@ def compile(
     array([2., 2., 2.], dtype=float32)
     """
     module = as_module(module_or_function)
-    plan = make_plan(module, target, executor, opt)
+    plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
+    if not trust:
+        refuse_untrusted(module)
     module = _bound(module, params)
     key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
     kept = None if key is None else find(key)
@@ -86,7 +99,9 @@ def compile(
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
     began = time.perf_counter()
-    made = build(_lowered(module, plan, pipeline, start, trace), plan, member_functions(module))
+    lowered = _lowered(module, plan, pipeline, start, trace)
+    refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
+    made = build(lowered, plan, member_functions(module))
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
@@ -159,9 +174,13 @@ def _lowered(
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
 
 
-def call(module_or_function: IRModule | BaseFunc, *args: Any, **options: Any) -> Any:
-    """Compile on first use (kept as long as the module or function lives), then run."""
+def call(
+    module_or_function: IRModule | BaseFunc, *args: Any, externs: Collection[str] = (), trust: bool = False,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Compile on first use (kept as long as the module or function lives), then run; `externs`, `trust` as there."""
     found = _cache.get(module_or_function)
     if found is None:
-        found = _cache[module_or_function] = compile(module_or_function)["main"]
+        found = compile(module_or_function, externs=externs, trust=trust)["main"]
+        _cache[module_or_function] = found
     return found(*args, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.codegen.python_members import member_functions
+from weft.codegen.foreign import member_functions
 from weft.ir.interpret import entry as reference
 from weft.ir.module import BaseFunc, IRModule
 from weft.runtime.registry import find_func

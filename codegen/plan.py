@@ -19,6 +19,7 @@ from typing import Any
 from weft.codegen.backends.llvm.machine.machine import host
 from weft.codegen.target import HostTarget, host_target
 from weft.errors import TargetError
+from weft.ir.externs import Extern
 from weft.ir.module import IRModule
 from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS, LLVM, C
@@ -35,7 +36,8 @@ CARRIED = "target"
 class Plan:
     """What to build: the whole target, its leaf parts, the part that drives, the machines of parts that run here.
 
-    `passes` is the target that the phases see: parts for this machine name the level of its processor.
+    `passes` is the target that the phases see: parts for this machine name the level of its processor. `externs` are
+    the names of foreign code that the caller lets the program call.
     """
 
     target: Target
@@ -45,6 +47,7 @@ class Plan:
     passes: Target
     executor: str
     opt: int
+    externs: frozenset[str] = frozenset()
 
     @property
     def runs_here(self) -> bool:
@@ -61,6 +64,16 @@ class Plan:
         """The name of the compiled model, for symbols and files: that of the package, else `model`."""
         package = self.target.options.get("package") if self.target.kind.name == "config" else None
         return str(package.get("name", "model")) if package else "model"
+
+    @property
+    def declared(self) -> dict[str, Extern]:
+        """The C functions that the kinds of the parts declare."""
+        return {name: extern for part in self.parts.values() for name, extern in part.kind.externs.items()}
+
+    @property
+    def c_functions(self) -> frozenset[str]:
+        """The names of C functions that kernels may call beside those that are declared for every program."""
+        return self.externs.union(self.declared)
 
     def where(self, label: str) -> str:
         """A part, in words."""

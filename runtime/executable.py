@@ -383,8 +383,10 @@ def load_bytes(content: bytes) -> Executable:
 
 
 def load(path: str | PathLike[str]) -> Executable:
-    """Load an executable that was saved; ArtifactError when the file is damaged, foreign, or for another machine.
+    """Load an executable that was saved, and trust it: its machine code runs as part of this process.
 
-    Codes: W800 not there or not such a file, W801 damaged, W802 another version, W803 for another machine.
+    Hashes tell a damaged file, not a hostile one: load what comes from whom you would run a program of.
+    Raises: ArtifactError W800 not there or not such a file, W801 damaged, W802 another version, W803 for another
+    machine.
     """
     return Executable(archive.read(path, Program, storage))

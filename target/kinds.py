@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import PassError, TargetError
+from weft.ir.externs import Extern, made_extern
 
 __all__ = [
     "KINDS", "Bool", "Field", "Hook", "Int", "List", "Str", "TargetKind", "check_phase", "find_kind", "know_phases",
@@ -114,6 +115,16 @@ class TargetKind:
     """The memory of its own that its code works in; empty where it shares that of the host."""
     explicit_vectors: bool = False
     """Whether its code generator takes kernels that are written with vectors."""
+    externs: dict[str, Extern] = field(default_factory=dict)
+    """The C functions that programs may call whose target has a part of this kind."""
+
+    def extern(self, name: str, result: str, *params: str) -> Extern:
+        """Let programs for a target with a part of this kind call a C function with these dtypes and no others.
+
+        As `weft.declare_extern`. Raises: TargetError W763 for what is no C name.
+        """
+        made = self.externs[name] = made_extern(name, result, params)
+        return made
 
     def hook(
         self,

@@ -459,16 +459,17 @@ def test_compile_saves_an_executable_that_loads_and_runs(run: Run) -> None:
 def test_run_takes_a_saved_executable(run: Run) -> None:
     save(**INPUTS)
     run("compile", "model.py")
-    compiled = run.json("run", "model.weft", "--input", "x.npy", "--random")[1]["results"]
+    compiled = run.json("run", "model.weft", "--trust", "--input", "x.npy", "--random")[1]["results"]
     assert compiled == run.json("run", "model.py", "--input", "x.npy", "--random", "--interpret")[1]["results"]
-    kernel = run.json("run", "model.weft", "--function", "halve", "--random", "--symbol", "n=0")[1]["results"]
+    options = ("--trust", "--function", "halve", "--random", "--symbol", "n=0")
+    kernel = run.json("run", "model.weft", *options)[1]["results"]
     assert [(row["name"], row["shape"]) for row in kernel] == [("y", [0, 4])]
 
 
 @pytest.mark.parametrize("option", ["--interpret", "--unit=Model", "--target=llvm"])
 def test_an_option_that_a_saved_executable_cannot_honour_is_refused(run: Run, option: str) -> None:
     run("compile", "function.py")
-    status, (found,) = run.json("run", "function.weft", "--random", option)
+    status, (found,) = run.json("run", "function.weft", "--trust", "--random", option)
     assert (status, found["code"]) == (1, "W014")
 
 
@@ -476,7 +477,7 @@ def test_an_option_that_a_saved_executable_cannot_honour_is_refused(run: Run, op
 def test_a_damaged_executable_is_refused(run: Run, size: int) -> None:
     run("compile", "function.py")
     Path("damaged.weft").write_bytes(Path("function.weft").read_bytes()[:size])
-    status, (found,) = run.json("run", "damaged.weft", "--random")
+    status, (found,) = run.json("run", "damaged.weft", "--trust", "--random")
     assert (status, found["code"][:2]) == (1, "W8")
 
 

@@ -27,7 +27,8 @@ __all__ = ["aot", "graph", "only_entry"]
 def graph(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     """Kernels as machine code, and the nodes that call them."""
     entry = only_entry(module)
-    program = native.generate(module, plan.machines, owner, plan.driver, kernels_only=True)
+    options = {"kernels_only": True, "c_functions": plan.c_functions}
+    program = native.generate(module, plan.machines, owner, plan.driver, **options)
     if entry is not None:
         program.driver = {**_head(entry, "graph", program), "nodes": _nodes(entry)}
     return program
@@ -37,9 +38,10 @@ def aot(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     """One machine-code function that calls the kernels."""
     entry = only_entry(module)
     if entry is None:
-        return native.generate(module, plan.machines, owner, plan.driver)
+        return native.generate(module, plan.machines, owner, plan.driver, c_functions=plan.c_functions)
     made = entry_module(module, entry)
-    program = native.generate(made, plan.machines, {**owner, entry.name: plan.driver}, plan.driver)
+    owner = {**owner, entry.name: plan.driver}
+    program = native.generate(made, plan.machines, owner, plan.driver, c_functions=plan.c_functions)
     program.driver = _head(entry, "aot", program)
     signature = next(item for item in program.functions if item["name"] == entry.name)
     for index, param in enumerate(signature["params"]):  # kernels that it calls read inputs and constants
@@ -52,7 +54,8 @@ def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     """The same program for C to link: object code and a header."""
     machine = plan.machines[plan.driver]
     model = plan.model
-    source = object_source(module, entry, model, opt=plan.opt, fast_math=machine.fast_math, hosted=True)
+    options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
+    source = object_source(module, entry, model, hosted=True, **options)
     code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
     return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
 

@@ -36,15 +36,16 @@ __all__ = ["generate", "is_noalias"]
 
 def generate(
     module: IRModule, machines: Mapping[str, HostTarget], owner: Mapping[str, str], driver: str, *, kernels_only: bool =
-    False,
+    False, c_functions: frozenset[str] = frozenset(),
 ) -> Program:  # fmt: skip
     """The program of a lowered module: object code, signatures, sites, constants.
 
     `owner` names the part of each function, `machines` the processor of each part, `driver` the part whose processor
     runs what belongs to none. With `kernels_only`, graph functions are left out and every kernel can be called.
+    `c_functions` are C functions that kernels may call beside those that are declared.
     """
     functions, aliases = _deduplicated(module, owner)
-    emission = Emission(functions, machines[driver].opt, aliases=aliases)
+    emission = Emission(functions, machines[driver].opt, aliases=aliases, c_functions=c_functions)
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
     with Compiler() as compiler:
         graphs, calls = ModuleWriter(), ModuleWriter()

@@ -50,13 +50,19 @@ class ObjectSource:
 
 
 def object_source(
-    module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False
-) -> ObjectSource:
-    """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system."""
+    module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False,
+    c_functions: frozenset[str] = frozenset(),
+) -> ObjectSource:  # fmt: skip
+    """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
+
+    `c_functions` are C functions that kernels may call beside those that are declared.
+    """
     made = entry_module(module, entry, c_calls=True)
     externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
     functions = _reached(made, entry.name)
-    emission = Emission(functions, opt, fast_math=fast_math, c_functions=frozenset(externs), serial=True)
+    emission = Emission(
+        functions, opt, fast_math=fast_math, c_functions=c_functions.union(externs), links_later=True, serial=True
+    )
     writer = ModuleWriter()
     for name, function in functions.items():
         emit_kernel(writer, emission, name, lower_vector_loops(lower_blocks(function)), noalias=is_noalias(function))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from weft.codegen import Executable, compile, interpret, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
+    from weft.ir.externs import declare_extern
     from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
     from weft.ir.verify import assert_well_formed, verify
     from weft.plugins import load_plugins
@@ -54,6 +55,7 @@ _HOMES = {
     "assert_structural_equal": "weft.ir",
     "assert_well_formed": "weft.ir.verify",
     "compile": "weft.codegen",
+    "declare_extern": "weft.ir.externs",
     "first_mismatch": "weft.ir",
     "get_num_threads": "weft.runtime.device.threads",
     "interpret": "weft.codegen",
@@ -82,11 +84,11 @@ _MODULES = {
 __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "Config",
     "DTypeError", "Executable", "IRModule", "OutOfMemoryError", "PassError", "RecursionDepthError", "ResourceError",
-    "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError",
-    "VerifyError", "WeftError", "assert_structural_equal", "assert_well_formed", "codegen", "compile",
-    "first_mismatch", "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func",
-    "runtime", "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te",
-    "transform", "verify",
+    "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError",
+    "assert_structural_equal", "assert_well_formed", "codegen", "compile", "declare_extern", "first_mismatch",
+    "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime",
+    "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform",
+    "verify",
 ]  # fmt: skip
 
 

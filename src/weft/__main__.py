@@ -97,6 +97,13 @@ def _add_compilation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opt", type=int, choices=(0, 1, 2, 3), help="optimisation level (default: 2)")
 
 
+def _add_trust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-extern", metavar="NAME", action="append", default=[], help="a C function that FILE may call"
+    )
+    parser.add_argument("--trust", action="store_true", help="run the compiled code that FILE carries")
+
+
 def _add_phases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size that is known"
@@ -127,14 +134,15 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         "--input", metavar="[NAME=]PATH", action="append", default=[], help=".npy by position or name, .npz by names"
     )
     parser.add_argument("--setup", metavar="PATH", help="Python to run first, such as one that registers functions")
-    parser.add_argument("--random", action="store_true", help="random values for the other parameters")
+    parser.add_argument("--random", action="store_true", help="random values for the others (--seed N: other ones)")
     parser.add_argument(
         "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size for --random"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of --random (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)  # named beside --random
     parser.add_argument("--interpret", action="store_true", help="with the reference interpreter")
     parser.add_argument("--output", metavar="PATH", help="write the results to a .npy or .npz file")
     _add_compilation(parser)
+    _add_trust(parser)
 
 
 def _compile_options(parser: argparse.ArgumentParser) -> None:
@@ -144,6 +152,7 @@ def _compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="where to (default: the name of FILE with .weft)")
     parser.add_argument("--emit", choices=("llvm", "asm"), help="the generated code instead of an executable")
     _add_compilation(parser)
+    _add_trust(parser)
     _add_phases(parser)
 
 
@@ -153,6 +162,7 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     _add_unit(parser)
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="a folder, or a shared object (.so)")
     _add_compilation(parser)
+    _add_trust(parser)
     _add_phases(parser)
 
 

@@ -405,7 +405,7 @@ _RULES: Mapping[str, Callable[[_Reader, Var, Call, Span | None], Any]] = {
 def entry_function(entry: Entry, *, arena: bool = False, c_calls: bool = False) -> PrimFunc:
     """The program as a tensor-level function; with `arena`, its arena is the last parameter, not an allocation.
 
-    With `c_calls`, external functions are C functions that give 0 unless they fail.
+    With `c_calls`, external functions are C functions that give 0 unless they fail; else they are registered ones.
     """
     return _Writer(entry).write(arena, c_calls)
 
@@ -472,7 +472,8 @@ class _Writer:
         if step.kind == "kernel":
             call = PrimCall(GlobalVar(step.name), tuple(arguments), "int32", span=step.span)
         else:
-            call = PrimCall("call_extern", (StringImm(step.name), *arguments), "int32", span=step.span)
+            how = "call_extern" if self.c_calls else "call_packed"
+            call = PrimCall(how, (StringImm(step.name), *arguments), "int32", span=step.span)
         self.body.append(self.checked(call, step) if self.c_calls and step.kind == "extern" else Evaluate(call))
 
     def checked(self, call: PrimCall, step: Step) -> Stmt:

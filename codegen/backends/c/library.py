@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,17 @@ class CSource:
 
 def generate(
     module: IRModule, function: str = "main", *, model: str = "model", planner: Planner = greedy,
-    target: Target | str = "c",
+    target: Target | str = "c", externs: Collection[str] = (),
 ) -> CSource:  # fmt: skip
     """One header and one source for a graph function in explicit-memory form.
 
     Errors: as `weft.codegen.backends.c.program.read_program`.
+    `externs` names C functions that it may call beside those that are declared (`weft.ir.externs`).
+
     """
     wanted = Target(target)
-    program = read_program(module, function, model=model, target=wanted, pools=pools_of(wanted), planner=planner)
+    options = {"pools": pools_of(wanted), "planner": planner, "externs": externs}
+    program = read_program(module, function, model=model, target=wanted, **options)
     return CSource(together(program), sum(program.sizes.values()), f"{model}_run")
 
 
@@ -112,9 +115,11 @@ class SourceTree:
 
 def source_tree(
     models: IRModule | Mapping[str, IRModule], target: Target | str, *, name: str = "model", function: str = "main",
-    planner: Planner = greedy,
+    planner: Planner = greedy, externs: Collection[str] = (),
 ) -> SourceTree:  # fmt: skip
     """The C of one model (called `name`), or of several by name, for the parts of a target.
+
+    `externs` names C functions that they may call beside those that are declared (`weft.ir.externs`).
 
     Errors: as `read_program`, TargetError W748 for parts that cannot be linked with each other.
     """
@@ -125,7 +130,7 @@ def source_tree(
     _check_linked(wanted)
     pools = pools_of(wanted)
     programs = [
-        read_program(module, function, model=model, target=wanted, pools=pools, planner=planner)
+        read_program(module, function, model=model, target=wanted, pools=pools, planner=planner, externs=externs)
         for model, module in modules.items()
     ]
     files: dict[str, str] = {}

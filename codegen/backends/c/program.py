@@ -10,7 +10,7 @@ Memory is planned for everything at once: tensors between kernels, and the scrat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft import dtypes
@@ -19,6 +19,7 @@ from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import KEYWORDS, Helpers, KernelWriter, align, check_dtype, identifier
 from weft.codegen.backends.c.memory import Placement, Planner, Pool, Request, greedy, place
 from weft.codegen.backends.generators import ARTIFACTS
+from weft.codegen.foreign import refuse_undeclared
 from weft.errors import Span, TargetError
 from weft.ir.dim import free_symbols, product
 from weft.ir.graph import (
@@ -411,12 +412,14 @@ def _inputs(params: Sequence[Var]) -> list[Memory]:
 
 
 def read_program(
-    module: IRModule, function: str, *, model: str, target: Target, pools: Sequence[Pool], planner: Planner = greedy
-) -> Program:
-    """Read a graph function in explicit-memory form for the parts of a target.
+    module: IRModule, function: str, *, model: str, target: Target, pools: Sequence[Pool], planner: Planner = greedy,
+    externs: Collection[str] = (),
+) -> Program:  # fmt: skip
+    """Read a graph function in explicit-memory form for the parts of a target; `externs` names what it may call.
 
     Errors: TargetError W741 a construct without a C99 form, W743 external names, W744 an operator without a kernel,
-    W745 sizes that are not known, W746 memory that does not suffice, W747 a kernel of a kind with its own code.
+    W745 sizes that are not known, W746 memory that does not suffice, W747 a kernel of a kind with its own code, W760
+    and W761 foreign code.
     """
     if function not in module:
         raise TargetError(f"c: there is no function {function!r}", code="W743", hint=f"it has: {', '.join(module)}")
@@ -426,6 +429,7 @@ def read_program(
     if not model.isidentifier() or not model.isascii():
         raise TargetError(f"c: {model!r} is no C name", code="W743")
     parts = dict(leaf_parts(target))
+    refuse_undeclared(module, parts, externs, c_calls=True)
     owner = owners(module, parts)
     main_label = "host" if "host" in parts else owner[function]
     program = Program(model, function, target, parts, main_label, _inputs(entry.params))

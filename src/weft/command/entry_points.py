@@ -1,7 +1,7 @@
 """The function that `weft run` calls: found in a script or in a saved executable, with its parameters.
 
 Errors: W012 a function that is not there, or none that is meant by itself; W014 an option that does not apply; W015 a
-setup file that fails.
+setup file that fails; ArtifactError W830 an executable that nobody trusts.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ def _choose(options: argparse.Namespace, names: Iterable[str], graphs: Iterable[
 def _callable(module: IRModule, name: str, options: argparse.Namespace) -> Callable[..., Any]:
     if options.interpret:
         return weft.interpret(module)[name]
-    return weft.compile(module, options.target, opt=options.opt)[name]
+    made = weft.compile(
+        module, options.target, opt=options.opt, externs=options.allow_extern, trust=options.trust
+    )  # fmt: skip
+    return made[name]
 
 
 def _parameters(function: Function | PrimFunc) -> tuple[Parameter, ...]:
@@ -105,6 +108,9 @@ def _of_executable(options: argparse.Namespace) -> Callee:
         if value:
             message = f"{option} does not apply to {options.file}, which is compiled already"
             raise InputError(message, file=options.file, code="W014")
+    if not options.trust:
+        message = f"{options.file} holds machine code, which is not run unless it is trusted"
+        raise weft.ArtifactError(message, code="W830", hint="if you trust the file: weft run --trust")
     executable = weft.load(options.file)
     graphs = [name for name, function in executable.functions.items() if function.signature["kind"] == "graph"]
     function = executable[_choose(options, executable.functions, graphs)]

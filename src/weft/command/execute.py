@@ -125,7 +125,9 @@ def _compiled(options: argparse.Namespace, module: IRModule, target: weft.Target
     start = names[begin] if begin < len(names) else None
     if begin >= len(names):  # everything ran: only code is to be made
         start = names[-1]
-    return weft.compile(module, target, opt=level, params=params, start=start)
+    return weft.compile(
+        module, target, opt=level, params=params, start=start, externs=options.allow_extern, trust=options.trust
+    )
 
 
 def _writer(text: str) -> Any:

@@ -48,6 +48,8 @@ class Program:
     """Collects what the emitters of one executable produce besides code.
 
     `features` are those of the processor that code may use by name; without them it is the same for every processor.
+    `c_functions` are C functions that may be called beside those that are declared; with `links_later` they are found
+    when the object code is linked, not in this process.
     """
 
     functions: Mapping[str, BaseFunc]
@@ -60,6 +62,7 @@ class Program:
     features: frozenset[str] = frozenset()
     aliases: Mapping[str, str] = field(default_factory=dict)
     c_functions: frozenset[str] = frozenset()
+    links_later: bool = False
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _constant_ids: dict[int, int] = field(default_factory=dict)

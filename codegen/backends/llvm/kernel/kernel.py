@@ -24,6 +24,7 @@ from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams, fence, streams_of
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
 from weft.errors import TargetError
+from weft.ir.externs import find_extern
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.node import Node
 from weft.ir.prim_dim import buffer_symbols
@@ -58,6 +59,7 @@ from weft.ir.tensor import (
 from weft.ir.types import PrimType
 from weft.ir.visit import children, walk
 from weft.runtime.abi.frame import CALLBACK, VALUE_COUNT
+from weft.runtime.registry import find_func
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
 
@@ -619,10 +621,15 @@ class KernelEmitter(ExpressionEmitter):
         return solved
 
     def call_call_extern(self, expr: PrimCall) -> str:
-        """A C function of the process, or a registered Python function when the process has none of that name."""
+        """A declared C function, or a registered Python function; which were declared was checked before."""
         name, rest = self._symbol(expr)
-        if name not in self.program.c_functions and not in_process(name):
+        if name not in self.program.c_functions and (find_func(name) is not None or find_extern(name) is None):
             return self._callback(expr, name, rest)
+        if not self.program.links_later and not in_process(name):
+            raise TargetError(
+                f"this process has no C function {name!r}", code="W762", span=expr.span,
+                hint="load its library first: ctypes.CDLL(path, ctypes.RTLD_GLOBAL)",
+            )  # fmt: skip
         operands, types = [], []
         for arg in rest:
             ty = (
