@@ -2,6 +2,7 @@
 # make test   runs every test         make check   linter, type checker, import contract
 # make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
 #                     runs the tests on emulated boards and in node
+# make test-linking   compiles everything for every level of processor, and reads what the objects need (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
@@ -10,7 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded bench clean
+.PHONY: demo test check test-embedded test-linking bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -25,6 +26,9 @@ test-embedded: $(VENV)/.test-ready
 	@command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node >/dev/null && [ "$$(command -v arm-none-eabi-gcc qemu-system-arm wasm-ld node | wc -l)" -eq 4 ] \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(EMBEDDED); }
 	$(BIN)/python -m pytest -q tests/embedded
+
+test-linking: $(VENV)/.test-ready
+	@found="$$($(BIN)/python tests/codegen/linking.py whole)" && { [ -z "$$found" ] || { echo "$$found"; exit 1; }; }
 
 bench: .bench/.ready
 	.bench/bin/python benchmarks/rivals.py

@@ -100,11 +100,12 @@ def _objects(module: IRModule, plan: Plan) -> ArtifactSet:
         program = entry.only_entry(made)
     assert program is not None
     hosted = part.triple is not None and part.triple.os == "linux"
+    machine = cross_machine(part, plan.opt)
     source = object_source(
         made, program, plan.model, opt=plan.opt, fast_math=bool(part.get("fast_math")), hosted=hosted,
-        c_functions=plan.c_functions,
+        c_functions=plan.c_functions, features=machine.names,
     )  # fmt: skip
-    code = emit_object(cross_machine(part, plan.opt), source.text)
+    code = emit_object(machine, source.text)
     found = object_artifacts(source, code, plan.model, part.to_json())
     return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
 

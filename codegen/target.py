@@ -12,17 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.codegen.backends.llvm.machine.features import LEVELS, named_features, with_flags
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
 from weft.target import Target
 
-__all__ = ["HostTarget", "host_target"]
-
-_V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-LEVELS: Mapping[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
-
+__all__ = ["LEVELS", "HostTarget", "host_target"]
 
 @dataclass(frozen=True)
 class HostTarget:
@@ -42,7 +37,7 @@ class HostTarget:
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
-        has = {item[1:] for item in self.needs.split(",") if item.startswith("+")}
+        has = self.names
         chosen = {} if self.streaming_bytes is None else {"streaming_bytes": self.streaming_bytes}
         if host()[0].startswith("aarch64"):
             return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
@@ -50,12 +45,21 @@ class HostTarget:
         return Target({"kind": "llvm", "mcpu": level, **chosen})
 
     @property
+    def names(self) -> frozenset[str]:
+        """The features that the code may use."""
+        triple, _, own = host()
+        if self.cpu:
+            return named_features(triple.split("-")[0], self.cpu, self.features)
+        return with_flags((item[1:] for item in own.split(",") if item.startswith("+")), self.features)
+
+    @property
     def needs(self) -> str:
-        """The features that a machine needs to run the code, as `+a,+b`."""
-        if not self.cpu:
-            return host()[2]
-        names = [f"+{name}" for name in LEVELS.get(self.cpu, ())]
-        return ",".join([*names, *(f for f in self.features.split(",") if f.startswith("+"))])
+        """The features that a machine needs to run the code, as `+a,+b`, then those that it must not use, as `-c`."""
+        names, flags = self.names, [flag for flag in self.features.split(",") if flag]
+        base = [f"+{name}" for name in LEVELS.get(self.cpu, ())] if self.cpu else host()[2].split(",")
+        kept = [item for item in base if item.startswith("-") or item[1:] in names]
+        added = [flag for flag in flags if flag.startswith("+") and flag[1:] in names]
+        return ",".join(dict.fromkeys([*kept, *added, *(flag for flag in flags if flag.startswith("-"))]))
 
 
 def host_target(target: object, opt: int = 2) -> HostTarget:

@@ -29,6 +29,7 @@ import numpy as np
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.device.object_symbols import HOST_SYMBOLS
 from weft.runtime.safe_archive import write_whole
 
 __all__ = [
@@ -263,14 +264,6 @@ def export(artifacts: Iterable[Artifact], path: str | os.PathLike[str]) -> Path:
         _compile(chosen, Path(folder))
         _write(target, Path(folder, "library.so").read_bytes())
     return target
-
-
-HOST_SYMBOLS = frozenset(
-    "memcpy memset fmod fmodf floor floorf ceil ceilf trunc truncf nearbyint nearbyintf exp expf exp2 exp2f sqrt sqrtf"
-    " sin sinf cos cosf tan tanf sinh sinhf cosh coshf tanh tanhf log logf log2 log2f log10 log10f log1p log1pf"
-    " acos acosf asin asinf atan atanf acosh acoshf asinh asinhf atanh atanhf erf erff atan2 atan2f hypot hypotf pow"
-    " powf fma fmaf copysign copysignf nextafter nextafterf fabs fabsf".split()
-)
 
 
 def _write(path: Path, content: bytes) -> None:

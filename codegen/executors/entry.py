@@ -55,7 +55,7 @@ def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     machine = plan.machines[plan.driver]
     model = plan.model
     options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
-    source = object_source(module, entry, model, hosted=True, **options)
+    source = object_source(module, entry, model, hosted=True, features=machine.names, **options)
     code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
     return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
 

@@ -91,7 +91,7 @@ def _kernels(
         label = owner[name] if owner[name] in machines else driver
         emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
         emission.threads = machines[label].threads
-        emission.features = _names(machines[label])
+        emission.features = machines[label].names
         lowered = lower_vector_loops(lower_blocks(function))
 
         def compile_apart(part: ModuleWriter, explicit: bool, label: str = label) -> None:
@@ -119,11 +119,6 @@ def _graphs(
             signatures.append(graph_signature(name, function, written))
     declare_heap(graphs)
     return signatures
-
-
-def _names(target: HostTarget) -> frozenset[str]:
-    """The features that the code of a part may use."""
-    return frozenset(item[1:] for item in target.needs.split(",") if item.startswith("+"))
 
 
 def _needs(machines: Mapping[str, HostTarget]) -> str:

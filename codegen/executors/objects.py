@@ -51,17 +51,19 @@ class ObjectSource:
 
 def object_source(
     module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False,
-    c_functions: frozenset[str] = frozenset(),
+    c_functions: frozenset[str] = frozenset(), features: frozenset[str] = frozenset(),
 ) -> ObjectSource:  # fmt: skip
     """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
 
-    `c_functions` are C functions that kernels may call beside those that are declared.
+    `c_functions` are C functions that kernels may call beside those that are declared, `features` those of the
+    processor that the code may use.
     """
     made = entry_module(module, entry, c_calls=True)
     externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
     functions = _reached(made, entry.name)
     emission = Emission(
-        functions, opt, fast_math=fast_math, c_functions=c_functions.union(externs), links_later=True, serial=True
+        functions, opt, fast_math=fast_math, c_functions=c_functions.union(externs), links_later=True, serial=True,
+        features=features,
     )
     writer = ModuleWriter()
     for name, function in functions.items():

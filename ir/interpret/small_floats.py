@@ -156,7 +156,7 @@ def _encode_bfloat16(exact: np.ndarray) -> Any:
     away = tie & (np.abs(back) < np.abs(exact))
     bits = bits - toward_zero + away
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    special = np.where(np.isnan(exact), ((bits >> 16) & 0xFFFF) | 0x40, bits >> 16)
+    special = np.where(np.isnan(exact), ((bits >> 16) & 0x8000) | 0x7FC0, bits >> 16)
     return np.where(np.isfinite(single), rounded, special).astype(np.uint16)[()]
 
 

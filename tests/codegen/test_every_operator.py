@@ -18,10 +18,10 @@ from weft.ir.types import ShapeType
 COMPUTED = [definition for definition in OPS.values() if not definition.builtin]
 
 
-def module_of(definition: OpDef) -> Any:
+def module_of(definition: OpDef, examples: slice = slice(None)) -> Any:
     """A module with one function for each example; symbols come by an extra shape parameter, so that all are bound."""
     builder = BlockBuilder()
-    for index, example in enumerate(definition.examples):
+    for index, example in enumerate(definition.examples[examples]):
         run = Run(definition, example, 0)
         params = [*run.arrays, Var("sizes", ShapeType(tuple(symbol(name) for name in run.symbols)))]
         with builder.function(f"example_{index}", params):

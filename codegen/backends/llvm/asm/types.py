@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import TargetError
+from weft.ir.interpret.small_floats import encode
 
 __all__ = ["constant", "is_bits_float", "memory_type", "splat", "value_type"]
 
@@ -95,7 +96,4 @@ def _small_float_bits(value: float, dtype: str) -> int:
             f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="cast to float16 first"
         )
     with np.errstate(over="ignore"):
-        bits = int(np.float32(value).view("uint32"))
-    if value != value:
-        return 0x7FC0 | (bits >> 16 & 0x8000)
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        return int(encode(value, dtype))

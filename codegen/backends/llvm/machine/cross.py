@@ -14,6 +14,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weft.codegen.backends.llvm.machine.features import named_features
 from weft.errors import TargetError
 from weft.target import Target
 from weft.target.triple import Triple
@@ -33,6 +34,11 @@ class CrossMachine:
     abi: str = ""
     code_model: str = "default"
     level: int = 2
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The features that the code may use."""
+        return named_features(self.triple.split("-")[0], self.cpu, self.features)
 
 
 def cross_machine(target: Target, opt: int = 2) -> CrossMachine:

@@ -34,4 +34,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except RuntimeError as error:  # of LLVM: its lines point at a column, which one line cannot
+        sys.exit(" ".join(str(error).split()))

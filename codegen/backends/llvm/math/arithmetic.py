@@ -3,8 +3,9 @@
     integers   wrap; division and remainder by zero give 0, the least value over -1 wraps; shifts by the width or more
                give 0 (the sign for arithmetic right shifts)
     floats     IEEE; floor division and remainder as NumPy defines them; min and max give nan when either side is nan
-    casts      float to integer saturates, nan gives 0; to bool is `!= 0`
-    bfloat16   computed in float32 and rounded to nearest even after each operation
+    casts      float to integer saturates, nan gives 0; to bool is `!= 0`; to a shorter float rounds once
+    bfloat16   computed in float32 and rounded to nearest even after each operation; so is float16 on processors
+               without instructions for it
 
 Each function takes a FunctionWriter, a dtype (lanes included) and operand spellings, and gives the result's spelling.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter
 from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
+from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, converted_by_instructions, narrowed, widened
 from weft.errors import TargetError
 
 __all__ = ["Arithmetic"]
@@ -38,6 +40,11 @@ class Arithmetic:
         self.strict = strict
         self.features = features
         self.flags = f" {flags}" if flags else ""
+        self._halves = converted_by_instructions(features)
+
+    def in_float32(self, dtype: str) -> bool:
+        """Whether arithmetic on a dtype is done in float32: the processor has none of its own."""
+        return is_bits_float(dtype) or (dtypes.element(dtype) == "float16" and "float32" not in self._halves)
 
     def call(self, name: str, dtype: str, *operands: tuple[str, str], flags: str = "") -> str:
         """Call an LLVM intrinsic or library function with (type, value) operands; `dtype` is of the result."""
@@ -62,7 +69,7 @@ class Arithmetic:
         """A binary operation on two values of `dtype`."""
         if kind in _COMPARE_INT:
             return self.compare(kind, dtype, a, b)
-        if is_bits_float(dtype):
+        if self.in_float32(dtype):
             wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
             return self.cast(wide, dtype, self.binary(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b)))
         if dtypes.is_float(dtype):
@@ -71,7 +78,7 @@ class Arithmetic:
 
     def compare(self, kind: str, dtype: str, a: str, b: str) -> str:
         """A comparison; gives bools."""
-        if is_bits_float(dtype):
+        if self.in_float32(dtype):
             wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
             return self.compare(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b))
         ty = value_type(dtype)
@@ -215,12 +222,11 @@ class Arithmetic:
             return value
         a, b = dtypes.element(source), dtypes.element(target)
         from_type, to_type = value_type(source), value_type(target)
-        if is_bits_float(a):
+        if self.in_float32(a) or (a == "float16" and dtypes.is_integer(b)):  # LLVM turns half nans into integers
             wide = dtypes.with_lanes("float32", dtypes.lanes(source))
             return self.cast(wide, target, self._expand(source, wide, value))
-        if is_bits_float(b):
-            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
-            return self._contract(wide, target, self.cast(source, wide, value))
+        if self.in_float32(b) or (b in SHORT_FLOATS and a == "float64" and a not in self._halves):
+            return self._contract(source, target, value)
         if dtypes.is_bool(b):
             return self._to_bool(source, value)
         if dtypes.is_float(a) and dtypes.is_float(b):
@@ -229,9 +235,6 @@ class Arithmetic:
             )
         if dtypes.is_float(b):
             return self.w.emit(f"{'sitofp' if dtypes.is_signed(a) else 'uitofp'} {from_type} {value} to {to_type}")
-        if a == "float16":  # LLVM turns some half nans into the least integer
-            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
-            return self.cast(wide, target, self.cast(source, wide, value))
         if dtypes.is_float(a):
             name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
             return self.call(name, target, (from_type, value))
@@ -257,28 +260,35 @@ class Arithmetic:
         return self.w.emit(f"icmp ne {ty} {value}, {splat('null' if source == 'handle' else '0', source)}")
 
     def _expand(self, source: str, wide: str, value: str) -> str:
-        """Bits of a bfloat16 as float32."""
-        if dtypes.element(source) != "bfloat16":
+        """A float16 or a bfloat16 as float32."""
+        lanes, element = dtypes.lanes(source), dtypes.element(source)
+        if element not in SHORT_FLOATS:
             raise _no_arithmetic(source)
-        ints = value_type(dtypes.with_lanes("int32", dtypes.lanes(source)))
+        if element == "float16" and "float32" in self._halves:
+            return self.w.emit(f"fpext {value_type(source)} {value} to {value_type(wide)}")
+        if element == "float16":
+            short = value_type(dtypes.with_lanes("int16", lanes))
+            return widened(self.w, source, self.w.emit(f"bitcast {value_type(source)} {value} to {short}"))
+        int32 = dtypes.with_lanes("int32", lanes)
+        ints = value_type(int32)
         extended = self.w.emit(f"zext {value_type(source)} {value} to {ints}")
-        shifted = self.w.emit(f"shl {ints} {extended}, {splat('16', dtypes.with_lanes('int32', dtypes.lanes(source)))}")
+        shifted = self.w.emit(f"shl {ints} {extended}, {splat('16', int32)}")
         return self.w.emit(f"bitcast {ints} {shifted} to {value_type(wide)}")
 
-    def _contract(self, wide: str, target: str, value: str) -> str:
-        """float32 rounded to nearest even as the bits of a bfloat16; nan stays nan."""
-        if dtypes.element(target) != "bfloat16":
+    def _contract(self, source: str, target: str, value: str) -> str:
+        """Any number as a float16 or a bfloat16, rounded once to nearest even; nan stays nan."""
+        lanes, element, short = dtypes.lanes(source), dtypes.element(source), dtypes.element(target)
+        if short not in SHORT_FLOATS:
             raise _no_arithmetic(target)
-        w, int32 = self.w, dtypes.with_lanes("int32", dtypes.lanes(target))
-        ints = value_type(int32)
-        bits = w.emit(f"bitcast {value_type(wide)} {value} to {ints}")
-        high = w.emit(f"lshr {ints} {bits}, {splat('16', int32)}")
-        odd = w.emit(f"and {ints} {high}, {splat('1', int32)}")
-        rounded = w.emit(f"add {ints} {w.emit(f'add {ints} {bits}, {splat(str(0x7FFF), int32)}')}, {odd}")
-        rounded = w.emit(f"lshr {ints} {rounded}, {splat('16', int32)}")
-        is_nan = w.emit(f"fcmp uno {value_type(wide)} {value}, {value}")
-        quiet = w.emit(f"or {ints} {high}, {splat(str(0x40), int32)}")
-        return w.emit(f"trunc {ints} {self.select(is_nan, int32, quiet, rounded)} to {value_type(target)}")
+        if element not in ("float32", "float64"):
+            # float32 holds short floats, short integers, and whatever integer a float16 does not take for infinite.
+            exact = short == "float16" or dtypes.bits(element) <= 16
+            wide = dtypes.with_lanes("float32" if exact else "float64", lanes)
+            return self._contract(wide, target, self.cast(source, wide, value))
+        bits = narrowed(self.w, source, target, value)
+        if short == "bfloat16":
+            return bits
+        return self.w.emit(f"bitcast {value_type(dtypes.with_lanes('int16', lanes))} {bits} to {value_type(target)}")
 
 
 def _no_arithmetic(dtype: str) -> TargetError:

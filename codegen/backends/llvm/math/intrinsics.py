@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic, mangled
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial, tanh_polynomial
+from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, stepped
 from weft.codegen.backends.llvm.math.vector_math import (
     cos_float32,
     erf_float32,
@@ -99,10 +100,11 @@ def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str],
     """An intrinsic of the result `dtype` on operands of dtypes `kinds`."""
     if name in _CUSTOM:
         return _CUSTOM[name](arith, dtype, list(operands), list(kinds))
-    if dtypes.element(dtype) in ("float16", "bfloat16") and name not in ("copysign", "fabs", "nextafter"):
-        return _in_float32(arith, name, dtype, operands)
-    if dtypes.element(dtype) == "bfloat16":
-        return _in_float32(arith, name, dtype, operands)
+    if dtypes.element(dtype) in SHORT_FLOATS:
+        if name == "nextafter":
+            return _next_short(arith, dtype, operands)
+        if dtypes.element(dtype) == "bfloat16" or name not in ("copysign", "fabs"):
+            return _in_float32(arith, name, dtype, operands)
     polynomial = None if arith.strict else _POLYNOMIALS.get(dtypes.element(dtype), {}).get(name)
     if polynomial is not None:
         return polynomial(arith, dtype, operands[0])
@@ -115,6 +117,14 @@ def _in_float32(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str
     wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
     values = [arith.cast(dtype, wide, operand) for operand in operands]
     return arith.cast(wide, dtype, emit_math(arith, name, wide, values, [wide] * len(values)))
+
+
+def _next_short(arith: Arithmetic, dtype: str, operands: Sequence[str]) -> str:
+    ints, ty = value_type(dtypes.with_lanes("int16", dtypes.lanes(dtype))), value_type(dtype)
+    if dtypes.element(dtype) == "bfloat16":
+        return stepped(arith.w, dtype, *operands)
+    bits = [arith.w.emit(f"bitcast {ty} {operand} to {ints}") for operand in operands]
+    return arith.w.emit(f"bitcast {ints} {stepped(arith.w, dtype, *bits)} to {ty}")
 
 
 def _library(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str]) -> str:
@@ -176,7 +186,7 @@ def _classify(infinite: bool, finite: bool) -> Callable[[Arithmetic, str, list[s
             return constant(1 if finite else 0, dtype)
         wide = kind
         value = operands[0]
-        if dtypes.element(kind) == "bfloat16":
+        if arith.in_float32(kind):
             wide = dtypes.with_lanes("float32", dtypes.lanes(kind))
             value = arith.cast(kind, wide, value)
         ty = value_type(wide)
@@ -193,11 +203,13 @@ def _popcount(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[st
 
 
 def _clz(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
+    if dtypes.is_bool(dtype):  # LLVM ends the process on vectors of them for AArch64
+        return arith.unary("not", dtype, operands[0])
     return arith.call(f"llvm.ctlz.{mangled(dtype)}", dtype, (value_type(dtype), operands[0]), ("i1", "false"))
 
 
 def _likely(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
-    return operands[0]
+    return arith.cast(kinds[0], dtype, operands[0])
 
 
 _SIMPLE_POWERS = (0.5, 1.0, 2.0, -1.0)
@@ -222,6 +234,8 @@ def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -
                 return arith.binary("mul", dtype, arith.binary("mul", dtype, x, x), x)
             return pow_float64(arith, dtype, *operands)
         return arith.overloaded("pow", dtype, *operands)
+    if dtypes.is_bool(dtype):
+        return arith.binary("or", dtype, operands[0], arith.unary("not", dtype, operands[1]))
     return by_lane(arith, dtype, operands, kinds, lambda a, b: _integer_power(arith, dtypes.element(dtype), a, b))
 
 

@@ -1,0 +1,146 @@
+"""float16 and bfloat16 in compiled code: the values of NumPy and `ml_dtypes` for every bit pattern, on every level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+from weft import dtypes
+from weft.codegen.backends.llvm.machine.machine import host, host_features
+from weft.codegen.target import LEVELS
+from weft.ir.interpret.small_floats import encode
+from weft.ir.prim import cast, intrinsic
+from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar
+
+X86 = host()[0].startswith("x86_64")
+HERE = [
+    "llvm",
+    *(f"llvm -mcpu={level}" for level, needs in LEVELS.items() if X86 and all(map(host_features().get, needs))),
+    *(["llvm -mattr=-f16c"] if X86 else []),
+]
+"""Targets of this machine: with instructions for float16, with those for float32 alone, with none."""
+PATTERNS = np.arange(1 << 16, dtype="uint16")
+HALVES = PATTERNS.view("float16")
+
+
+def compiled(target: str, *inputs: str, made: Any) -> Any:
+    """A function of arrays, made(elements) for each element; bfloat16 arrays are their bits."""
+    n, i = PrimVar("n", "int64"), PrimVar("i", "int64")
+    buffers = [Buffer(f"x{k}", (n,), dtype) for k, dtype in enumerate(inputs)]
+    value: PrimExpr = made(*(BufferLoad(buffer, (i,)) for buffer in buffers))
+    out = Buffer("out", (n,), value.dtype)
+    kernel = weft.compile(PrimFunc((*buffers, out), For(i, 0, n, BufferStore(out, value, (i,)))), target)["main"]
+
+    def call(*arrays: np.ndarray) -> np.ndarray:
+        result = np.zeros(len(arrays[0]), dtypes.storage(out.dtype))
+        kernel(*arrays, result)
+        return result
+
+    return call
+
+
+def converted(target: str, source: str, to: str, values: np.ndarray) -> np.ndarray:
+    return compiled(target, source, made=lambda x: cast(to, x))(values)
+
+
+def assert_same_bits(got: np.ndarray, want: np.ndarray, *, signs: bool = True) -> None:
+    """Equal bits; a nan for each nan, of the same sign unless two of them met."""
+    assert got.dtype == want.dtype
+    nan = np.isnan(want)
+    bits = f"uint{8 * got.itemsize}"
+    np.testing.assert_array_equal(got.view(bits)[~nan], want.view(bits)[~nan])
+    assert np.isnan(got[nan]).all()
+    if signs:
+        np.testing.assert_array_equal(np.signbit(got[nan]), np.signbit(want[nan]))
+
+
+def doubles() -> np.ndarray:
+    """Random bits, the values of float16 and bfloat16, the middles between them, and the neighbours of all these."""
+    rng = np.random.default_rng(0)
+    found = [rng.integers(0, 1 << 64, 50_000, "uint64").view("float64")]
+    singles = (PATTERNS.astype("uint32") << 16).view("float32")
+    for values in (HALVES, singles):
+        exact = np.sort(values[np.isfinite(values)].astype("float64"))
+        middles = (exact[1:] + exact[:-1]) / 2
+        found += [exact, middles, np.nextafter(middles, np.inf), np.nextafter(middles, -np.inf)]
+    beyond = [65519.999999999, 65520.0, 65536.0, 1e300, np.inf, np.nan, 5e-324, 2.0**-25, 2.0**-134, 3.3961775e38]
+    return np.concatenate([*found, beyond, np.negative(beyond)])
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("to", ["float32", "float64"])
+def test_every_float16_is_widened_exactly(target: str, to: str) -> None:
+    assert_same_bits(converted(target, "float16", to, HALVES), HALVES.astype(to))
+
+
+@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_floats_become_float16_rounded_once(target: str, source: str) -> None:
+    values = doubles().astype(source)
+    assert_same_bits(converted(target, source, "float16", values), values.astype("float16"))
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_float32_becomes_bfloat16_as_ml_dtypes_has_it(target: str) -> None:
+    values = doubles().astype("float32")
+    want = values.astype(ml_dtypes.bfloat16).view("uint16")
+    np.testing.assert_array_equal(converted(target, "float32", "bfloat16", values), want)
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_float64_becomes_bfloat16_rounded_once(target: str) -> None:
+    """`ml_dtypes` goes through float32 and rounds twice: the cases in which that differs are among the values."""
+    values = doubles()
+    want = encode(values, "bfloat16")
+    np.testing.assert_array_equal(converted(target, "float64", "bfloat16", values), want)
+    twice = values.astype(ml_dtypes.bfloat16).view("uint16")
+    exact = (want.astype("uint32") << 16).view("float32").astype("float64")
+    differ = (twice != want) & np.isfinite(values)
+    assert differ.any()
+    other = (twice.astype("uint32") << 16).view("float32").astype("float64")[differ]
+    assert (np.abs(exact[differ] - values[differ]) <= np.abs(other - values[differ])).all()
+
+
+@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("source", ["int32", "int64", "uint64"])
+def test_integers_become_short_floats_rounded_once(target: str, source: str) -> None:
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 1 << 63, 20_000, "int64") >> rng.integers(0, 62, 20_000)
+    values = np.concatenate([bits, -bits, [(1 << 24) + (1 << 16) + 1, 65519, 65520, 65521]]).astype(source)
+    exact = values.astype("float64")
+    assert_same_bits(converted(target, source, "float16", values), exact.astype("float16"))
+    np.testing.assert_array_equal(converted(target, source, "bfloat16", values), encode(exact, "bfloat16"))
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_arithmetic_of_float16_is_rounded_once_on_every_level(target: str) -> None:
+    rng = np.random.default_rng(2)
+    a, b = (rng.permutation(HALVES) for _ in range(2))
+    for made, want in ((lambda x, y: x + y, a + b), (lambda x, y: x * y, a * b), (lambda x, y: x / y, a / b)):
+        assert_same_bits(compiled(target, "float16", "float16", made=made)(a, b), want, signs=False)
+    less = compiled(target, "float16", "float16", made=lambda x, y: x < y)(a, b)
+    np.testing.assert_array_equal(less, a < b)
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_the_next_short_float_is_one_step_away(target: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b = np.concatenate([HALVES, HALVES]), np.concatenate([rng.permutation(HALVES), HALVES])
+    step = lambda x, y: intrinsic("nextafter", x, y)
+    assert_same_bits(compiled(target, "float16", "float16", made=step)(a, b), np.nextafter(a, b), signs=False)
+    x, y = a.view("uint16"), b.view("uint16")
+    want = np.nextafter(x.view(ml_dtypes.bfloat16), y.view(ml_dtypes.bfloat16))
+    got = compiled(target, "bfloat16", "bfloat16", made=step)(x, y).view(ml_dtypes.bfloat16)
+    nan = np.isnan(want.astype("float32"))
+    np.testing.assert_array_equal(got.view("uint16")[~nan], want.view("uint16")[~nan])
+    assert np.isnan(got.astype("float32")[nan]).all()
