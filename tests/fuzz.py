@@ -12,7 +12,6 @@ Prints the seeds that fail, grouped by what went wrong, and exits with 1 when th
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections import defaultdict
@@ -22,19 +21,14 @@ if __name__ == "__main__":  # from the checkout, installed or not
     root = Path(__file__).resolve().parent.parent
     sys.path[:0] = [str(root / "src"), str(root)]
 
-from tests.properties import check_round_trip, check_well_formed, interpreted
-from tests.strategies import generate
 from tests.transform.test_properties import FIXED_POINT, TOGETHER, check_fixed_point, check_meaning, check_result
 
-
-def _kind(error: BaseException) -> str:
-    """What went wrong without names and numbers."""
-    first = str(error).splitlines()[0] if str(error) else ""
-    return f"{type(error).__name__} " + re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", "#", first)[:100]
+from weft.testing import FuzzFailure, random_module
+from weft.testing.checks import check_round_trip, check_well_formed, interpreted
 
 
 def _check(seed: int, runnable: bool, run: bool) -> None:
-    module = generate(seed, runnable=runnable)
+    module = random_module(seed, runnable=runnable)
     check_well_formed(module)
     check_round_trip(module)
     if run and runnable:
@@ -65,12 +59,12 @@ def main() -> int:
             try:
                 _check(seed, runnable, options.run)
             except Exception as error:
-                failures[_kind(error)].append(f"{seed}{'' if runnable else ' (any)'}")
+                failures[FuzzFailure(seed, "", error).kind].append(f"{seed}{'' if runnable else ' (any)'}")
         if options.passes:
             try:
                 _check_passes(seed)
             except Exception as error:
-                failures[_kind(error)].append(f"{seed} (passes)")
+                failures[FuzzFailure(seed, "", error).kind].append(f"{seed} (passes)")
         if seed % 1000 == 999:
             print(
                 f"{seed + 1 - options.start} seeds, {time.monotonic() - began:.0f} s, {len(failures)} kinds of failure"

@@ -1,7 +1,7 @@
 """What generated programs compute: the interpreter is the meaning, and nothing that works on a module may change it.
 
-Floats are compared with what small changes of the inputs do to the result (`tests.properties.assert_agree`), all else
-exactly. Sizes at which a program has no result (an empty maximum, a window that does not fit) are left out.
+Floats are compared with what small changes of the inputs do to the result (`weft.testing.checks.assert_agree`), all
+else exactly. Sizes at which a program has no result (an empty maximum, a window that does not fit) are left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.generation.arguments import copied
-from tests.properties import (
+
+import weft
+from weft import transform
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimFunc
+from weft.testing.checks import (
     agrees_with,
     assert_agree,
     check_round_trip,
@@ -27,7 +31,7 @@ from tests.properties import (
     run_main,
     same_bits,
 )
-from tests.strategies import (
+from weft.testing.strategies import (
     SeededChoices,
     arguments_for,
     extern,
@@ -37,11 +41,7 @@ from tests.strategies import (
     modules,
     random_arguments,
 )
-
-import weft
-from weft import transform
-from weft.ir.module import IRModule
-from weft.ir.tensor import PrimFunc
+from weft.transform.infra.generators.arguments import copied
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.properties import check_round_trip, check_well_formed
-from tests.strategies import generate, generate_kernel, kernels, modules, opaque_kernels
 
 from weft import first_mismatch, parse, structural_equal, structural_hash, verify
 from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
@@ -30,6 +28,8 @@ from weft.ir.tensor import Binary, Buffer, FloatImm, For, IntImm, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.visit import rewrite, walk
 from weft.script.forms import syntax
+from weft.testing.checks import check_round_trip, check_well_formed
+from weft.testing.strategies import generate, generate_kernel, kernels, modules, opaque_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = 300
@@ -313,7 +313,7 @@ def test_a_wrong_type_is_caught_by_the_verifier() -> None:
 _OTHER = """
 import sys
 sys.path[:0] = {paths!r}
-from tests.strategies import generate
+from weft.testing.strategies import generate
 import weft
 texts = sys.stdin.read().split("\\n# ---- next ----\\n")
 for seed, text in enumerate(texts):

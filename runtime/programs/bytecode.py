@@ -11,8 +11,8 @@
                   | ["d", dim] | ["shape", [dim]] | ["t", [operand]] | ["f", function] | ["ty", type]
 
 Types and dims are those of `weft.runtime.abi.signature`; spans number the table, -1 is none. A program is trusted as
-far as
-its form goes only after `check_program`: registers, functions, constants and jumps that are not there are refused.
+far as its form goes only after `check_program`: registers, functions, constants and jumps that are not there are
+refused.
 
 Errors: ArtifactError W840 for what has not this form.
 """

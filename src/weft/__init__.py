@@ -29,7 +29,7 @@ from weft.moved import install as _install_moved_names
 from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from weft import codegen, ir, runtime, script, transform
+    from weft import codegen, ir, runtime, script, testing, transform
     from weft.codegen import Executable, compile, interpret, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
@@ -78,6 +78,7 @@ _MODULES = {
     "script": "weft.script",
     "target": "weft.target",
     "te": "weft.ir.te",
+    "testing": "weft.testing",
     "transform": "weft.transform",
 }
 
@@ -87,8 +88,8 @@ __all__ = [
     "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError",
     "assert_structural_equal", "assert_well_formed", "codegen", "compile", "declare_extern", "first_mismatch",
     "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime",
-    "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "transform",
-    "verify",
+    "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "testing",
+    "transform", "verify",
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform",
         "weft.transform.infra",
-        "base checks context instruments options phases pipeline registry rewriting sampling>random_inputs "
+        "base checks context instruments options phases pipeline registry rewriting sampling>comparison "
         "retype>reinfer",
     ),
     (

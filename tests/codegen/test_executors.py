@@ -11,11 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.generation import graphs
-from tests.generation.arguments import copied
 from tests.plugins import toy_accelerator
-from tests.properties import assert_agree, interpreted, nudged, precision, run_main
-from tests.strategies import generate
 
 import weft
 from weft.errors import ArgumentError, ArtifactError, ShapeError, TargetError
@@ -26,6 +22,10 @@ from weft.runtime.loading import register_loader, unregister_loader
 from weft.runtime.programs.bytecode import check_program, listing, program_hash
 from weft.runtime.programs.entry import entry_function
 from weft.runtime.programs.vm import Event, VMFunction
+from weft.testing import graphs
+from weft.testing.checks import assert_agree, interpreted, nudged, precision, run_main
+from weft.testing.strategies import generate
+from weft.transform.infra.generators.arguments import copied
 
 RECURSIVE = """
 @I.ir_module

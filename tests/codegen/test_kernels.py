@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.codegen.helpers import check_kernel, module, random_array, symbols_of
-from tests.generation.choices import SeededChoices
-from tests.generation.kernels import free_kernel
 
 import weft
 from weft.errors import TargetError
@@ -25,6 +23,8 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
 )
+from weft.testing.kernels import free_kernel
+from weft.transform.infra.generators.choices import SeededChoices
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")

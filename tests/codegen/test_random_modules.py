@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.generation import graphs
-from tests.generation.arguments import copied
-from tests.properties import assert_agree, interpreted, nudged, precision, run_main
-from tests.strategies import generate
 
 import weft
 from weft.runtime import register_func, unregister_func
+from weft.testing import graphs
+from weft.testing.checks import assert_agree, interpreted, nudged, precision, run_main
+from weft.testing.strategies import generate
+from weft.transform.infra.generators.arguments import copied
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.properties import check_round_trip
 
 from weft.ir.dim import symbol
 from weft.ir.graph import (
@@ -51,6 +50,7 @@ from weft.ir.tensor import (
     Unary,
 )
 from weft.ir.types import TensorType, TupleType
+from weft.testing.checks import check_round_trip
 
 TENSOR = TensorType((2, 3), "float32")
 x, y, z = Var("x", TENSOR), Var("y", TENSOR), Var("z", TENSOR)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.script.test_corpus import VALID
-from tests.strategies import generate
 
 import weft
 from weft.script import parse
 from weft.script.printer.module import script_of
+from weft.testing.strategies import generate
 
 OPTIONS = ({}, {"types": "all"}, {"types": "hidden"})
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from weft.ir import Function, IRModule, assert_structural_equal
 from weft.script import parse
-from weft.transform.infra.random_inputs import comparable_functions, first_difference
+from weft.transform.infra.comparison import comparable_functions, first_difference
 
 __all__ = ["assert_same_meaning", "check", "left_alone", "module"]
 

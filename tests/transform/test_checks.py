@@ -23,7 +23,7 @@ from weft.transform import (
     function_pass,
     module_pass,
 )
-from weft.transform.infra.random_inputs import first_difference
+from weft.transform.infra.comparison import first_difference
 
 TEXT = """
 @R.function

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties import assert_agree, check_round_trip, check_well_formed, interpreted, nudged, precision, run_main
-from tests.strategies import generate
 
 from weft.errors import WeftError
+from weft.testing.checks import (
+    assert_agree,
+    check_round_trip,
+    check_well_formed,
+    interpreted,
+    nudged,
+    precision,
+    run_main,
+)
+from weft.testing.strategies import generate
 from weft.transform import (
     CanonicalizeBindings,
     DeadCodeElimination,

@@ -1,7 +1,9 @@
 """What is checked after each pass (`WEFT_CHECK`, or the setting `check.level`), and the report of a failure.
 
-    0  nothing                      2  1, and the text of the module reads back as the module 1  the module is well
-    formed    3  2, and the interpreter gives the same results before and after on small random inputs
+    0  nothing
+    1  the module is well formed
+    2  1, and the text of the module reads back as the module
+    3  2, and the interpreter gives the same results before and after on small random inputs
 
 Each error names the guilty pass. A failure inside a pass leaves a reproducer: a file with the module as it was. The
 error says where it is, and how to run the pass on it again.
@@ -18,7 +20,7 @@ from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
 from weft.ir.verify import assert_well_formed
 from weft.providers import provider
-from weft.transform.infra import random_inputs as sampling
+from weft.transform.infra.comparison import comparable_functions, first_difference
 from weft.transform.infra.context import check_level, setting
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ def _check_text(module: IRModule, item: Pass) -> None:
 
 def _check_meaning(old: IRModule, new: IRModule, item: Pass) -> None:
     """PassError W522 unless the public functions of both modules give the same results on small random inputs."""
-    for name in sampling.comparable_functions(old, new):
-        difference = sampling.first_difference(old, new, name)
+    for name in comparable_functions(old, new):
+        difference = first_difference(old, new, name)
         if difference is not None:
             raise PassError(
                 f"pass {item.name} changed what function {name!r} computes: {difference}",

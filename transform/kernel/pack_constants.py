@@ -9,9 +9,8 @@
 
 `constant_params` says which parameters of private kernels are constants in every call. Packed products copy such an
 operand as a whole into the order in which their tiles read it (`weft.transform.autoschedule.gemm.packed`); other
-kernels
-that copy one in plain nests of loops lose their copies as well. Calls that copy the same constant in the same way share
-the copy. A copy that is more than twice as large as the constant stays in the kernel.
+kernels that copy one in plain nests of loops lose their copies as well. Calls that copy the same constant in the same
+way share the copy. A copy that is more than twice as large as the constant stays in the kernel.
 """
 
 from __future__ import annotations

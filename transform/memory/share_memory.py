@@ -6,9 +6,8 @@
 The first holds for kernels that copy all elements in their order, as long as neither x nor y changes while the other is
 used. The second is computing in place: x is memory of this function, used here for the last time, and the kernel reads
 each element of x no later than when it computes the element of y at its place (`weft.transform.analysis.accesses`
-decides). The
-attribute `shares_memory` of the kernel lists such pairs of (input, output) positions: code generation must not assume
-that they are apart.
+decides). The attribute `shares_memory` of the kernel lists such pairs of (input, output) positions: code generation
+must not assume that they are apart.
 """
 
 from __future__ import annotations

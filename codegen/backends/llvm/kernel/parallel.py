@@ -1,16 +1,14 @@
 """Parallel loops: the body becomes a kernel of its own, called for ranges of iterations on the threads of the runtime.
 
     for i in T.parallel(a, b): body    ->    int32 weft.loop.<kernel>.<k>(frame, what the body uses, a, b)
-                                             void weft.chunk.<kernel>.<k>(context, a, b)   
-                                             (`weft.runtime.device.threads`)
+                                             void weft.chunk.<kernel>.<k>(context, a, b)   (`runtime.device.threads`)
 
     context ::= frame, lock, first iteration of the earliest failure, its status, what the body uses    words of 64 bits
 
 A loop runs on several threads only where its iterations are proved to be apart (`weft.transform.analysis.accesses`): a
-loop that
-is marked parallel and whose iterations may touch the same elements runs in order, since results never depend on the
-number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes. A
-failure is reported as if iterations ran in order: of those that fail, the earliest one is told.
+loop that is marked parallel and whose iterations may touch the same elements runs in order, since results never depend
+on the number of threads. It also does so when it has less work than `PAYS`, which the program estimates from the sizes.
+A failure is reported as if iterations ran in order: of those that fail, the earliest one is told.
 """
 
 from __future__ import annotations

@@ -14,10 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tests.generation.choices import Choices
-from tests.generation.scalars import Atom, Scalars
-from tests.generation.values import DTYPES, attribute_map
-
 from weft import dtypes
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, symbol
 from weft.ir.node import FrozenMap
@@ -52,6 +48,9 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import PrimType, TensorType
 from weft.ir.visit import walk
+from weft.testing.scalars import Atom, Scalars
+from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.generators.values import DTYPES, attribute_map
 
 __all__ = ["free_kernel", "kernel"]
 

@@ -17,10 +17,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from tests.generation.choices import Choices
-from tests.generation.kernels import free_kernel, kernel
-from tests.generation.opaque import opaque_kernel
-from tests.generation.values import DTYPES, attribute_map, constant, small_array
 
 from weft import dtypes
 from weft.errors import WeftError
@@ -55,6 +51,10 @@ from weft.ir.node import FrozenMap, replace
 from weft.ir.op import OPS, OpDef, Param, get_op
 from weft.ir.subtyping import dims_of, match_types, substitute_type, type_symbols
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type, VDevice
+from weft.testing.kernels import free_kernel, kernel
+from weft.testing.opaque import opaque_kernel
+from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.generators.values import DTYPES, attribute_map, constant, small_array
 
 __all__ = ["extern", "module"]
 

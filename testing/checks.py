@@ -1,4 +1,4 @@
-"""What must hold for every module, as checks that the tests and `tests/fuzz.py` share.
+"""What must hold for every module.
 
 check_well_formed(module)            verify finds nothing
 check_round_trip(module)             text reads back as an equal module with the same text and hash; as does the text
@@ -14,27 +14,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tests.generation.arguments import copied, random_arguments
-from tests.generation.choices import SeededChoices
-from tests.generation.graphs import extern
 
-from weft import dtypes, first_mismatch, parse, structural_hash, verify
+from weft import dtypes
 from weft.errors import BoundsError, ShapeError
 from weft.ir.graph import Constant, Function
 from weft.ir.interpret import interpret
 from weft.ir.module import IRModule
 from weft.ir.node import Node, replace
+from weft.ir.structural import first_mismatch, structural_hash
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType
+from weft.ir.verify import verify
 from weft.ir.visit import rewrite, walk
+from weft.script import parse
+from weft.testing.graphs import extern
+from weft.transform.infra.generators.arguments import copied, random_arguments
+from weft.transform.infra.generators.choices import SeededChoices
 
 __all__ = [
-    "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged", "nudged_value",
-    "precision", "run_kernel", "run_main", "same_bits",
+    "NO_RESULT", "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged",
+    "nudged_value", "precision", "run_kernel", "run_main", "same_bits",
 ]  # fmt: skip
 
-# A negative size, an operator that has no value at such sizes (as W900 of operators).
-_NO_SIZE = ("W200", "W221", "W224")
+NO_RESULT = ("W200", "W221", "W224")
+"""Codes of errors that say that a program has no result: a negative size, an operator without a value at such sizes."""
 
 
 def check_well_formed(module: IRModule) -> None:
@@ -73,7 +76,7 @@ def run_main(module: IRModule, arguments: Sequence[Any], name: str = "main") -> 
     try:
         return interpret(module, functions=extern)[name](*copied(arguments))
     except (ShapeError, BoundsError) as error:
-        if error.code in _NO_SIZE or (error.code == "W900" and error.message.startswith("R.")):
+        if error.code in NO_RESULT or (error.code == "W900" and error.message.startswith("R.")):
             return None
         raise
 
@@ -169,7 +172,7 @@ def agrees_with(module: IRModule, seed: int, run: Callable[[list[Any]], Any]) ->
     try:
         got = run(copied(arguments))
     except ShapeError as error:
-        if error.code in _NO_SIZE:  # what is computed and not used may be refused, or not
+        if error.code in NO_RESULT:  # what is computed and not used may be refused, or not
             return False
         raise
     if got is None:

@@ -15,20 +15,39 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.generation.arguments import random_arguments
-from tests.generation.choices import Choices, DrawnChoices, SeededChoices
-from tests.generation.graphs import extern, module
-from tests.generation.kernels import free_kernel
-from tests.generation.opaque import opaque_kernel
 
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
+from weft.testing.graphs import extern, module
+from weft.testing.kernels import free_kernel
+from weft.testing.opaque import opaque_kernel
+from weft.transform.infra.generators.arguments import random_arguments
+from weft.transform.infra.generators.choices import Choices, SeededChoices
 
 __all__ = [
     "Choices", "DrawnChoices", "SeededChoices", "arguments_for", "extern", "generate", "generate_kernel", "kernels",
     "modules", "opaque_kernels", "random_arguments",
 ]  # fmt: skip
+
+
+class DrawnChoices(Choices):
+    """Decisions drawn from hypothesis."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self.draw = draw
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer in [low, high]."""
+        return low if low == high else self.draw(st.integers(low, high))
+
+    def any_float(self) -> float:
+        """A float of any bits."""
+        return self.draw(st.floats())
+
+    def any_text(self) -> str:
+        """A short string of any characters that text files can hold."""
+        return self.draw(st.text(st.characters(exclude_categories=("Cs",)), max_size=5))
 
 
 @st.composite

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.generation.choices import Choices
 
 from weft import dtypes
 from weft.ir.dim import symbol
 from weft.ir.graph import Constant
 from weft.ir.node import FrozenMap, freeze
+from weft.transform.infra.generators.choices import Choices
 
 __all__ = [
     "DTYPES",

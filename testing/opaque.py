@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.generation.choices import Choices
-from tests.generation.kernels import sequence
-from tests.generation.values import attribute_map
-
 from weft.ir.graph import StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.prim import binary, const, intrinsic
@@ -48,6 +44,9 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType
+from weft.testing.kernels import sequence
+from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.generators.values import attribute_map
 
 __all__ = ["opaque_kernel"]
 

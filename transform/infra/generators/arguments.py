@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from tests.generation.choices import Choices
-from tests.generation.values import small_array
 
 from weft import dtypes
+from weft.errors import ArgumentError
 from weft.ir.dim import Dim, evaluate, free_symbols
 from weft.ir.graph import Function, Var
 from weft.ir.prim_dim import kernel_signature
 from weft.ir.subtyping import dims_of
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.transform.infra.generators.choices import Choices
+from weft.transform.infra.generators.values import small_array
 
 __all__ = ["random_arguments", "signature", "symbol_values"]
 
@@ -50,7 +51,8 @@ def symbol_values(types: Sequence[Type], choices: Choices) -> dict[str, int]:
                 return values
         except Exception:  # an undefined dimension: other values
             continue
-    raise AssertionError(f"no symbol values fit {dims}")
+    shown = ", ".join(map(str, dims[:8]))
+    raise ArgumentError(f"no sizes were found for which {shown} are all at least 0", code="W907")
 
 
 def random_arguments(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.generation.choices import Choices
-
 from weft import dtypes
 from weft.ir.prim import binary, cast, const, intrinsic, unary
 from weft.ir.tensor import Binary, Cast, FloatImm, IntImm, Let, PrimCall, PrimExpr, PrimVar, Select
+from weft.transform.infra.generators.choices import Choices
 
 __all__ = ["Atom", "Scalars"]
 

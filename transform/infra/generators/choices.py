@@ -1,4 +1,4 @@
-"""Where generated programs get their decisions from: a seeded random source, or draws of hypothesis.
+"""Where generated programs get their decisions from: a seeded source, or hypothesis (`weft.testing.strategies`).
 
     choices.integer(low, high)   ends included          choices.pick(options)    one of a sequence
     choices.flip(percent)        True that often        choices.number()         any float, nan and infinities included
@@ -15,11 +15,9 @@ import random
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from hypothesis import strategies as st
-
-__all__ = ["Choices", "DrawnChoices", "SeededChoices"]
+__all__ = ["Choices", "SeededChoices"]
 
 T = TypeVar("T")
 
@@ -94,34 +92,21 @@ class SeededChoices(Choices):
         self.random = seed if isinstance(seed, random.Random) else random.Random(seed)
 
     def integer(self, low: int, high: int) -> int:
+        """An integer in [low, high]."""
         return (
             low + int(self.random.random() * (high - low + 1)) if high - low < 2**40 else self.random.randint(low, high)
         )
 
     def any_float(self) -> float:
+        """A float of any bits."""
         return struct.unpack("<d", self.random.randbytes(8))[0]
 
     def any_text(self) -> str:
+        """A short string of any characters that text files can hold."""
         return "".join(
             chr(self.random.choice((self.random.randrange(1, 128), self.random.randrange(160, 0xD800), 0x1F600)))
             for _ in range(self.random.randrange(6))
         )
-
-
-class DrawnChoices(Choices):
-    """Decisions drawn from hypothesis."""
-
-    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        self.draw = draw
-
-    def integer(self, low: int, high: int) -> int:
-        return low if low == high else self.draw(st.integers(low, high))
-
-    def any_float(self) -> float:
-        return self.draw(st.floats())
-
-    def any_text(self) -> str:
-        return self.draw(st.text(st.characters(exclude_categories=("Cs",)), max_size=5))
 
 
 def is_plain_number(value: float) -> bool:

@@ -1,0 +1,34 @@
+"""What the author of a pass, a rule, a back end or an operator tests with: random programs, and what must hold of them.
+
+    random_module(seed), random_kernel(seed)       programs that run on any arguments that fit
+    random_arguments(function, seed)               arguments that fit a signature, sizes from 0 up
+    assert_same_meaning(before, after)             two modules compute the same, up to rounding
+    assert_round_trip(node)                        the text reads back as the node, with the same text and hash
+    fuzz(passes=..., targets=...)                  many seeds through passes, targets and a check of one's own: a report
+    strategies                                     the same generators for hypothesis, whose examples shrink
+
+The reference interpreter is the judge. Files: `graphs`, `kernels`, `opaque`, `scalars` generate; `checks` states what
+must hold of every module; `meaning` compares; `fuzzing` repeats. Decisions and arguments come from
+`transform.infra.generators`, which the checks of passes (`WEFT_CHECK=3`) draw from too. Only `strategies` needs
+hypothesis (the extra `test`).
+"""
+
+from __future__ import annotations
+
+from weft.testing.checks import check_round_trip as assert_round_trip
+from weft.testing.fuzzing import FuzzFailure, FuzzReport, fuzz
+from weft.testing.meaning import assert_same_meaning, random_arguments, random_kernel, random_module
+
+__all__ = [
+    "FuzzFailure",
+    "FuzzReport",
+    "assert_round_trip",
+    "assert_same_meaning",
+    "fuzz",
+    "random_arguments",
+    "random_kernel",
+    "random_module",
+]
+
+if __name__ != "weft.testing":  # the checkout root on sys.path would load a second copy
+    raise ImportError("import weft.testing, not testing")

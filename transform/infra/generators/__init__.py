@@ -1,0 +1,1 @@
+"""Random decisions, values and arguments: what checks of passes and `weft.testing` draw from."""
