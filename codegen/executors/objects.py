@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from weft.codegen.backends.c.helpers import c_type
+from weft.codegen.backends.c.program import member_names
+from weft.codegen.backends.c.spelling import c_comment, check_model
 from weft.codegen.backends.llvm.asm.asm import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
@@ -58,6 +60,7 @@ def object_source(
     `c_functions` are C functions that kernels may call beside those that are declared, `features` those of the
     processor that the code may use.
     """
+    check_model(model)
     made = entry_module(module, entry, c_calls=True)
     externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
     functions = _reached(made, entry.name)
@@ -212,12 +215,12 @@ def _message(writer: ModuleWriter, sites: list[dict[str, Any]], model: str) -> N
 
 def _header(entry: Entry, model: str) -> str:
     upper = model.upper()
-    names = [param.name or f"input{i}" for i, param in enumerate(entry.function.params)]
+    names = member_names([param.name for param in entry.function.params])
+    sizes = member_names([f"{name}_size" for name in entry.symbols], names)
     inputs = [
-        f"  const {_pointer(place)}{_safe(name)};{_note(place)}"
-        for name, place in zip(names, entry.inputs, strict=True)
+        f"  const {_pointer(place)}{name};{_note(place)}" for name, place in zip(names, entry.inputs, strict=True)
     ]
-    inputs += [f"  int64_t {_safe(name)}_size;" for name in entry.symbols]
+    inputs += [f"  int64_t {name};" for name in sizes]
     outputs = [f"  {_pointer(place)}output{i};{_note(place)}" for i, place in enumerate(entry.outputs)]
     fields = {
         "inputs": inputs or ["  char unused;"],
@@ -244,8 +247,4 @@ def _pointer(place: Place) -> str:
 
 
 def _note(place: Place) -> str:
-    return f" /* {place.dtype}[{', '.join(map(str, place.shape))}] */"
-
-
-def _safe(name: str) -> str:
-    return "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
+    return " " + c_comment(f"{place.dtype}[{', '.join(map(str, place.shape))}]")

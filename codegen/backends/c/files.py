@@ -22,6 +22,7 @@ from weft import dtypes
 from weft.codegen.backends.c.expressions import float_literal, int_literal
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import Memory, Operator, Program, size_of, static_shape
+from weft.codegen.backends.c.spelling import c_comment, c_string
 from weft.ir.types import TensorType
 
 __all__ = ["apart", "ops_file", "together"]
@@ -143,7 +144,7 @@ def _field(qualifier: str, memory: Memory, prefix: str) -> str:
 
 
 def _note(ty: TensorType) -> str:
-    return f" /* {ty.dtype}[{', '.join(map(str, static_shape(ty)))}] */"
+    return " " + c_comment(f"{ty.dtype}[{', '.join(map(str, static_shape(ty)))}]")
 
 
 # The entry.
@@ -165,7 +166,7 @@ def _main_lines(program: Program) -> list[str]:
     else:
         inner = names.replace(f"int32_t {model}_run(", f"static int32_t {model}_steps(")
         lines = [_CALL.format(model=model), f"{inner} {{", *body, f"{names} {{", *_bracket(program), "}", ""]
-    messages = [f'  case {i + 1}: return "{_escape(text)}";' for i, text in enumerate(program.messages)]
+    messages = [f'  case {i + 1}: return {c_string(text)};' for i, text in enumerate(program.messages)]
     return [
         *lines, f"const char *{model}_message(int32_t code) {{", "  switch (code) {", *messages,
         '  default: return "";', "  }", "}", "",
@@ -218,11 +219,5 @@ def _constant(name: str, dtype: str, content: bytes, shape: tuple[int, ...], sto
     write = float_literal if dtypes.is_float(dtype) else int_literal
     texts = [write(value, dtype) for value in values]
     rows = ["  " + ", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
-    note = f"/* {dtype}[{', '.join(map(str, shape))}] */"
+    note = c_comment(f"{dtype}[{', '.join(map(str, shape))}]")
     return f"{storage}const {c_type(dtype)} {name}[{len(texts)}] = {{ {note}\n" + ",\n".join(rows) + "\n};"
-
-
-def _escape(text: str) -> str:
-    return (
-        text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    )

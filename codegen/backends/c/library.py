@@ -22,6 +22,7 @@ from typing import Any
 from weft.codegen.backends.c.files import apart, ops_file, together
 from weft.codegen.backends.c.memory import Planner, greedy, pools_of
 from weft.codegen.backends.c.program import Memory, Program, read_program, size_of, static_shape
+from weft.codegen.backends.c.spelling import check_model, plain_word
 from weft.codegen.backends.generators import provenance
 from weft.errors import ArtifactError, TargetError
 from weft.ir.module import IRModule
@@ -81,7 +82,7 @@ class SourceTree:
     def flags(self, path: str) -> list[str]:
         """The options of GCC that make it compile a source for its part."""
         part = self.parts.get(self.labels.get(path, ""))
-        return part.gcc_flags() if part is not None else []
+        return [plain_word(flag, "the option") for flag in part.gcc_flags()] if part is not None else []
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write the tree; ArtifactError W818 when that cannot be done."""
@@ -127,6 +128,7 @@ def source_tree(
     modules = {name: models} if isinstance(models, IRModule) else dict(models)
     if not modules or (name in modules and not isinstance(models, IRModule)):
         raise TargetError(f"c: a library {name!r} needs models of other names", code="W743")
+    check_model(name)
     _check_linked(wanted)
     pools = pools_of(wanted)
     programs = [
@@ -167,7 +169,7 @@ def _join(files: dict[str, str], labels: dict[str, str], artifact: Artifact, pro
             f"c: artifact {artifact.name!r} of kind {artifact.kind!r} cannot be part of C sources", code="W747",
             hint="its code generator must give C as well: a driver that the entry calls",
         )  # fmt: skip
-    path = f"{'include' if artifact.kind == 'header' else 'src'}/{artifact.name}"
+    path = f"{'include' if artifact.kind == 'header' else 'src'}/{plain_word(artifact.name, 'the file name')}"
     text = artifact.data.decode()
     if files.setdefault(path, text) != text:
         raise TargetError(f"c: two sources are named {path!r}", code="W743")

@@ -18,6 +18,7 @@ from weft.codegen.backends.c.expressions import float_literal, int_literal, unsu
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import KEYWORDS, Helpers, KernelWriter, align, check_dtype, identifier
 from weft.codegen.backends.c.memory import Placement, Planner, Pool, Request, greedy, place
+from weft.codegen.backends.c.spelling import check_model
 from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.foreign import refuse_undeclared
 from weft.errors import Span, TargetError
@@ -291,7 +292,8 @@ class _Reader:
 
     def kernel_name(self, name: str, label: str) -> str:
         base = f"{self.program.model}_{_safe(name)}"
-        taken = {writer.name for writer in self.program.kernels.values()}
+        taken = {f"{self.program.model}_{suffix}" for suffix in ("run", "message", "steps", "tell", "TELL")}
+        taken |= {writer.name for writer in self.program.kernels.values()}
         if label and any(other == name and owner != label for other, owner, _ in self.program.kernels):
             base = f"{base}__{_safe(label)}"
         count, candidate = 0, base
@@ -400,14 +402,24 @@ def size_of(ty: TensorType) -> int:
 
 def _inputs(params: Sequence[Var]) -> list[Memory]:
     """Where the caller's tensors are: in fields that are called as the parameters where C allows it."""
-    taken: set[str] = set()
-    found: list[Memory] = []
-    for index, param in enumerate(params):
-        name = _safe(param.name)
+    names = member_names([param.name for param in params])
+    return [Memory(f"inputs->{name}", _tensor(param.ty, param)) for name, param in zip(names, params, strict=True)]
+
+
+def member_names(wanted: Sequence[str], others: Sequence[str] = ()) -> list[str]:
+    """Names for members of a structure beside others: the wanted ones where C allows it, and no two the same.
+
+    >>> member_names(["x", "int", "x", "é"])
+    ['x', 'v_int', 'x_1', '_']
+    """
+    taken = set(others)
+    found: list[str] = []
+    for index, given in enumerate(wanted):
+        name = _safe(given)
         if not name or name in taken or name in KEYWORDS or name[0].isdigit():
             name = identifier(name or f"input{index}", taken)
         taken.add(name)
-        found.append(Memory(f"inputs->{name}", _tensor(param.ty, param)))
+        found.append(name)
     return found
 
 
@@ -426,8 +438,7 @@ def read_program(
     entry = module[function]
     if not isinstance(entry, Function):
         raise unsupported("an entry that is no graph function", entry.span)
-    if not model.isidentifier() or not model.isascii():
-        raise TargetError(f"c: {model!r} is no C name", code="W743")
+    check_model(model)
     parts = dict(leaf_parts(target))
     refuse_undeclared(module, parts, externs, c_calls=True)
     owner = owners(module, parts)
