@@ -1,23 +1,32 @@
 """Compiled code by content, on disk: what was compiled once is not compiled again, in any process.
 
-    entry ::= sha256 of the rest, length of the object, object, compressed LLVM text          one file, named by its key
+    entry ::= sha256 of the rest, key, length of the object, object, compressed LLVM text    one file: <key>.code
+    key   ::= 64 hexadecimal digits
 
 A key is the hash of everything that the code follows from: the LLVM text, the processor, the level, the version of
 LLVM. The folder is WEFT_CACHE_DIR, else `weft` in XDG_CACHE_HOME or ~/.cache; WEFT_CACHE_DIR=off keeps nothing. A
 cache is never needed: one that cannot be read or written, or holds a damaged entry (which is logged), is as good as an
 empty one.
-Entries that were not used for longest go when all together pass `LIMIT` bytes.
+
+Entries are machine code that will run, so only the user's own are read: the folder and the entry belong to the user,
+nobody else may write them, and the entry is a plain file that holds its key. What is not so is ignored, and the reason
+logged. Files of other names are left alone. Entries that were not used for longest go when all together pass `LIMIT`
+bytes; what a writer that was killed left behind goes after an hour.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import os
+import re
+import stat
 import tempfile
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,17 +35,23 @@ __all__ = ["LIMIT", "CacheInfo", "DiskCache", "object_cache"]
 LIMIT = 512 << 20
 _log = logging.getLogger("weft.cache")
 _SUFFIX = ".code"
+_OURS = re.compile(r"[0-9a-f]{64}\.code")
+_UNFINISHED = re.compile(r"[0-9a-f]{64}\.\w+\.part")
+_ABANDONED = 3600  # seconds after which nobody is still writing
+_KEY = 64
+_HEAD = 32 + _KEY + 8
 _LOOK_EVERY = 64  # writes between two looks at the size of all
 
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """Where a cache is and what it holds; `folder` is None when nothing is kept."""
+    """Where a cache is and what it holds; `folder` is None when nothing is kept, `refused` says why it is ignored."""
 
     folder: Path | None
     entries: int
     bytes: int
     limit: int
+    refused: str = ""
 
 
 class DiskCache:
@@ -52,19 +67,21 @@ class DiskCache:
         self._writes = 0
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """The entry, if it is there and whole."""
-        if self.folder is None:
+        """The entry, if it is there, whole, the user's own, and that of the key."""
+        if self.folder is None or self.refused():
             return None
         path = self.folder / f"{key}{_SUFFIX}"
-        try:
-            data = path.read_bytes()
-            os.utime(path)
-        except OSError:
+        data = _read(path)
+        if data is None:
             return None
-        size = int.from_bytes(data[32:40], "little")
-        if len(data) >= 40 + size and hashlib.sha256(data[32:]).digest() == data[:32]:
+        size = int.from_bytes(data[_HEAD - 8 : _HEAD], "little")
+        if len(data) >= _HEAD + size and hashlib.sha256(data[32:]).digest() == data[:32]:
+            if data[32 : 32 + _KEY] != key.encode():
+                _log.warning("the cache entry %s is that of another key; it is removed", path)
+                _removed(path)
+                return None
             with contextlib.suppress(zlib.error, UnicodeDecodeError):
-                return data[40 : 40 + size], zlib.decompress(data[40 + size :]).decode()
+                return data[_HEAD : _HEAD + size], zlib.decompress(data[_HEAD + size :]).decode()
         _log.warning("the cache entry %s is damaged; it is removed, and what it held is compiled again", path)
         _removed(path)
         return None
@@ -73,11 +90,13 @@ class DiskCache:
         """Keep an entry, whole or not at all."""
         if self.folder is None:
             return
-        rest = len(code).to_bytes(8, "little") + code + zlib.compress(text.encode(), 1)
+        rest = key.encode() + len(code).to_bytes(8, "little") + code + zlib.compress(text.encode(), 1)
         temporary = ""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.refused():
+                return
+            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f"{key}.", suffix=".part")
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(rest).digest() + rest)
             os.replace(temporary, self.folder / f"{key}{_SUFFIX}")
@@ -89,33 +108,91 @@ class DiskCache:
             self._shrink()
         self._writes += 1
 
+    def refused(self) -> str:
+        """Why the folder is not used, or empty: as for keys of ssh, it is the user's and nobody else may write it."""
+        try:
+            why = "" if self.folder is None else _not_private(self.folder.stat(), stat.S_ISDIR)
+        except OSError:
+            why = ""  # not there: it will be made, or the next step fails as well
+        if why:
+            _log_once(str(self.folder), why)
+        return why
+
     def info(self) -> CacheInfo:
         """What is there now."""
         found = list(self._entries())
-        return CacheInfo(self.folder, len(found), sum(size for _, size, _ in found), self.limit)
+        return CacheInfo(self.folder, len(found), sum(size for _, size, _ in found), self.limit, self.refused())
 
     def clear(self) -> int:
         """Remove all entries, and give their number."""
+        self._sweep()
         return sum(_removed(path) for _, _, path in self._entries())
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
         """(time of the last use, bytes, file)."""
-        if self.folder is None:
+        return self._files(_OURS)
+
+    def _files(self, names: re.Pattern[str]) -> Iterator[tuple[float, int, Path]]:
+        """The plain files of such names, if the folder is the user's."""
+        if self.folder is None or self.refused():
             return
         with contextlib.suppress(OSError), os.scandir(self.folder) as files:
             for file in files:
-                if file.name.endswith(_SUFFIX):
+                if names.fullmatch(file.name):
                     with contextlib.suppress(OSError):
-                        status = file.stat()
+                        status = file.stat(follow_symlinks=False)
                         yield status.st_mtime, status.st_size, Path(file.path)
 
     def _shrink(self) -> None:
+        self._sweep()
         entries = sorted(self._entries(), key=lambda entry: (entry[0], entry[2].name))
         total = sum(size for _, size, _ in entries)
         for _, size, path in entries:
             if total <= self.limit:
                 return
             total -= size if _removed(path) else 0
+
+    def _sweep(self) -> None:
+        """Remove what writers that were killed have left."""
+        for changed, _, path in list(self._files(_UNFINISHED)):
+            if changed < time.time() - _ABANDONED:
+                _removed(path)
+
+
+def _read(path: Path) -> bytes | None:
+    """The bytes of an entry, if it is a plain file of the user's that nobody else may write."""
+    try:
+        # Neither a link nor a pipe that nobody writes to: the file that is checked is the one that is read.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        why = _not_private(os.fstat(handle), stat.S_ISREG)
+        if why:
+            _log_once(str(path), why)
+            return None
+        try:
+            data = file.read()
+            os.utime(path)
+        except OSError:
+            return None
+    return data
+
+
+def _not_private(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:
+    """Why a folder or file is not the user's alone, or empty."""
+    if not is_kind(status.st_mode):
+        return "it is of another kind"
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        return "it belongs to somebody else"
+    if hasattr(os, "geteuid") and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write it (mode {stat.S_IMODE(status.st_mode):o})"
+    return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _log_once(path: str, why: str) -> None:
+    _log.warning("the compiled code in %s is ignored: %s", path, why)
 
 
 def _removed(path: Path) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ from weft.target.builtin import LLVM
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]
+
+_log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
 _FORMAT = "program 1"
@@ -100,7 +103,14 @@ def find(key: str) -> Program | None:
     found = object_cache().get(key)
     if found is None:
         return None
-    data, text = found
+    try:
+        return _program(*found)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:  # another weft's, say
+        _log.warning("the program that is kept as %s cannot be read: %r", key, error)
+        return None
+
+
+def _program(data: bytes, text: str) -> Program:
     size = int.from_bytes(data[:8], "little")
     head = json.loads(data[8 : 8 + size])
     rest = memoryview(data)[8 + size :]

@@ -21,7 +21,10 @@ from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="GCC says what C reads")
 STRICT = ["gcc", "-std=c99", "-trigraphs", "-pedantic", "-Wall", "-Wextra", "-Werror"]
-HOSTILE = ["what??/", 'end"; abort(); //', "\\", "\n*/ int x; /*", "a\0b", "\r", "é\u2028", "??=include", "%s%n", "\x7f", "0\\0"]
+HOSTILE = [
+    "what??/", 'end"; abort(); //', "\\", "\n*/ int x; /*", "a\0b", "\r", "é\u2028", "??=include", "%s%n", "\x7f",
+    "0\\0",
+]  # fmt: skip
 PIECES = st.sampled_from([*"?/\\\"'*\n\r\t 0179aé%<:>", "??/", "*/", "/*", "\x00", "\x1b", "\ud800", "#include"])
 
 
@@ -33,8 +36,8 @@ def test_a_literal_is_the_text_and_a_comment_is_nothing(tmp_path: Path, texts: l
     lines = ["#include <stdio.h>", "static const struct { const char *text; unsigned long size; } all[] = {"]
     lines += [f"  {c_comment(text)} {{ {c_string(text)}, sizeof {c_string(text)} - 1 }}," for text in texts]
     lines += ["};", "int main(void) {", f"  for (int i = 0; i < {len(texts)}; ++i) {{"]
-    lines += ['    printf("%lu ", all[i].size); fwrite(all[i].text, 1, all[i].size, stdout);', "  }", "  return 0;", "}"]
-    Path(tmp_path, "a.c").write_text("\n".join([*lines, ""]))
+    lines += ['    printf("%lu ", all[i].size); fwrite(all[i].text, 1, all[i].size, stdout);', "  }", "  return 0;"]
+    Path(tmp_path, "a.c").write_text("\n".join([*lines, "}", ""]))
     subprocess.run([*STRICT, str(tmp_path / "a.c"), "-o", str(tmp_path / "a")], check=True)
     contents = [text.encode("utf-8", "backslashreplace") for text in texts]
     said = subprocess.run([str(tmp_path / "a")], capture_output=True, check=True).stdout
@@ -102,7 +105,9 @@ def test_members_of_structures_are_c_names_and_no_two_are_the_same(names: list[s
 
 
 def test_the_header_of_an_object_keeps_the_names_that_c_allows() -> None:
-    function = weft.parse('@R.function\ndef main(x: R.Tensor((2,), "float32"), int: R.Tensor((2,), "float32")): return x + int')
+    function = weft.parse(
+        '@R.function\ndef main(x: R.Tensor((2,), "float32"), int: R.Tensor((2,), "float32")): return x + int'
+    )
     made = weft.compile(function, "llvm -mtriple=aarch64-linux-gnu")  # pyright: ignore[reportArgumentType]
     header = made["model.h"].data.decode()
     assert "float *x;" in header

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import weft
 from weft.__main__ import main
 from weft.codegen.backends.llvm.machine import machine
+from weft.codegen.cache import code, programs
 from weft.codegen.cache.code import DiskCache, object_cache
 
 KERNEL = """
@@ -88,18 +91,139 @@ def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatc
         assert object_cache().info().entries == 0
 
 
+def key(index: int) -> str:
+    return f"{index:064x}"
+
+
 def test_the_entries_that_were_not_used_for_longest_go(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, limit=4000)
     for index in range(8):
         cache._writes = 0
-        cache.put(f"k{index}", b"x" * 1000, "")
-        os.utime(tmp_path / f"k{index}.code", (index, index))
+        cache.put(key(index), b"x" * 900, "")
+        os.utime(tmp_path / f"{key(index)}.code", (index, index))
         if index >= 2:
-            assert cache.get("k1") is not None
-            os.utime(tmp_path / "k1.code", (100, 100))
+            assert cache.get(key(1)) is not None
+            os.utime(tmp_path / f"{key(1)}.code", (100, 100))
     assert cache.info().bytes <= 4000 + 1100
-    assert cache.get("k1") == (b"x" * 1000, "")
-    assert cache.get("k0") is None
+    assert cache.get(key(1)) == (b"x" * 900, "")
+    assert cache.get(key(0)) is None
+
+
+def test_an_entry_is_that_of_its_key(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An entry in the place of another one would be run in its stead."""
+    run(3)
+    three = {path.name: path.read_bytes() for path in folder.iterdir()}
+    run(4)
+    four = [path for path in folder.iterdir() if path.name not in three]
+    assert four
+    for path in four:
+        for content in three.values():
+            path.write_bytes(content)
+            np.testing.assert_array_equal(run(4), 4)
+    assert "that of another key" in caplog.text
+
+
+@given(st.binary(max_size=200), st.integers(0, 300), st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_whatever_is_written_over_an_entry_it_is_whole_or_none(
+    tmp_path: Path, content: bytes, start: int, cut: bool
+) -> None:
+    cache = DiskCache(tmp_path)
+    cache.put(key(1), b"code" * 20, "text")
+    path = tmp_path / f"{key(1)}.code"
+    whole = path.read_bytes()
+    changed = whole[:start] + content + (b"" if cut else whole[start + len(content) :])
+    path.write_bytes(changed)
+    assert cache.get(key(1)) == ((b"code" * 20, "text") if changed == whole else None)
+
+
+@given(st.binary(max_size=120), st.lists(st.integers(-(2**70), 2**70), max_size=3))
+@settings(deadline=None)
+def test_a_program_of_another_form_is_none(data: bytes, lengths: list[int]) -> None:
+    head = json.dumps({"lengths": lengths, "objects": 0, "constants": []}).encode()
+    for content in (data, len(head).to_bytes(8, "little") + head + data):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(programs, "object_cache", lambda content=content: Kept(content))
+            assert programs.find("key") is None
+
+
+class Kept:
+    """A cache that holds one content under every key."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def get(self, key: str) -> tuple[bytes, str]:
+        return self.content, ""
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_may_write_is_ignored(
+    folder: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], mode: int
+) -> None:
+    run(3)
+    entries = sorted(folder.iterdir())
+    folder.chmod(mode)
+    code._log_once.cache_clear()
+    assert object_cache().get(entries[0].stem) is None
+    np.testing.assert_array_equal(run(5), 5)
+    assert sorted(folder.iterdir()) == entries
+    assert "others may write it" in caplog.text
+    assert main(["cache", "info"]) == 0
+    assert "ignored  others may write it" in capsys.readouterr().out
+    assert object_cache().clear() == 0
+    folder.chmod(0o700)
+    assert object_cache().get(entries[0].stem) is not None
+
+
+def test_an_entry_that_others_may_write_or_own_is_ignored(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(3)
+    path = sorted(folder.iterdir())[0]
+    path.chmod(0o602)
+    code._log_once.cache_clear()
+    assert object_cache().get(path.stem) is None
+    assert "others may write it (mode 602)" in caplog.text
+    path.chmod(0o600)
+    assert object_cache().get(path.stem) is not None
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert object_cache().get(path.stem) is None
+    assert "belongs to somebody else" in caplog.text
+
+
+def test_a_new_folder_and_its_entries_are_the_users_alone(folder: Path) -> None:
+    run(3)
+    assert folder.stat().st_mode & 0o077 == 0
+    assert {path.stat().st_mode & 0o077 for path in folder.iterdir()} == {0}
+
+
+def test_links_and_pipes_are_no_entries(folder: Path) -> None:
+    run(3)
+    first, second, *_ = sorted(folder.iterdir())
+    other = folder / "elsewhere"
+    first.rename(other)
+    first.symlink_to(other)
+    second.unlink()
+    os.mkfifo(second, 0o600)
+    assert object_cache().get(first.stem) is None
+    assert object_cache().get(second.stem) is None
+
+
+def test_only_its_own_names_are_cleaned_its_unfinished_files_among_them(folder: Path) -> None:
+    run(3)
+    theirs = [folder / name for name in ("notes.code", "a.part", f"{key(1)}.txt", f"{key(1).upper()}A.code")]
+    for path in theirs:
+        path.write_text("kept")
+        os.utime(path, (1, 1))
+    old, new = folder / f"{key(2)}.abc.part", folder / f"{key(3)}.def.part"
+    old.write_text("")
+    new.write_text("")
+    os.utime(old, (1, 1))
+    cache = object_cache()
+    cache.limit = 0
+    cache._shrink()
+    assert sorted(folder.iterdir()) == sorted([*theirs, new])
 
 
 def test_the_command_shows_and_empties_the_cache(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.cache.code import code as cache_module
+from weft.codegen.cache import code as cache_module
+from weft.codegen.cache import programs as program_cache
 from weft.codegen.cache.code import object_cache
-from weft.codegen.cache.code import programs as program_cache
 from weft.codegen.cache.programs import key_of
 from weft.codegen.compile import as_module
 from weft.codegen.plan import make_plan

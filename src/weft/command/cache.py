@@ -17,12 +17,14 @@ def cache_command(options: argparse.Namespace) -> int:
     info = cache.info()
     folder = str(info.folder) if info.folder is not None else None
     if options.json:
-        facts = {"folder": folder, "entries": info.entries, "bytes": info.bytes, "limit": info.limit}
+        facts: dict[str, object] = {**vars(info), "folder": folder}
         print(json.dumps(facts if removed is None else {"removed": removed, **facts}))
     elif removed is not None:
         print(f"removed {removed} {'entry' if removed == 1 else 'entries'}")
     elif folder is None:
         print("nothing is kept: WEFT_CACHE_DIR is off")
     else:
+        if info.refused:
+            print(f"ignored  {info.refused}")
         print(f"folder   {folder}\nentries  {info.entries}\nsize     {info.bytes} of at most {info.limit} bytes")
     return 0
