@@ -22,12 +22,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from weft.errors import DTypeError, ScriptError, ShapeError, Span, WeftError
 from weft.ir.device_mesh import DTensorType, is_spread, whole_tensors
-from weft.ir.dim import Dim, DimExpr, Facts, counterexample, evaluate, free_symbols, prove_equal, prove_nonnegative
+from weft.ir.dim import (
+    Dim,
+    DimExpr,
+    Facts,
+    counterexample,
+    evaluate,
+    free_symbols,
+    prove_equal,
+    prove_le,
+    prove_nonnegative,
+)
 from weft.ir.graph import (
     Call,
     Constant,
@@ -89,15 +99,20 @@ VOID = TupleType(())
 
 @dataclass(frozen=True, slots=True)
 class ShapeCheck:
-    """Two dimensions that must be equal when the program runs, and why."""
+    """Two dimensions that must be equal, or in order, when the program runs, and why."""
 
     lhs: Dim
     rhs: Dim
     reason: str
     span: Span | None = None
+    relation: Literal["==", "<="] = "=="
 
     def __str__(self) -> str:
-        return f"{self.lhs} == {self.rhs} ({self.reason})"
+        return f"{self.lhs} {self.relation} {self.rhs} ({self.reason})"
+
+    def holds(self, left: int, right: int) -> bool:
+        """Whether the values of the two dimensions are as they must be."""
+        return left == right if self.relation == "==" else left <= right
 
 
 _MOST_FACTS = 64  # the cost of a proof grows with them
@@ -183,6 +198,22 @@ class TypeContext:
         if answer is not True:
             self.checks.append(ShapeCheck(a, b, reason, span))
             self.learn_equal(a, b)
+
+    def require_le(self, a: Dim, b: Dim, reason: str, span: Span | None = None) -> None:
+        """Prove that a <= b, raise ShapeError W201 where it never is, else record a run-time check."""
+        if prove_le(a, b, self.facts) is True:
+            return
+        if prove_le(a, b) is False:
+            raise ShapeError(f"{reason}: {b} is less than {a}", code="W201", span=span)
+        self.learn_check(ShapeCheck(a, b, reason, span, "<="))
+        self.checks.append(ShapeCheck(a, b, reason, span, "<="))
+
+    def learn_check(self, check: ShapeCheck) -> None:
+        """Take for known what the program checks."""
+        if check.relation == "==":
+            self.learn_equal(check.lhs, check.rhs)
+        elif self._learning and len(self.facts.orders) < _MOST_FACTS:
+            self.facts = self.facts.assume_le(check.lhs, check.rhs)
 
     def type_of(self, expr: Expr) -> Type:
         """The type of an argument; arguments that are calls themselves are deduced without recursion on depth."""

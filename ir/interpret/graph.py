@@ -392,9 +392,9 @@ class Evaluator:
             if not names <= set(scope.symbols.values):
                 continue  # a symbol that only the result defines
             left, right = scope.symbols.value(check.lhs), scope.symbols.value(check.rhs)
-            if left != right:
+            if not check.holds(left, right):
                 raise ShapeError(
-                    f"{check.reason}: {check.lhs} is {left}, {check.rhs} is {right}", code="W223",
+                    f"{check.reason}: {_found(check, left, right)}", code="W223",
                     span=check.span or node.span, notes=[scope.symbols.explain((check.lhs, check.rhs))],
                 )  # fmt: skip
 
@@ -463,6 +463,13 @@ class Evaluator:
         """The types of the outputs of a call that states them."""
         ty = node.ty_args[0]
         return ty.fields if isinstance(ty, TupleType) else (ty,)
+
+
+def _found(check: ShapeCheck, left: int, right: int) -> str:
+    """The two sides of a check that does not hold, with their values."""
+    sides = [f"{dim} is {value}" for dim, value in ((check.lhs, left), (check.rhs, right)) if isinstance(dim, DimExpr)]
+    constant = check.rhs if isinstance(check.lhs, DimExpr) else check.lhs
+    return ", ".join(sides) if len(sides) != 1 or check.relation == "<=" else f"{sides[0]}, not {constant}"
 
 
 def _with_symbols(failure: WeftError, function: Function, scope: Scope) -> WeftError:

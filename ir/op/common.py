@@ -15,7 +15,7 @@ import numpy as np
 from weft.dtypes import can_hold, is_bool, is_float, is_integer
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import prim, te
-from weft.ir.dim import Dim, DimExpr, prove_equal, same, symbol
+from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.infer import TypeContext
 from weft.ir.op.declare import Arguments, Example
@@ -394,6 +394,11 @@ class Kernel:
         """Assert that two dimensions are equal, unless that is proved."""
         if prove_equal(a, b, self.context.facts) is not True:
             self.require(te.equal(te.size(a), te.size(b)), message)
+
+    def require_le(self, a: Dim, b: Dim, message: str) -> None:
+        """Assert that a <= b, unless that is proved."""
+        if prove_le(a, b, self.context.facts) is not True:
+            self.require(te.size(a) <= te.size(b), message)
 
     def check_indices(self, indices: Operand, size: Dim, *, any_value: bool = False, last: int | None = None) -> None:
         """Have the kernel stop with a BoundsError where an index of an axis of that size is out of range.

@@ -1,19 +1,34 @@
 """Operators that select elements: slices and gathers.
 
-Slices are Python's: negative boundaries count from the end, and boundaries are clamped. Indices that are data count
-from the end when negative and are checked: one out of range stops the kernel with a BoundsError.
+Slices are Python's: negative boundaries count from the end, and boundaries are clamped. Two things are assumed of
+symbolic sizes, and checked at run time (`_Slice.assumed`): a boundary such as `n - 3`, which only a few small sizes
+make negative, is not negative; and a slice of at most one element (`x[:1]`, `x[n - 1:n]`) has one. Indices that are
+data count from the end when negative and are checked: one out of range stops the kernel with a BoundsError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.errors import BoundsError
 from weft.ir import te
-from weft.ir.dim import Dim, ceildiv, maximum, minimum, product, prove_le, prove_lt, prove_nonnegative, symbol
+from weft.ir.dim import (
+    Dim,
+    DimExpr,
+    bounds,
+    ceildiv,
+    maximum,
+    minimum,
+    product,
+    prove_le,
+    prove_lt,
+    prove_nonnegative,
+    symbol,
+)
 from weft.ir.graph import Constant, Expr, PrimValue
 from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
@@ -33,7 +48,15 @@ from weft.ir.op.common import (
     wrapped_index,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.manipulate import UNLIMITED, inside, split_index
+from weft.ir.op.manipulate import (
+    UNLIMITED,
+    extent,
+    from_start,
+    holds_for_large_sizes,
+    inside,
+    negative_boundary,
+    split_index,
+)
 from weft.ir.op.registry import register_op
 from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -58,20 +81,65 @@ def _last(index: Dim, size: Dim) -> Dim:
     return from_start if prove_le(from_start, size - 1) is True else minimum(from_start, size - 1)
 
 
-def _slice(args: Arguments, position: int, size: Dim) -> tuple[Dim, Dim, int]:
-    """(start, length, step) of a sliced axis."""
+@dataclass(frozen=True)
+class _Slice:
+    """A sliced axis; `assumed` are pairs (a, b) with a <= b, each with what it means."""
+
+    start: Dim
+    length: Dim
+    step: int
+    assumed: tuple[tuple[Dim, Dim, str], ...] = ()
+
+    @property
+    def last(self) -> Dim:
+        """The position of the last element."""
+        return self.start + (self.length - 1) * self.step
+
+
+def _slice(args: Arguments, position: int, axis: int, size: Dim) -> _Slice:
     begin, end = args.begin[position], args.end[position]
     step = args.strides[position] if args.strides is not None else 1
     if step == 0:
         raise shape_error(args, "a stride is 0", "W205")
     if args.assume_inbound:
-        start, stop = (index + size if isinstance(index, int) and index < 0 else index for index in (begin, end))
-    elif step > 0:
-        start, stop = inside(begin, size), inside(end, size)
+        return _slice_as_written(begin, end, step, axis, size)
+    if step > 0:
+        start = inside(begin, size) if _is_unlimited(begin) else from_start(begin, size)
+        length = ceildiv(extent(start, inside(end, size)), step)
     else:
         start, stop = _last(begin, size), _last(end, size)
+        length = ceildiv(start - stop, -step)
+        length = length if prove_nonnegative(length) is True else maximum(length, 0)
+    named = {"begin": begin, "end": end} if step > 0 else {}
+    assumed = [
+        (0, index, f"{name} {index} of axis {axis} must not be negative")
+        for name, index in named.items()
+        if negative_boundary(index, size)
+    ]
+    if isinstance(length, DimExpr) and bounds(length)[1] == 1 and holds_for_large_sizes(1, length):
+        assumed.append((1, length, f"the slice of axis {axis} must have its one element"))
+        length = 1
+    return _Slice(start, length, step, tuple(assumed))
+
+
+def _slice_as_written(begin: Dim, end: Dim, step: int, axis: int, size: Dim) -> _Slice:
+    """A slice whose boundaries are promised to be inside: its length is their distance."""
+    start, stop = (_as_written(index, size) for index in (begin, end))
     length = ceildiv(stop - start, step) if step > 0 else ceildiv(start - stop, -step)
-    return start, length if prove_nonnegative(length) is True else maximum(length, 0), step
+    if isinstance(length, int):
+        return _Slice(start, max(length, 0), step)
+    message = f"the slice of axis {axis} must not end before it starts"
+    return _Slice(start, length, step, () if prove_nonnegative(length) is True else ((0, length, message),))
+
+
+def _is_unlimited(index: Dim) -> bool:
+    return isinstance(index, int) and abs(index) >= UNLIMITED
+
+
+def _as_written(index: Dim, size: Dim) -> Dim:
+    if _is_unlimited(index):
+        return inside(index, size)
+    return size + index if isinstance(index, int) and index < 0 else index
 
 
 def _sliced_axes(args: Arguments, ndim: int) -> tuple[int, ...]:
@@ -82,9 +150,10 @@ def _sliced_axes(args: Arguments, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def _slices(args: Arguments, dims: Dims) -> dict[int, tuple[Dim, Dim, int]]:
-    """By axis: (start, length, step)."""
-    return {axis: _slice(args, position, dims[axis]) for position, axis in enumerate(_sliced_axes(args, len(dims)))}
+def _slices(args: Arguments, dims: Dims) -> dict[int, _Slice]:
+    """The slices by axis."""
+    axes = _sliced_axes(args, len(dims))
+    return {axis: _slice(args, position, axis, dims[axis]) for position, axis in enumerate(axes)}
 
 
 def _lower_slice(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -93,40 +162,54 @@ def _lower_slice(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
         return None
     x = kernel.input("x")
     slices = _slices(args, x.shape)
-    if args.assume_inbound:
-        for axis, (start, length, step) in slices.items():
-            _require_inside(kernel, axis, start, start + (length - 1) * step, length, x.shape[axis])
+    for axis, part in slices.items():
+        for low, high, message in part.assumed:
+            kernel.require_le(low, high, message)
+        if args.assume_inbound:
+            _require_inside(kernel, axis, part, x.shape[axis])
 
     def element(*i: PrimExpr) -> PrimExpr:
-        return x(*(_stepped(index, *slices[axis]) if axis in slices else index for axis, index in enumerate(i)))
+        return x(*(_stepped(index, slices[axis]) if axis in slices else index for axis, index in enumerate(i)))
 
     return kernel.compute(element)
 
 
-def _stepped(index: PrimExpr, start: Dim, length: Dim, step: int) -> PrimExpr:
-    scaled = index if step == 1 else index * step
-    return scaled if start == 0 else scaled + te.size(start)
+def _stepped(index: PrimExpr, part: _Slice) -> PrimExpr:
+    scaled = index if part.step == 1 else index * part.step
+    return scaled if part.start == 0 else scaled + te.size(part.start)
 
 
-def _refuse_outside(args: Arguments, axis: int, first: Dim, last: Dim, length: Dim, size: Dim) -> None:
+def _refuse_outside(args: Arguments, axis: int, part: _Slice, size: Dim) -> None:
     """BoundsError W901 where what `assume_inbound` promises is false for all values of the symbols."""
-    for end in (first, last) if prove_lt(0, length) is True else ():
+    for end in (part.start, part.last) if prove_lt(0, part.length) is True else ():
         if prove_lt(end, 0) is True or prove_le(size, end) is True:
             message = f"index {end} of axis {axis} is outside of its {size} elements, which assume_inbound rules out"
             raise BoundsError(f"{args.name}: {message}", code="W901", span=args.span)
 
 
-def _require_inside(kernel: Kernel, axis: int, first: Dim, last: Dim, length: Dim, size: Dim) -> None:
+def _require_inside(kernel: Kernel, axis: int, part: _Slice, size: Dim) -> None:
     """Assert what `assume_inbound` promises, where it is not proved: a broken promise must not read other memory."""
-    for end in (first, last):
+    for end in (part.start, part.last):
         if prove_nonnegative(end) is not True or prove_lt(end, size) is not True:
             fits = te.all(te.size(end) >= 0, te.size(end) < te.size(size))
-            kernel.require_inside(te.any(te.size(length) <= 0, fits), f"the slice of axis {axis} is out of range")
+            kernel.require_inside(te.any(te.size(part.length) <= 0, fits), f"the slice of axis {axis} is out of range")
+
+
+def _check_inside(size: int, axis: int, begin: int, end: int, step: int) -> None:
+    """BoundsError W900 for a promise of `assume_inbound` that is broken, as the kernel has it."""
+    first, stop = _as_written(begin, size), _as_written(end, size)
+    assert isinstance(first, int)
+    assert isinstance(stop, int)
+    positions = range(first, stop, step)
+    if any(not 0 <= position < size for position in (*positions[:1], *positions[-1:])):
+        raise BoundsError(f"R.strided_slice: the slice of axis {axis} is out of range", code="W900")
 
 
 def _numpy_slice(x: np.ndarray, axes: Sequence[int], begin: Any, end: Any, strides: Any, assume_inbound: bool) -> Any:
     chosen = [slice(None)] * x.ndim
     for axis, low, high, step in zip(axes, begin, end, strides or (1,) * len(axes), strict=True):
+        if assume_inbound:
+            _check_inside(x.shape[axis], axis, low, high, step)
         chosen[axis] = slice(low, high, step)
     return x[tuple(chosen)]
 
@@ -159,8 +242,11 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
     """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
     are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
 
-    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0; BoundsError W901 an
-    element that assume_inbound promises and that is never there.
+    Of symbolic sizes it is checked at run time that a boundary such as `n - 3` is not negative, and that a slice of at
+    most one element (`x[:1]`), which has the size 1, is not empty.
+
+    Errors: ShapeError W201 an element that is never there, W203, W204 for the axes, W205 lists of different lengths or
+    a stride of 0; BoundsError W901 an element that assume_inbound promises and that is never there.
     """
     x = tensor(args, "x", context)
     dims = dims_of(x)
@@ -169,9 +255,12 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
             _sliced_axes(args, x.ndim)
         return TensorType(None, x.dtype, x.ndim, x.vdevice)
     slices = _slices(args, dims)
-    for axis, (start, length, step) in slices.items() if args.assume_inbound else ():
-        _refuse_outside(args, axis, start, start + (length - 1) * step, length, dims[axis])
-    sliced = tuple(slices[axis][1] if axis in slices else dim for axis, dim in enumerate(dims))
+    for axis, part in slices.items():
+        if args.assume_inbound:
+            _refuse_outside(args, axis, part, dims[axis])
+        for low, high, message in part.assumed:
+            context.require_le(low, high, f"{args.name}: {message}", args.span)
+    sliced = tuple(slices[axis].length if axis in slices else dim for axis, dim in enumerate(dims))
     return TensorType(sliced, x.dtype, vdevice=x.vdevice)
 
 

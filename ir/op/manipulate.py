@@ -10,14 +10,19 @@ import numpy as np
 from weft.ir import te
 from weft.ir.dim import (
     Dim,
+    DimExpr,
+    Facts,
     ceildiv,
     floordiv,
     floormod,
+    free_symbols,
     maximum,
     minimum,
+    operation,
     product,
     prove_equal,
     prove_le,
+    prove_lt,
     prove_nonnegative,
     same,
     symbol,
@@ -44,7 +49,17 @@ from weft.ir.subtyping import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
-__all__ = ["UNLIMITED", "inside", "regroup", "split_index"]
+__all__ = [
+    "UNLIMITED",
+    "extent",
+    "from_start",
+    "holds_for_large_sizes",
+    "inside",
+    "moved",
+    "negative_boundary",
+    "regroup",
+    "split_index",
+]
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reshaping
@@ -502,23 +517,96 @@ def _distance(start: Dim, stop: Dim) -> Dim:
     return stop - start if prove_le(start, stop) is True else maximum(stop - start, 0)
 
 
+def moved(dim: Dim, distance: Dim) -> Dim:
+    """dim + distance; the arguments of a `min` or `max` are moved, which keeps sizes readable.
+
+    >>> n = symbol("n")
+    >>> moved(maximum(n - 1, 0), -1)
+    max(-1, n - 2)
+    """
+    kind, operands = operation(dim)
+    if kind not in ("min", "max"):
+        return dim + distance
+    return (minimum if kind == "min" else maximum)(*(operand + distance for operand in operands))
+
+
+def extent(start: Dim, stop: Dim) -> Dim:
+    """The number of elements from start to stop, boundaries that are not negative; 0 where they are in the other order.
+
+    >>> n = symbol("n")
+    >>> extent(1, n), extent(maximum(n - 3, 0), n), extent(2, minimum(n, 8))
+    (max(0, n - 1), min(3, n), max(0, min(6, n - 2)))
+    """
+    stop, clamped = _unclamped(stop)
+    start, not_below = _unclamped(start)
+    length = moved(stop, -start)
+    if not_below:  # stop - max(start, 0)
+        length = minimum(length, stop)
+    if not clamped and prove_nonnegative(length) is True:
+        return length
+    return maximum(length, 0)
+
+
+def _unclamped(boundary: Dim) -> tuple[Dim, bool]:
+    """d of a boundary max(d, 0), and whether it is one."""
+    kind, operands = operation(boundary)
+    if kind == "max" and len(operands) == 2 and 0 in operands:
+        return next(operand for operand in operands if isinstance(operand, DimExpr)), True
+    return boundary, False
+
+
 def inside(index: Dim, size: Dim) -> Dim:
     """A slice boundary as Python reads it: negative ones count from the end, all are clamped to [0, size]."""
+    if isinstance(index, int) and abs(index) >= UNLIMITED:
+        return size if index > 0 else 0
+    low = from_start(index, size)
+    return low if prove_le(low, size) is True else minimum(low, size)
+
+
+def from_start(index: Dim, size: Dim) -> Dim:
+    """A slice boundary counted from the start, and not below it; it may be beyond the end.
+
+    Of a boundary whose sign depends on the sizes, only `negative_boundary` tells whether it may be taken as it is.
+    """
     if isinstance(index, int):
-        if abs(index) >= UNLIMITED:
-            return size if index > 0 else 0
-        from_start = index if index >= 0 else size + index
-    elif prove_nonnegative(index) is True:
-        from_start = index
+        counted = index if index >= 0 else moved(size, index)
+    elif negative_boundary(index, size):
+        return index  # assumed not to be negative
+    elif prove_nonnegative(index) is True or holds_for_large_sizes(0, index):
+        counted = index
+    elif prove_lt(index, 0) is True:
+        counted = size + index
     else:
         # 1 where the index is negative, else 0.
         negative = 1 - minimum(maximum(index + 1, 0), 1)
-        from_start = index + size * negative
-    if isinstance(from_start, int) and isinstance(size, int):
-        return max(0, min(from_start, size))
-    low = from_start if prove_nonnegative(from_start) is True else maximum(from_start, 0)
-    return low if prove_le(low, size) is True else minimum(low, size)
+        counted = index + size * negative
+    return counted if prove_nonnegative(counted) is True else maximum(counted, 0)
 
+
+def negative_boundary(index: Dim, size: Dim) -> bool:
+    """Whether a boundary such as `n - 3` is assumed not to be negative: only a few small sizes make it so, and counting
+    from the end, as a negative one would, would give another slice there.
+    """
+    if not isinstance(index, DimExpr) or prove_nonnegative(index) is True or not holds_for_large_sizes(0, index):
+        return False
+    return prove_le(size + index, 0, Facts().assume_le(index, -1)) is not True
+
+
+def holds_for_large_sizes(low: Dim, high: Dim) -> bool:
+    """Whether low <= high but where a symbol is small: what a program may be meant to assume.
+
+    >>> n, m = symbol("n"), symbol("m")
+    >>> holds_for_large_sizes(3, n), holds_for_large_sizes(m, n)
+    (True, False)
+    """
+    facts = Facts()
+    for name in {*free_symbols(low), *free_symbols(high)}:
+        facts = facts.assume_le(_SMALL, symbol(name))
+    return prove_le(low, high, facts) is True
+
+
+_SMALL = 4096
+"""A size that a program may be meant not to have is below this: the 0 of `n - 1`, all below the window of `n - 128`."""
 
 UNLIMITED = 1 << 62
 """Boundaries from here on mean "to the end" (or the start): exporters write the greatest and the least int64."""
@@ -536,7 +624,15 @@ def _lower_split(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return te.compute(shape, lambda *i: x(*i[:axis], i[axis] + te.size(start), *i[axis + 1 :]), "out")
 
+    for position in _open_positions(args, x.shape[axis]):
+        kernel.require_le(0, position, f"the position {position} must not be negative")
     return kernel.finish(*(part(start, size) for start, size in _sections(args, x.shape[axis])))
+
+
+def _open_positions(args: Arguments, size: Dim) -> list[Dim]:
+    """The positions of a split that are assumed not to be negative."""
+    wanted = args.indices_or_sections
+    return [index for index in wanted if negative_boundary(index, size)] if isinstance(wanted, tuple) else []
 
 
 def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis: int) -> tuple[np.ndarray, ...]:
@@ -576,6 +672,8 @@ def split(args: Arguments, context: TypeContext) -> TupleType:
     dims = dims_of(x)
     if dims is None:
         return TupleType((_moved(x, None, x.ndim),) * count)
+    for position in _open_positions(args, dims[axis]):
+        context.require_le(0, position, f"{args.name}: the position {position} must not be negative", args.span)
     parts = _sections(args, dims[axis])
     return TupleType(tuple(_moved(x, (*dims[:axis], size, *dims[axis + 1 :])) for _, size in parts))
 

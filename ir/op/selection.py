@@ -37,7 +37,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store, wrapped
-from weft.ir.op.manipulate import inside
+from weft.ir.op.manipulate import extent, inside, negative_boundary
 from weft.ir.op.reduction import accumulator
 from weft.ir.op.registry import register_op
 from weft.ir.prim import binary
@@ -233,9 +233,16 @@ def index_put(args: Arguments, context: TypeContext) -> TensorType:
 def _scattered_slice(args: Arguments, size: Dim) -> tuple[Dim, Dim, Dim]:
     """(start, stop, length) of the slice that is set."""
     start, stop = inside(args.start, size), inside(args.end, size)
+    length = ceildiv(extent(start, stop), args.step)
     if prove_le(start, stop) is not True:
         stop = maximum(start, stop)
-    return start, stop, ceildiv(stop - start, args.step)
+    return start, stop, length
+
+
+def _open_boundaries(args: Arguments, size: Dim) -> list[tuple[str, Dim]]:
+    """The boundaries that are assumed not to be negative."""
+    named = {"start": args.start, "end": args.end}
+    return [(label, boundary) for label, boundary in named.items() if negative_boundary(boundary, size)]
 
 
 def _lower_slice_scatter(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
@@ -245,6 +252,8 @@ def _lower_slice_scatter(args: Arguments, context: TypeContext, name: str) -> Pr
     data = kernel.input("input_tensor")
     axis = axis_of(args, args.axis, data.ndim)
     start, stop, length = _scattered_slice(args, data.shape[axis])
+    for label, boundary in _open_boundaries(args, data.shape[axis]):
+        kernel.require_le(0, boundary, f"{label} {boundary} must not be negative")
     given = dims_of(tensor(args, "src", context)) or ()
     src = kernel.input("src", (*data.shape[:axis], given[axis], *data.shape[axis + 1 :]))
     kernel.require_equal(given[axis], length, f"size {given[axis]} of src is not {length}")
@@ -300,6 +309,9 @@ def slice_scatter(args: Arguments, context: TypeContext) -> TensorType:
     axis = axis_of(args, args.axis, data.ndim)
     require_rank(args, "src", src, data.ndim)
     dims, given = dims_of(data), dims_of(src)
+    if dims is not None:
+        for label, boundary in _open_boundaries(args, dims[axis]):
+            context.require_le(0, boundary, f"{args.name}: {label} {boundary} must not be negative", args.span)
     if dims is None or given is None:
         return data
     for d, (size, own) in enumerate(zip(dims, given, strict=True)):

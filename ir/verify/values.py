@@ -40,7 +40,7 @@ class Deduction:
                 result = error
             found = self._found[id(value)] = (value, result, self.context.checks[before:])
         for check in found[2]:
-            self.context.learn_equal(check.lhs, check.rhs)
+            self.context.learn_check(check)
         return found[1]
 
 

@@ -15,6 +15,7 @@ import pytest
 import weft
 from weft import WeftError
 from weft.ir.interpret import interpret
+from weft.ir.subtyping import dims_of
 
 HEAD = """from weft.script import ir as I, relax as R, tir as T
 
@@ -194,6 +195,33 @@ CHECKED = {
                      'y = R.call_tir(M.twice, (x,), out_ty=R.Tensor((m, 4), "float32"))', "return y"),
         (zeros(2, 4), zeros(4)), (zeros(2, 4), zeros(5)), "y = R.call_tir", ("4", "5"),
     ),
+    "a slice of one element": Checked(
+        main('x: R.Tensor(("n",), "float32"))', "y = x[:1]", "z = x - y", "w = R.squeeze(y)", "return (z, w)"),
+        (zeros(4),), (zeros(0),), "y = x[:1]", ("R.strided_slice", "must have its one element", "n=0"),
+    ),
+    "the last row": Checked(
+        main('h: R.Tensor((2, "n", 3), "float32")) -> R.Tensor((2, 1, 3), "float32")',
+             "y = R.strided_slice(h, [1], [n - 1], [n])", "return y"),
+        (zeros(2, 4, 3),), (zeros(2, 0, 3),), "y = R.strided_slice", ("axis 1 must have its one element", "n=0"),
+    ),
+    "a boundary that small sizes make negative": Checked(
+        main('x: R.Tensor(("n",), "float32"))', "y = x[n - 3:]", "return y"),
+        (zeros(4),), (zeros(2),), "y = x[n - 3:]", ("begin n - 3 of axis 0 must not be negative", "n=2"),
+    ),
+    "a declared difference of neighbours": Checked(
+        main('x: R.Tensor(("n",), "float32")) -> R.Tensor(("n - 1",), "float32")', "y = x[1:] - x[:-1]", "return y"),
+        (zeros(4),), (zeros(0),), "y = x[1:]", ("(n - 1,)", "(0,)", "n=0"),
+    ),
+    "boundaries that are promised to be inside": Checked(
+        main('x: R.Tensor(("n",), "float32")) -> R.Tensor((3,), "float32")',
+             "y = R.strided_slice(x, [0], [1], [4], assume_inbound=True)", "return y"),
+        (zeros(4),), (zeros(3),), "y = R.strided_slice", ("the slice of axis 0 is out of range",),
+    ),
+    "a promised slice of no length": Checked(
+        main('x: R.Tensor(("n",), "float32")) -> R.Tensor(("n - 1",), "float32")',
+             "y = R.strided_slice(x, [0], [1], [n], assume_inbound=True)", "return y"),
+        (zeros(4),), (zeros(0),), "y = R.strided_slice", ("n - 1", "-1"),
+    ),
     "a relation of an operator that a kernel relies on": Checked(
         TWICE + main('x: R.Tensor(("n", 4), "float32"), w: R.Tensor(("m", 4), "float32"))', "with R.dataflow():",
                      "    d = R.subtract(w, x)",
@@ -229,6 +257,24 @@ def test_what_depends_on_the_sizes_is_checked_where_it_stands(case: Checked) -> 
             assert part in str(error), way
     first = results[0]
     assert all(np.array_equal(a, b) for result in results for a, b in zip(first, result, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("slice_", "size"),
+    [
+        ("x[1:]", "max(n - 1, 0)"), ("x[:-1]", "max(n - 1, 0)"), ("x[1:-1]", "max(n - 2, 0)"),
+        ("x[1:][1:][:-1]", "max(n - 3, 0)"), ("x[:8]", "min(n, 8)"), ("x[-8:]", "min(n, 8)"),
+        ("x[2:8]", "max(min(n - 2, 6), 0)"), ("x[:1]", "1"), ("x[-1:]", "1"), ("x[n - 1:n]", "1"), ("x[n - 3:n]", "3"),
+        ("x[:n % 2]", "n % 2"), ("x[:n - 1]", "max(n - 1, 0)"), ("x[::2]", "(n + 1) // 2"),
+    ],
+)  # fmt: skip
+def test_slices_have_the_sizes_that_one_would_write(slice_: str, size: str) -> None:
+    """Clamped as in Python; one element is one element, and `n - 3` is not negative, which is checked."""
+    module = weft.parse(HEAD + main('x: R.Tensor(("n",), "float32"))', f"y = {slice_}", "return y"))
+    dims = dims_of(module["main"].ret_type)
+    assert dims is not None
+    assert [str(dim) for dim in dims] == [size]
+    assert weft.structural_equal(weft.parse(module.script()), module)
 
 
 KNOWN_AFTER_A_CHECK = {
