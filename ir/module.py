@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from weft.errors import PassError, Span
+from weft.ir.dim.inspection import first_free
 from weft.ir.graph import ExternFunc, Function
 from weft.ir.node import EMPTY, FrozenMap, Node, ignored, node, replace
 from weft.ir.tensor import PrimFunc
@@ -20,15 +21,16 @@ BaseFunc = Function | PrimFunc | ExternFunc
 
 
 def fresh_name(base: str, used: Container[str]) -> str:
-    """`base`, or the first free name that continues its numeric suffix (`f` is followed by `f_1`)."""
+    """`base`, or a free name that continues its numeric suffix (`f` is followed by `f_1`).
+
+    The first one where the names in use have no gaps; found in a logarithmic number of steps.
+    """
     if base not in used:
         return base
     stem = base.rstrip("0123456789")
     count = int(base[len(stem) :]) + 1 if stem != base else 1
     stem = stem if stem != base else f"{base}_"
-    while f"{stem}{count}" in used:
-        count += 1
-    return f"{stem}{count}"
+    return f"{stem}{first_free(lambda number: f'{stem}{number}' in used, count)}"
 
 
 @node

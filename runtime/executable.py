@@ -26,7 +26,7 @@ from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
 from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
 from weft.runtime.abi.signature import arranged
-from weft.runtime.abi.values import Packer, Quick, address, copy_into, storage, unpack, words_of
+from weft.runtime.abi.values import Occupied, Packer, Quick, address, copy_into, storage, unpack, words_of
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
 from weft.runtime.device import threads
@@ -222,12 +222,12 @@ class _Caller:
         if len(wanted) != len(self._tensors) or (self._result[0] == "tuple") != isinstance(out, (tuple, list)):
             return {}
         found: dict[int, np.ndarray] = {}
+        occupied = Occupied(array for array in arrays if isinstance(array, np.ndarray))
         for array, (dtype, dims, word) in zip(wanted, self._tensors, strict=True):
             plain = type(array) is np.ndarray and array.flags.carray and array.dtype == storage(dtype)
             if not plain or array.ndim != len(dims) or not array.size:
                 continue
-            others = [other for other in (*arrays, *found.values()) if isinstance(other, np.ndarray)]
-            if not any(np.may_share_memory(array, other) for other in others):
+            if occupied.take(array):
                 results[word] = address(array)
                 results[word + 2 : word + 2 + array.ndim] = array.shape
                 found[address(array)] = array

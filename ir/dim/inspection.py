@@ -140,7 +140,7 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
 
 
 def fresh_name(base: str, used: Iterable[str]) -> str:
-    """``base``, or ``base_1``, ``base_2``, ...: the first that is not used.
+    """``base``, or ``base_1``, ``base_2``, ...: the first that is not used, or another where those used have gaps.
 
     >>> fresh_name("n", {"n", "n_1"})
     'n_2'
@@ -148,7 +148,22 @@ def fresh_name(base: str, used: Iterable[str]) -> str:
     taken = used if isinstance(used, set | frozenset | dict) else set(used)
     if base not in taken:
         return base
-    number = 1
-    while f"{base}_{number}" in taken:
-        number += 1
-    return f"{base}_{number}"
+    return f"{base}_{first_free(lambda number: f'{base}_{number}' in taken, 1)}"
+
+
+def first_free(is_taken: Callable[[int], bool], start: int) -> int:
+    """A free number from `start` on whose predecessor is taken: the first where those taken have no gaps.
+
+    >>> first_free(lambda number: number < 1000, 1)
+    1000
+    """
+    if not is_taken(start):
+        return start
+    step = 1
+    while is_taken(start + step):
+        step *= 2
+    taken, free = start + step // 2, start + step
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if is_taken(middle) else (taken, middle)
+    return free

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +21,7 @@ from weft.errors import ArgumentError
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.signature import Binder, expected_text, shape_text
 
-__all__ = ["DTYPE_CODES", "Packer", "Quick", "copy_into", "unpack"]
+__all__ = ["DTYPE_CODES", "Occupied", "Packer", "Quick", "copy_into", "unpack"]
 
 _CODES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -268,6 +269,46 @@ class Quick:
             if any(np.may_share_memory(args[position], other) for i, other in enumerate(args) if i != position):
                 return None
         return words
+
+
+class Occupied:
+    """The memory that arrays span, as disjoint ranges of addresses in order.
+
+    >>> memory = np.zeros(8)
+    >>> occupied = Occupied([memory[:4]])
+    >>> occupied.take(memory[3:6]), occupied.take(memory[4:6]), occupied.take(memory[5:])
+    (False, True, False)
+    """
+
+    def __init__(self, arrays: Iterable[np.ndarray]) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        for start, end in sorted(map(_span_of, arrays)):
+            if self.ends and start < self.ends[-1]:
+                self.ends[-1] = max(self.ends[-1], end)
+            elif start < end:
+                self.starts.append(start)
+                self.ends.append(end)
+
+    def take(self, array: np.ndarray) -> bool:
+        """Add the memory of an array if it is apart from all before; whether it was."""
+        start, end = _span_of(array)
+        place = bisect_left(self.starts, end)
+        if place and self.ends[place - 1] > start:
+            return False
+        self.starts.insert(place, start)
+        self.ends.insert(place, end)
+        return True
+
+
+def _span_of(array: np.ndarray) -> tuple[int, int]:
+    """The addresses from the first byte to behind the last."""
+    if not array.size:
+        return 0, 0
+    steps = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)]
+    start = array.__array_interface__["data"][0]
+    low, high = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+    return start + low, start + high + array.itemsize
 
 
 _PACK: dict[str, Callable[[Packer, Sequence[Any], Any, int, str], None]] = {

@@ -9,9 +9,9 @@ lives to the end (`END`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.ir import (
     BaseFunc,
@@ -39,6 +39,7 @@ __all__ = ["END", "Groups", "Lifetimes", "may_share", "variables"]
 END = 1 << 60
 """The step after all others: what lives until then leaves the function."""
 
+_T = TypeVar("_T")
 _FRESH = ("builtin.alloc_tensor", "memory.alloc_storage", "vm.alloc_storage", "shape_of", "shape_to_tensor")
 _PLACES = ("memory.alloc_tensor", "vm.alloc_tensor")
 
@@ -85,6 +86,36 @@ class Use:
     through: Var
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The steps at which a set is used: the first, the last, and the last that may change it."""
+
+    first: int
+    last: int
+    last_write: int
+
+    @staticmethod
+    def of_use(use: Use) -> _Span:
+        return _Span(use.step, use.step, use.step if use.writes else -1)
+
+    @staticmethod
+    def of(spans: Iterable[_Span]) -> _Span:
+        """That of several together."""
+        found = list(spans)
+        return _Span(
+            min(span.first for span in found), max(span.last for span in found), max(span.last_write for span in found)
+        )
+
+
+def _joined(lists: list[list[_T]]) -> list[_T]:
+    """The lists as one: the shorter is added to the longer, so that joining n sets one by one takes n log n steps."""
+    longest = max(lists, key=len)
+    for other in lists:
+        if other is not longest:
+            longest.extend(other)
+    return longest
+
+
 @dataclass
 class Lifetimes:
     """The steps of one function. `steps` are its bindings by number, `sequence_of` tells in which body each stands."""
@@ -111,6 +142,7 @@ class Lifetimes:
             self._use(var, END, writes=False)
         for var, uses in self.uses.items():
             self._roots.setdefault(self.groups.root(var), []).extend(uses)
+        self._spans = {root: _Span.of(map(_Span.of_use, uses)) for root, uses in self._roots.items()}
         self._borrowed_roots = {self.groups.root(var) for var in self.borrowed}
         self._members: dict[Var, list[Var]] = {}
         for var in self.made:
@@ -122,9 +154,20 @@ class Lifetimes:
         """All uses of the memory that a variable may share."""
         return self._roots.get(self.groups.root(var), [])
 
+    def first(self, var: Var) -> int:
+        """The first step at which the memory of a variable is used, END where it is not."""
+        span = self._spans.get(self.groups.root(var))
+        return END if span is None else span.first
+
     def last(self, var: Var) -> int:
         """The last step at which the memory of a variable is used."""
-        return max((use.step for use in self.uses_of(var)), default=self.made.get(var, -1))
+        span = self._spans.get(self.groups.root(var))
+        return self.made.get(var, -1) if span is None else span.last
+
+    def last_write(self, var: Var) -> int:
+        """The last step that may change the memory of a variable, -1 where there is none."""
+        span = self._spans.get(self.groups.root(var))
+        return -1 if span is None else span.last_write
 
     def leaves(self, var: Var) -> bool:
         """Whether the result of the function may share the memory."""
@@ -150,11 +193,14 @@ class Lifetimes:
         old = {self.groups.root(a), self.groups.root(b)}
         if len(old) < 2:
             return
-        uses = [use for root in old for use in self._roots.pop(root, [])]
-        members = [var for root in old for var in self._members.pop(root, [])]
+        uses = _joined([self._roots.pop(root, []) for root in old])
+        members = _joined([self._members.pop(root, []) for root in old])
+        spans = [span for root in old if (span := self._spans.pop(root, None)) is not None]
         self.groups.join(a, b)
         root = self.groups.root(a)
         self._roots[root], self._members[root] = uses, members
+        if spans:
+            self._spans[root] = _Span.of(spans)
         if old & self._borrowed_roots:
             self._borrowed_roots.add(root)
 

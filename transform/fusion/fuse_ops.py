@@ -234,6 +234,7 @@ class _Outlined:
         self.module = module
         self.context = TypeContext(module.functions)
         self.added: dict[str, Function] = {}
+        self.names = set(module.functions)
         self.known: dict[tuple[int, object], list[str]] = {}
         self.facts: dict[str, _KernelFacts] = {}
         self.fitting: dict[Hashable, bool] = {}
@@ -263,7 +264,8 @@ class _Outlined:
         for name in self.known.get(key, ()):
             if structural_equal(self.added[name], function):
                 return GlobalVar(name)
-        name = fresh_name(base, {**self.module.functions, **self.added})
+        name = fresh_name(base, self.names)
+        self.names.add(name)
         self.added[name] = replace(function, name=name)
         self.known.setdefault(key, []).append(name)
         return GlobalVar(name)

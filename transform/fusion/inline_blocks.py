@@ -13,7 +13,7 @@ that stay. Both change where values are kept and never the order of sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.tensor import (
@@ -162,26 +162,30 @@ def _with_value(consumer: Stmt, producer: Nest) -> Stmt:
 def reuse_outputs(stmts: Sequence[Stmt], outputs: Sequence[Buffer]) -> tuple[Stmt, ...]:
     """The statements with an output in place of a buffer that one nest turns into it element by element."""
     current = tuple(stmts)
-    buffers: dict[Stmt, set[Node]] = {}  # that a statement mentions
-
-    def mentions(stmt: Stmt, buffer: Buffer) -> bool:
-        if stmt not in buffers:
-            buffers[stmt] = {part for part in walk(stmt) if isinstance(part, Buffer)}
-        return buffer in buffers[stmt]
-
+    mentions = _mentioning(current)
     for alloc in [stmt for stmt in stmts if isinstance(stmt, AllocBuffer)]:
         output = _taken_over(current, alloc.buffer, outputs, mentions)
         if output is not None:
             kept = [stmt for stmt in current if stmt is not alloc]
             current = tuple(substitute(stmt, {alloc.buffer: output}) for stmt in kept)
+            mentions = _mentioning(current)
     return current
 
 
+def _mentioning(stmts: Sequence[Stmt]) -> Mapping[Node, Sequence[int]]:
+    """For each buffer the positions of the statements that mention it, in order."""
+    found: dict[Node, list[int]] = {}
+    for position, stmt in enumerate(stmts):
+        for buffer in dict.fromkeys(part for part in walk(stmt) if isinstance(part, Buffer)):
+            found.setdefault(buffer, []).append(position)
+    return found
+
+
 def _taken_over(
-    stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer], mentions: Callable[[Stmt, Buffer], bool]
+    stmts: Sequence[Stmt], buffer: Buffer, outputs: Sequence[Buffer], mentions: Mapping[Node, Sequence[int]]
 ) -> Buffer | None:
     """The output that may hold a buffer's values until the last nest that uses them replaces them."""
-    using = [position for position, stmt in enumerate(stmts) if mentions(stmt, buffer)]
+    using = mentions.get(buffer, ())
     last = nest_of(stmts[using[-1]]) if using else None
     if last is None or not writes_whole(last):
         return None
@@ -190,7 +194,7 @@ def _taken_over(
     alike = buffer.dtype == output.dtype and same_extents(buffer.shape, output.shape)
     if output not in outputs or not plain or not alike:
         return None
-    if any(mentions(stmt, output) for stmt in stmts[: using[-1]]):
+    if mentions[output][0] < using[-1]:
         return None
     loads = [part for part in walk(last.store.value) if isinstance(part, BufferLoad)]
     in_place = all(reading(last, load) is Reading.SAME for load in loads if load.buffer is buffer)

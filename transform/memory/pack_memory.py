@@ -9,6 +9,7 @@ proved, after the greatest end of those that are in the way. Several orders are 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -178,9 +179,13 @@ class _Judge:
     def lowest(self, size: Dim, others: Sequence[tuple[Dim, Dim]]) -> Dim:
         """The lowest offset that is free of the intervals."""
         ends = sorted({end for _, end in others}, key=self.weight)
+        in_order = sorted(others, key=lambda interval: self.weight(interval[0]))
+        starts = [self.weight(start) for start, _ in in_order]
         for offset in (0, *ends):
             stop = offset + size
-            if all(self.le(stop, start) or self.le(end, offset) for start, end in others):
+            near = bisect_right(starts, self.weight(offset))  # what is in the way mostly begins here
+            probed = (*in_order[max(0, near - 1) : near + 1], *in_order)
+            if all(self.le(stop, start) or self.le(end, offset) for start, end in probed):
                 return offset
         return maximum(*self.undominated(ends))
 

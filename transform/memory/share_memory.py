@@ -157,14 +157,13 @@ class _Choice:
             return False
         if self.lifetimes.sequence_of[made] is not self.lifetimes.sequence_of[step]:
             return False
-        return min(use.step for use in self.lifetimes.uses_of(var)) == step
+        return self.lifetimes.first(var) == step
 
     def _may_view(self, step: int, given: Var, output: Var) -> bool:
         lifetimes = self.lifetimes
         if not isinstance(given.ty, TensorType) or given.ty.dims is None:
             return False
-        later = [use for var in (given, output) for use in lifetimes.uses_of(var) if use.writes and use.step > step]
-        if later:
+        if max(lifetimes.last_write(given), lifetimes.last_write(output)) > step:
             return False
         return not lifetimes.leaves(output) or (lifetimes.is_own(given) and not lifetimes.leaves(given))
 

@@ -72,5 +72,5 @@ def _place(var: Var, offset: object, lifetimes: Lifetimes) -> Place | None:
         return None
     start = offset.value
     assert not isinstance(start, (float, bool))
-    steps = [use.step for use in lifetimes.uses_of(var)] or [lifetimes.made[var]]
-    return Place(var, start, start + tensor_bytes(var.ty), min(steps), max(steps), var.span)
+    last = lifetimes.last(var)
+    return Place(var, start, start + tensor_bytes(var.ty), min(last, lifetimes.first(var)), last, var.span)

@@ -132,22 +132,34 @@ def quoted(name: str) -> str:
 
 
 class _Region:
-    """A block in the tree of dominators."""
+    """A block in the tree of dominators.
 
-    __slots__ = ("depth", "parent")
+    `jump` is an ancestor further up, chosen so that any ancestor is a logarithmic number of steps away (Myers, "An
+    applicative random-access stack", 1983): blocks nest as deep as a function has checks. The root is its own parent.
+    """
+
+    __slots__ = ("depth", "jump", "parent")
 
     def __init__(self, parent: _Region | None) -> None:
-        self.parent = parent
+        self.parent: _Region = self if parent is None else parent
         self.depth = 0 if parent is None else parent.depth + 1
+        near = self.parent
+        balanced = parent is not None and near.depth - near.jump.depth == near.jump.depth - near.jump.jump.depth
+        self.jump: _Region = near.jump if balanced else near
+
+    def above(self, depth: int) -> _Region:
+        """The ancestor of a depth."""
+        found = self
+        while found.depth > depth:
+            found = found.jump if found.jump.depth >= depth else found.parent
+        return found
 
 
 def _common(a: _Region, b: _Region) -> _Region:
     """The nearest block that dominates both."""
+    a, b = a.above(b.depth), b.above(a.depth)
     while a is not b:
-        if a.depth < b.depth:
-            a, b = b, a
-        assert a.parent is not None
-        a = a.parent
+        a, b = (a.parent, b.parent) if a.jump is b.jump else (a.jump, b.jump)
     return a
 
 
@@ -297,16 +309,13 @@ class FunctionWriter:
 
     def _enter(self, region: _Region) -> None:
         """Make a block the current one."""
-        assert region.parent is not None
         meeting = _common(self._region, region.parent)
         old, new = self._region, region
         while old is not meeting:
             self._dominating.discard(old)
-            assert old.parent is not None
             old = old.parent
         while new is not meeting:
             self._dominating.add(new)
-            assert new.parent is not None
             new = new.parent
         self._region = region
 

@@ -9,6 +9,7 @@ points to (`noalias`). Pointers of unknown origin may point anywhere. Knowledge 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
 __all__ = ["KnownMemory", "bytes_of"]
@@ -32,9 +33,34 @@ def bytes_of(type_text: str) -> int | None:
 
 @dataclass
 class _Anchor:
-    """What is known at the offsets of one anchor: (offset, type) to the end and the value."""
+    """What is known at the offsets of one anchor: by offset, the values of each type."""
 
-    values: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
+    values: dict[int, dict[str, str]] = field(default_factory=dict)
+    offsets: list[int] = field(default_factory=list)
+    """The offsets in order."""
+    widest: int = 0
+    """The most bytes that a value takes."""
+
+    def note(self, offset: int, type_text: str, size: int, value: str) -> None:
+        """A value of so many bytes is at an offset."""
+        if offset not in self.values:
+            self.values[offset] = {}
+            insort(self.offsets, offset)
+        self.values[offset][type_text] = value
+        self.widest = max(self.widest, size)
+
+    def overwrite(self, start: int, end: int) -> None:
+        """Forget what overlaps these bytes."""
+        first = bisect_right(self.offsets, start - self.widest)
+        last = bisect_left(self.offsets, end)
+        for offset in self.offsets[first:last]:
+            kept = {ty: value for ty, value in self.values[offset].items() if offset + (bytes_of(ty) or 0) <= start}
+            self.values[offset] = kept
+        gone = [offset for offset in self.offsets[first:last] if not self.values[offset]]
+        for offset in gone:
+            del self.values[offset]
+        if gone:
+            self.offsets[first:last] = [offset for offset in self.offsets[first:last] if offset in self.values]
 
 
 class KnownMemory:
@@ -65,8 +91,7 @@ class KnownMemory:
         type_text, pointer = _load_parts(instruction)
         root, anchor, offset = self._place(pointer)
         found = self._known.get(root, {}).get(anchor)
-        value = None if found is None else found.values.get((offset, type_text))
-        return None if value is None else value[1]
+        return None if found is None else found.values.get(offset, {}).get(type_text)
 
     def load(self, name: str, instruction: str) -> None:
         """Note what a load gave."""
@@ -111,8 +136,7 @@ class KnownMemory:
         root, anchor, offset = place
         size = bytes_of(type_text)
         if size is not None:
-            known = self._known.setdefault(root, {}).setdefault(anchor, _Anchor())
-            known.values[offset, type_text] = (offset + size, value)
+            self._known.setdefault(root, {}).setdefault(anchor, _Anchor()).note(offset, type_text, size, value)
 
     def _overwrite(self, known: dict[str, _Anchor], anchor: str, start: int, end: int) -> None:
         kept = known.get(anchor)
@@ -122,9 +146,7 @@ class KnownMemory:
         if len(known) > 1:
             known.clear()
             known[anchor] = kept
-        values = kept.values
-        for key in [key for key, (last, _) in values.items() if key[0] < end and last > start]:
-            del values[key]
+        kept.overwrite(start, end)
 
 
 def _load_parts(instruction: str) -> tuple[str, str]:

@@ -34,6 +34,8 @@ _PARAMS = [("ptr", "self"), ("ptr", "arguments"), ("i64", "count"), ("ptr", "nam
 _WRITABLE, _FORMAT, _C_CONTIGUOUS = 0x01, 0x04, 0x38
 _BUF, _LEN, _NDIM, _FORMAT_AT, _SHAPE = 0, 16, 36, 40, 48  # bytes within a Py_buffer, as the limited API fixes it
 _VIEW_WORDS = 10
+MOST_PAIRS = 512
+"""`out=` of so many arrays that more pairs would have to be compared is left to Python, which sorts them."""
 LARGE = 64 << 10
 """Results from so many bytes on are blocks of the executable, whose memory is used again."""
 HOLDS_GIL = 32 << 10
@@ -187,8 +189,12 @@ class _Writer:
         places = [w.alloca("i64") for _ in self.results]
         for slot in self.given:
             w.do(f"store ptr null, ptr {slot}")
-        take, on = w.label("take"), w.label("taken")
+        self.places = places
         out = w.emit(f"load ptr, ptr {self.out}")
+        if len(places) * (len(places) + count) > MOST_PAIRS:
+            self.unless(w.emit(f"icmp eq ptr {out}, null"), count)
+            return
+        take, on = w.label("take"), w.label("taken")
         w.branch(w.emit(f"icmp eq ptr {out}, null"), on, take)
         w.open(take)
         items = [out]
@@ -214,7 +220,6 @@ class _Writer:
             w.do(f"store i64 {taken.data}, ptr {place}")
         del self.arguments[count:]
         w.open(on)
-        self.places = places
 
     def begin(self, frame: str) -> None:
         """Make the record of a call for the Python functions that the program calls."""

@@ -1,0 +1,125 @@
+"""Compiling takes time in proportion to the program: results, parameters, bindings and kernels by the hundred.
+
+Counted are the lines that each function of weft runs: when a program doubles, they may double, not grow fourfold.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+ROOT = str(Path(weft.__file__).resolve().parent.parent.parent)
+VECTOR = 'R.Tensor((4,), "float32")'
+
+
+def results(count: int) -> str:
+    names = ", ".join(f"y{i}" for i in range(count))
+    sums = "".join(f"        y{i} = R.add(x, R.const({float(i)}, 'float32'))\n" for i in range(count))
+    return (
+        f"@R.function\ndef main(x: {VECTOR}):\n    with R.dataflow():\n{sums}        R.output({names})\n"
+        f"    return ({names},)\n"
+    )
+
+
+def parameters(count: int) -> str:
+    given = ", ".join(f"x{i}: R.Tensor((4, 4), 'float32')" for i in range(count))
+    products = "".join(f"    y = R.matmul(y, x{i})\n" for i in range(1, count))
+    return f"@R.function\ndef main({given}):\n    y = x0\n{products}    return y\n"
+
+
+def kernels(count: int) -> str:
+    kernel = (
+        "    @T.prim_func\n    def k{0}(a: T.Buffer((4,), 'float32'), b: T.Buffer((4,), 'float32')):\n"
+        "        for i in range(4):\n            b[i] = a[i] + T.float32({0})\n"
+    )
+    calls = "".join(f"        y = R.call_tir(M.k{i}, (y,), out_ty={VECTOR})\n" for i in range(count))
+    members = "".join(kernel.format(i) for i in range(count))
+    main = f"    @R.function\n    def main(x: {VECTOR}):\n        y = x\n{calls}        return y\n"
+    return f"@I.ir_module\nclass M:\n{members}{main}"
+
+
+def buffers(count: int) -> str:
+    made = "".join(f"    c{i} = T.alloc_buffer((4,), 'float32')\n" for i in range(count))
+    loops = "".join(
+        f"    for i in range(4):\n        c{i}[i] = {f'c{i - 1}' if i else 'a'}[i] * T.float32({i})\n"
+        for i in range(count)
+    )
+    return (
+        f"@T.prim_func\ndef main(a: T.Buffer((4,), 'float32'), b: T.Buffer((4,), 'float32')):\n{made}{loops}"
+        f"    for i in range(4):\n        b[i] = c{count - 1}[i]\n"
+    )
+
+
+@contextmanager
+def counted_lines() -> Iterator[Counter[CodeType]]:
+    """Count the lines that functions of the package run, in all threads."""
+    counts: Counter[CodeType] = Counter()
+
+    def inside(frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            counts[frame.f_code] += 1
+        return inside
+
+    def entered(frame: FrameType, event: str, arg: Any) -> Any:
+        return inside if frame.f_code.co_filename.startswith(ROOT) and ".venv" not in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    threading.settrace(entered)
+    sys.settrace(entered)
+    try:
+        yield counts
+    finally:
+        sys.settrace(before)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+
+def lines_of(text: str) -> Counter[CodeType]:
+    module = weft.parse(text)
+    with counted_lines() as counts:
+        weft.compile(module)
+    return counts
+
+
+@pytest.mark.parametrize(("program", "size"), [(results, 12), (parameters, 12), (kernels, 20), (buffers, 12)])
+def test_twice_the_program_takes_twice_the_work(program: Any, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", "off")
+    weft.compile(weft.parse(program(3)))  # imports, and what is computed once
+    small, large = lines_of(program(size)), lines_of(program(2 * size))
+    grown = {
+        f"{code.co_filename.removeprefix(ROOT)}:{code.co_firstlineno} {code.co_name}: {small[code]} to {lines} lines"
+        for code, lines in large.items()
+        if lines > 20 * size and lines > 3.2 * small[code]
+    }
+    assert not grown
+    assert sum(large.values()) < 2.4 * sum(small.values())
+
+
+def test_a_hundred_results_go_into_arrays_of_the_caller() -> None:
+    exe = weft.compile(weft.parse(results(100)))
+    x = np.arange(4, dtype="float32")
+    out = tuple(np.full(4, -1, "float32") for _ in range(100))
+    given = exe["main"](x, out=out)
+    for number, array in enumerate(out):
+        assert given[number] is array
+        np.testing.assert_array_equal(array, x + number)
+
+
+def test_arrays_of_the_caller_that_overlap_get_their_values_one_after_the_other() -> None:
+    exe = weft.compile(weft.parse(results(40)))
+    x = np.arange(4, dtype="float32")
+    memory = np.zeros(44, "float32")
+    out = tuple(memory[i : i + 4] for i in range(40))
+    exe["main"](x, out=out)
+    np.testing.assert_array_equal(memory[:40], np.arange(40, dtype="float32"))
+    np.testing.assert_array_equal(memory[39:43], x + 39)
