@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.codegen.backends.llvm.machine.features import LEVELS, named_features, with_flags
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
 from weft.target import Target
+from weft.target.features import LEVELS, named_features, with_flags
 
 __all__ = ["LEVELS", "HostTarget", "host_target"]
 

@@ -16,12 +16,13 @@ import platform
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
 from weft.target import builtin
+from weft.target.features import vector_bits
 from weft.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
 from weft.target.processors import CPU, find_cpu
 from weft.target.schema import check_pools, config_default, config_field, typed
@@ -216,6 +217,9 @@ class Target:
             facts, unit = cpu.facts, cpu.fpu
             triple = self.triple
             bits = triple.pointer_bits if triple else 64
+        if facts is not None and "mattr" in self.options:
+            flags = ",".join(map(str, self.options["mattr"]))
+            facts = replace(facts, vector_bits=vector_bits(facts.arch, facts.vector_bits, flags))
         return Features(
             has_dsp=bool(facts and facts.has_dsp),
             has_fpu=bool(unit),

@@ -84,3 +84,39 @@ def test_a_wrong_optimisation_level_is_refused(opt: object) -> None:
 def test_what_is_no_module_is_refused() -> None:
     with pytest.raises(weft.PassError, match="cannot compile an int"):
         weft.compile(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not X86, reason="features of x86-64")
+@pytest.mark.parametrize("feature", ["avx512f", "avx2", "avx", "fma", "f16c", "sse2"])
+def test_code_keeps_to_the_features_that_are_left(feature: str) -> None:
+    """A rule that took an instruction which LLVM had been told not to use ended the process."""
+    x = np.linspace(-2, 2, 33, dtype="float32")
+    exe = weft.compile(weft.parse(SOURCE.replace("R.tanh(x)", "R.tanh(R.exp(x))")), f"llvm -mattr=-{feature}")
+    np.testing.assert_allclose(exe["main"](x), np.tanh(np.exp(x)), rtol=1e-6)
+    text = exe.source("asm")
+    if feature in ("avx512f", "avx2", "avx"):
+        assert "zmm" not in text
+    if feature == "avx":
+        assert "ymm" not in text
+    if feature == "fma":
+        assert "vfmadd" not in text
+
+
+@pytest.mark.skipif(not X86, reason="features of x86-64")
+def test_flags_decide_how_wide_vectors_are() -> None:
+    widths = {
+        flags: weft.Target(f"llvm -mcpu=x86-64-v4 {flags}").features.vector_bits
+        for flags in ("", "-mattr=-avx512f", "-mattr=-fma", "-mattr=-avx2,+avx512f", "-mattr=-sse4.2")
+    }
+    assert list(widths.values()) == [512, 256, 256, 512, 128]
+
+
+@pytest.mark.skipif(not X86, reason="features of x86-64")
+def test_what_llvm_ends_the_process_on_is_an_error() -> None:
+    for _ in range(2):  # the process in which it happened is replaced
+        with pytest.raises(TargetError) as info:
+            weft.compile(weft.parse(SOURCE), "llvm -mattr=-64bit")
+        assert info.value.code == "W749"
+        assert "64-bit code requested" in info.value.message
+    x = np.linspace(-2, 2, 9, dtype="float32")
+    np.testing.assert_allclose(weft.compile(weft.parse(SOURCE), "llvm -mattr=-fma")["main"](x), np.tanh(x), rtol=1e-6)

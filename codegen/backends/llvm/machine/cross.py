@@ -1,27 +1,16 @@
-"""Object code for other machines, emitted in a process of its own: LLVM ends the process on what it cannot compile.
-
-    stdin   {triple, cpu, features, abi, code_model, level, text} as JSON          stdout   the object code
-
-The child process loads LLVM and nothing else of the compiler.
-"""
+"""Object code for other machines, emitted in a process of its own (`machine.child`)."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-from weft.codegen.backends.llvm.machine.features import named_features
+from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.errors import TargetError
 from weft.target import Target
+from weft.target.features import named_features
 from weft.target.triple import Triple
 
 __all__ = ["CrossMachine", "cross_machine", "emit_object"]
-
-_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -73,17 +62,8 @@ def _spelled(triple: Triple) -> str:
 
 def emit_object(machine: CrossMachine, text: str) -> bytes:
     """The object code of LLVM assembly; TargetError W749 with what LLVM said when it refuses."""
-    request = json.dumps({**asdict(machine), "text": text}).encode()
-    command = [sys.executable, str(Path(__file__).with_name("emit.py"))]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"}
-    try:
-        done = subprocess.run(
-            command, input=request, capture_output=True, check=False, timeout=_SECONDS, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        raise TargetError(f"llvm took more than {_SECONDS} s for {machine.triple}", code="W749") from None
-    if done.returncode or not done.stdout:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        reason = said[-1] if said else f"it ended with {done.returncode}"
-        raise TargetError(f"llvm cannot compile this for {machine.triple}: {reason[:300]}", code="W749")
-    return done.stdout
+    level = machine.level if machine.level in (0, 3) else 2
+    reloc = "pic" if "linux" in machine.triple else "static"
+    pipeline = f"O{machine.level}" if machine.level else ""
+    told = machine.triple, machine.cpu, machine.features, machine.abi, machine.code_model
+    return emit_apart(Request(*told, reloc, level, pipeline, text))[0]

@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from weft.codegen.backends.llvm.machine.child import Request, emit_apart
+from weft.codegen.backends.llvm.machine.emit import REGISTERS, optimise, parsed
 from weft.codegen.cache.code import object_cache
 from weft.errors import TargetError
 from weft.version import VERSION
@@ -33,8 +35,6 @@ from weft.version import VERSION
 __all__ = ["Compiler", "Machine", "compile_module", "llvm_version"]
 
 MOST_THREADS = 8
-REGISTERS = "registers"
-"""The pipeline that only keeps local memory in registers."""
 STACK_BYTES = 16 << 20
 """For LLVM, which recurses; some systems give threads much less."""
 
@@ -63,7 +63,11 @@ def host_features() -> dict[str, bool]:
 
 
 class Machine:
-    """A CPU and an optimisation level to emit code for."""
+    """A CPU and an optimisation level to emit code for.
+
+    With features switched by hand it is one for which nobody has tried what LLVM does: `apart` says that it is emitted
+    for in a process of its own.
+    """
 
     def __init__(self, cpu: str = "", features: str = "", opt: int = 2) -> None:
         triple, host_cpu, own_features = host()
@@ -73,6 +77,7 @@ class Machine:
         base = ("+64bit,+sse2" if triple.startswith("x86_64") else "") if cpu else own_features
         self.features = ",".join(filter(None, (base, features)))
         self.opt = opt
+        self.apart = bool(features)
 
     @contextmanager
     def target_machine(self, *, quick: bool = False) -> Iterator[Any]:
@@ -80,7 +85,7 @@ class Machine:
 
         `quick` gives the fast instruction selector: for code that is large and runs once per kernel.
         """
-        level = 0 if quick else self.opt if self.opt in (0, 3) else 2
+        level = self.level(quick)
         idle = _idle.setdefault((self.triple, self.cpu, self.features, level), deque())
         try:
             made = idle.pop()
@@ -88,6 +93,10 @@ class Machine:
             made = self._make(level)
         yield made
         idle.append(made)
+
+    def level(self, quick: bool) -> int:
+        """The level of the code generator."""
+        return 0 if quick else self.opt if self.opt in (0, 3) else 2
 
     def _make(self, level: int) -> Any:
         llvm = binding()
@@ -113,8 +122,12 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
     found = cache.get(key)
     if found is not None:
         return found
-    with machine.target_machine(quick=quick) as target_machine:
-        made = _compiled(machine, target_machine, text, pipeline)
+    if machine.apart:
+        told = machine.triple, machine.cpu, machine.features, "", "small", "pic"
+        made = emit_apart(Request(*told, machine.level(quick), pipeline, text))
+    else:
+        with machine.target_machine(quick=quick) as target_machine:
+            made = _compiled(machine, target_machine, text, pipeline)
     cache.put(key, *made)
     return made
 
@@ -122,23 +135,10 @@ def compile_module(machine: Machine, text: str, *, quick: bool = False, explicit
 def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -> tuple[bytes, str]:
     llvm = binding()
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.triple = machine.triple
-        module.data_layout = str(target_machine.target_data)
-        module.verify()
+        module = parsed(llvm, target_machine, machine.triple, text)
     except RuntimeError as error:
         raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-    if pipeline:
-        level = 1 if pipeline == REGISTERS else int(pipeline[1:])
-        options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = level >= 2
-        builder = llvm.create_pass_builder(target_machine, options)
-        if pipeline == REGISTERS:
-            manager = llvm.create_new_module_pass_manager()
-            manager.add_sroa_pass()
-        else:
-            manager = builder.getModulePassManager()
-        manager.run(module, builder)
+    optimise(llvm, target_machine, module, pipeline)
     return target_machine.emit_object(module), assembly_of(module)
 
 

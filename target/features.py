@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 
-__all__ = ["LEVELS", "named_features", "with_flags"]
+__all__ = ["LEVELS", "named_features", "vector_bits", "with_flags"]
 
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
@@ -67,3 +67,16 @@ def named_features(arch: str, cpu: str, flags: str) -> frozenset[str]:
     """
     known = with_flags((), ",".join(f"+{name}" for name in (*_ALWAYS.get(arch, ()), *LEVELS.get(cpu, ()))))
     return with_flags(known, flags)
+
+
+def vector_bits(arch: str, bits: int, flags: str) -> int:
+    """The width of the vectors of a processor, of so many bits, with features switched on and off.
+
+    >>> vector_bits("x86_64", 512, "-avx512f"), vector_bits("x86_64", 128, "+avx2"), vector_bits("aarch64", 128, "+sve")
+    (256, 256, 128)
+    """
+    if arch != "x86_64":
+        return bits
+    level = {512: "x86-64-v4", 256: "x86-64-v3"}.get(bits, "x86-64")
+    names = named_features(arch, level, flags)
+    return 512 if "avx512f" in names else 256 if "avx" in names else 128
