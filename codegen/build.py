@@ -19,10 +19,11 @@ from typing import Any
 from weft.codegen.backends.c.library import SourceTree, source_tree
 from weft.codegen.backends.c.part import compiles_here, kernels_of_part
 from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
-from weft.codegen.backends.llvm.kernel.kernel import written_buffers
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.executors import entry, native, vm
 from weft.codegen.executors.objects import object_artifacts, object_source
+from weft.codegen.host.kernels import written_positions
+from weft.codegen.host.read import read_program
 from weft.codegen.plan import CARRIED, Plan, make_plan
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
@@ -54,7 +55,7 @@ def _vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     program = native.generate(
         module, plan.machines, owner, plan.driver, kernels_only=True, c_functions=plan.c_functions
     )
-    program.driver = vm.emit_program(module, program)
+    program.driver = vm.emit_program(read_program(module), program)
     return program
 
 
@@ -161,7 +162,7 @@ def _with_entries(module: IRModule) -> tuple[IRModule, list[str]]:
             f"c: one public kernel can be compiled, the module has {', '.join(kernels) or 'none'}", code="W739"
         )
     ((name, kernel),) = kernels.items()
-    written = written_buffers(kernel)
+    written = written_positions(kernel)
     types = kernel_signature(kernel)
     params = tuple(Var(p.name or f"arg{i}", ty) for i, (p, ty) in enumerate(zip(kernel.params, types, strict=True)))
     inputs = [params[i] for i in range(len(params)) if i not in written]

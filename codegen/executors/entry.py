@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.program import span_json
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.executors import native
 from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
-from weft.codegen.host.signature import dim_data, type_data
+from weft.codegen.host.signature import dim_data, span_json, type_data
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
 from weft.ir.dim import DimExpr

@@ -21,6 +21,9 @@ from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, is_explicit
 from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
 from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
 from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
+from weft.codegen.host.kernels import is_noalias
+from weft.codegen.host.program import HostProgram
+from weft.codegen.host.read import read_program
 from weft.codegen.host.signature import graph_signature, kernel_data
 from weft.codegen.target import HostTarget
 from weft.ir.graph import Function
@@ -31,7 +34,7 @@ from weft.runtime.executable import Program
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
-__all__ = ["generate", "is_noalias"]
+__all__ = ["generate"]
 
 
 def generate(
@@ -50,7 +53,8 @@ def generate(
     with Compiler() as compiler:
         graphs, calls = ModuleWriter(), ModuleWriter()
         kernels = _kernels(functions, aliases, machines, owner, driver, emission, processors, compiler, graphs)
-        signatures = _graphs(graphs, functions, emission, kernels_only)
+        program = None if kernels_only else read_program(module)
+        signatures = _graphs(graphs, functions, emission, program)
         constant_bytes = sum(array.nbytes for array, _ in emission.constants)
         calls_out = any(site["kind"] == "call" for site in emission.sites)
         shown = [signature for signature in signatures if not signature["private"]]
@@ -106,16 +110,16 @@ def _kernels(
 
 
 def _graphs(
-    graphs: ModuleWriter, functions: Mapping[str, BaseFunc], emission: Emission, kernels_only: bool
+    graphs: ModuleWriter, functions: Mapping[str, BaseFunc], emission: Emission, program: HostProgram | None
 ) -> list[dict[str, Any]]:
-    """Emit the graph functions and the entries of kernels that are called from outside; gives their signatures."""
+    """Emit the graph functions, if any, and the entries of kernels that are called from outside; their signatures."""
     signatures = []
     for name, function in functions.items():
-        if isinstance(function, PrimFunc) and (kernels_only or not function.private):
+        if isinstance(function, PrimFunc) and (program is None or not function.private):
             emit_wrapper(graphs, emission, name, function)
             signatures.append(kernel_data(name, function))
-        if isinstance(function, Function) and not kernels_only:
-            written = emit_function(graphs, emission, name, function)
+        if isinstance(function, Function) and program is not None:
+            written = emit_function(graphs, emission, program, program.functions[name])
             signatures.append(graph_signature(name, function, written))
     declare_heap(graphs)
     return signatures
@@ -124,17 +128,6 @@ def _graphs(
 def _needs(machines: Mapping[str, HostTarget]) -> str:
     """The features that all parts together need, as `+a,+b`."""
     return ",".join(dict.fromkeys(item for machine in machines.values() for item in machine.needs.split(",") if item))
-
-
-def is_noalias(function: PrimFunc) -> bool:
-    """Whether the code may assume that a buffer it writes overlaps no other one (callers see to it unless told not to).
-
-    Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
-    """
-    for key in ("tir.noalias", "tirx.noalias", "noalias"):
-        if key in function.attrs:
-            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
-    return True
 
 
 def _deduplicated(module: IRModule, owner: Mapping[str, str]) -> tuple[dict[str, BaseFunc], dict[str, str]]:

@@ -25,7 +25,7 @@ from weft.codegen.backends.llvm.asm.asm import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, kernel_params
-from weft.codegen.executors.native import is_noalias
+from weft.codegen.host.kernels import is_noalias
 from weft.errors import TargetError
 from weft.ir.graph import Function
 from weft.ir.module import IRModule

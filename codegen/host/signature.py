@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.program import graph_symbol, span_json
-from weft.codegen.backends.llvm.kernel.kernel import result_dtype, written_buffers
-from weft.errors import TargetError
+from weft.codegen.host.kernels import result_dtype, written_positions
+from weft.errors import Span, TargetError
 from weft.ir.dim import Dim, operation
 from weft.ir.graph import Function
 from weft.ir.prim_dim import kernel_signature, prim_to_dim, symbol_names
@@ -15,7 +14,23 @@ from weft.ir.subtyping import type_text
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
-__all__ = ["dim_data", "graph_signature", "kernel_data", "type_data"]
+__all__ = ["dim_data", "graph_signature", "graph_symbol", "kernel_data", "span_json", "type_data"]
+
+
+def graph_symbol(name: str) -> str:
+    """The linker's name of an entry (frame, arguments, results)."""
+    return f"weft.entry.{name}"
+
+
+def span_json(span: Span | None) -> list[Any] | None:
+    """A span as data: file name, the lines of text it covers, first line number, offsets within those lines, origin."""
+    if span is None:
+        return None
+    line, column = span.source.position(span.start)
+    end_line, _ = span.source.position(max(span.start, span.end))
+    lines = [span.source.line_text(number) for number in range(line, end_line + 1)]
+    start = column - 1
+    return [span.filename, "\n".join(lines), line, start, start + span.end - span.start, span.origin]
 
 
 def dim_data(dim: Dim) -> Any:
@@ -74,7 +89,7 @@ def graph_signature(name: str, function: Function, written: Collection[int] = ()
 
 def kernel_data(name: str, function: PrimFunc) -> dict[str, Any]:
     """The signature of a tensor-level function that Python calls."""
-    names, types, written = symbol_names(function), kernel_signature(function), written_buffers(function)
+    names, types, written = symbol_names(function), kernel_signature(function), written_positions(function)
     params = []
     for i, (param, ty) in enumerate(zip(function.params, types, strict=True)):
         if isinstance(param, Buffer) and isinstance(ty, TensorType):

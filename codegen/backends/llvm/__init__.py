@@ -1,18 +1,10 @@
-"""The LLVM code generator: kernels and graph functions to object code of the host.
+"""The LLVM back end: kernels and graph functions to object code.
 
-    text.py             LLVM assembly as text: modules, functions, blocks, SSA names
-    spelling.py         dtypes and constants in LLVM's spelling
-    arithmetic.py       scalar and vector arithmetic with every case defined
-    intrinsics.py       the table of intrinsics
-    polynomials.py      exp and tanh in vector code
-    expressions.py      tensor-level expressions, addresses, loads and stores
-    kernel.py           tensor-level functions
-    wrapper.py          their entries from Python
-    graph_values.py     values of graph functions and their words in memory
-    liveness.py         where a variable's memory is used for the last time
-    graph.py            graph functions: one machine-code entry each
-    program.py          what the functions of one executable share
-    machine.py          optimisation and object code
+    asm/        LLVM assembly: modules, functions, blocks, names, types; what the functions of one executable share
+    math/       arithmetic with every case defined, intrinsics, vector code of exp, tanh and their kind
+    kernel/     tensor-level functions, their expressions and parallel loops; their entries from Python
+    host/       graph functions, from host programs (`weft.codegen.host.program`)
+    machine/    optimisation, object code, other machines
 
 The call frame that compiled code and the runtime share is described in `weft.runtime.abi.frame`.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.codegen.backends.llvm.kernel.kernel import written_buffers
+from weft.codegen.host.kernels import written_positions
 from weft.command.files import InputError, as_module, file_name, is_archive, load_one, read_text
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
@@ -97,7 +97,7 @@ def _callable(module: IRModule, name: str, options: argparse.Namespace) -> Calla
 def _parameters(function: Function | PrimFunc) -> tuple[Parameter, ...]:
     if isinstance(function, Function):
         return tuple(Parameter(var.name, var.ty) for var in function.params)
-    written = written_buffers(function)
+    written = written_positions(function)
     pairs = zip(function.params, kernel_signature(function), strict=True)
     return tuple(Parameter(item.name, ty, position in written) for position, (item, ty) in enumerate(pairs))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.host.signature import span_json
 from weft.errors import Span
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import PrimFunc
@@ -25,22 +26,6 @@ __all__ = ["Program", "kernel_symbol"]
 def kernel_symbol(name: str) -> str:
     """The linker's name of a tensor-level function of the module."""
     return f"weft.kernel.{name}"
-
-
-def graph_symbol(name: str) -> str:
-    """The linker's name of an entry (frame, arguments, results)."""
-    return f"weft.entry.{name}"
-
-
-def span_json(span: Span | None) -> list[Any] | None:
-    """A span as data: file name, the lines of text it covers, first line number, offsets within those lines, origin."""
-    if span is None:
-        return None
-    line, column = span.source.position(span.start)
-    end_line, _ = span.source.position(max(span.start, span.end))
-    lines = [span.source.line_text(number) for number in range(line, end_line + 1)]
-    start = column - 1
-    return [span.filename, "\n".join(lines), line, start, start + span.end - span.start, span.origin]
 
 
 @dataclass

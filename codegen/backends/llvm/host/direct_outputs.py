@@ -1,14 +1,15 @@
 """Results that compiled code may write straight into the memory of its caller (`weft.runtime.abi.frame`, outputs).
 
-    y = alloc;  cls.k(x, y);  z = R.memory.view(y);  return (z, ...)         y may be the caller's array for z
+    y = alloc;  launch k(x, y);  z = view y;  return [z, ...]         y may be the caller's array for z
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from weft.codegen.backends.llvm.host.graph_values import is_dynamic, width
-from weft.ir.graph import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
+from weft.codegen.backends.llvm.host.values import is_dynamic, width
+from weft.codegen.host.program import Alloc, Bind, Group, HostFunction, Item, Operand, Step, View
+from weft.ir.graph import Var
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__ = ["direct_results", "result_words"]
@@ -25,20 +26,20 @@ def result_words(ty: Type, index: int = 0) -> Iterator[tuple[int, TensorType]]:
             index += width(item)
 
 
-def direct_results(function: Function) -> dict[Var, tuple[int, TensorType]]:
+def direct_results(function: HostFunction) -> dict[Var, tuple[int, TensorType]]:
     """The variables whose allocation is a result: the index of its words in the results, and its type there."""
-    values: dict[Var, Expr] = {b.var: b.value for block in function.body.blocks for b in block.bindings}
-    words = {index: ty for index, ty in result_words(function.ret_type)}
+    steps = {step.into: step for step in function.body.steps if isinstance(step, (Alloc, View, Bind))}
+    words = {index: ty for index, ty in result_words(function.result)}
     found: dict[Var, tuple[int, TensorType]] = {}
-    for index, leaf in _leaves(function.body.body, function.ret_type, 0):
-        origin = _origin(leaf, values)
+    for index, leaf in _leaves(function.body.result, function.result, 0):
+        origin = _origin(leaf, steps)
         if origin is not None and index in words:
             found.setdefault(origin, (index, words[index]))
     return found
 
 
-def _leaves(value: Expr, ty: Type, index: int) -> Iterator[tuple[int, Expr]]:
-    if isinstance(value, Tuple) and isinstance(ty, TupleType) and len(value.fields) == len(ty.fields):
+def _leaves(value: Operand, ty: Type, index: int) -> Iterator[tuple[int, Operand]]:
+    if isinstance(value, Group) and isinstance(ty, TupleType) and len(value.fields) == len(ty.fields):
         for item, field in zip(value.fields, ty.fields, strict=True):
             yield from _leaves(item, field, index)
             index += width(field)
@@ -46,23 +47,22 @@ def _leaves(value: Expr, ty: Type, index: int) -> Iterator[tuple[int, Expr]]:
         yield index, value
 
 
-def _origin(value: Expr, values: dict[Var, Expr]) -> Var | None:
+def _origin(value: Operand, steps: Mapping[Var, Step]) -> Var | None:
     """The variable whose allocation a value is, seen through renamings, views and fields of tuples."""
     while True:
-        if isinstance(value, TupleGetItem):
+        if isinstance(value, Item):
             whole = value.value
-            while isinstance(whole, Var) and whole in values:
-                whole = values[whole]
-            if not isinstance(whole, Tuple):
+            while isinstance(whole, Var) and isinstance(made := steps.get(whole), Bind):
+                whole = made.value
+            if not isinstance(whole, Group):
                 return None
             value = whole.fields[value.index]
-        if not isinstance(value, Var) or value not in values:
+        step = steps.get(value) if isinstance(value, Var) else None
+        if isinstance(step, Alloc):
+            return None if step.block else step.into
+        if isinstance(step, View) and not step.block:
+            value = step.source
+        elif isinstance(step, Bind):
+            value = step.value
+        else:
             return None
-        made = values[value]
-        if isinstance(made, Call) and isinstance(made.op, Op):
-            if made.op.name == "builtin.alloc_tensor":
-                return value
-            if made.op.name != "memory.view":
-                return None
-            made = made.args[0]
-        value = made

@@ -23,6 +23,7 @@ from weft.codegen.backends.llvm.kernel.expressions import BufferView, Expression
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams, fence, streams_of
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
+from weft.codegen.host.kernels import result_dtype, shared_positions
 from weft.errors import TargetError
 from weft.ir.externs import find_extern
 from weft.ir.graph import Expr, GlobalVar, StringImm
@@ -36,7 +37,6 @@ from weft.ir.tensor import (
     AttrStmt,
     Binary,
     Bind,
-    Block,
     Break,
     Buffer,
     BufferLoad,
@@ -56,14 +56,13 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.types import PrimType
-from weft.ir.visit import children, walk
+from weft.ir.visit import children
 from weft.runtime.abi.frame import CALLBACK, VALUE_COUNT
 from weft.runtime.registry import find_func
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
 
-__all__ = ["emit_kernel", "is_explicit", "kernel_params", "written_buffers"]
+__all__ = ["emit_kernel", "is_explicit", "kernel_params"]
 
 STACK_BYTES = 16 << 10  # one buffer
 STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
@@ -91,23 +90,6 @@ def kernel_params(function: PrimFunc) -> list[tuple[str, str]]:
     params = [("ptr" if isinstance(p, Buffer) else value_type(p.dtype), "") for p in function.params]
     params += [("i64", "") for _ in buffer_symbols(function)]
     return params + ([("ptr", "")] if result_dtype(function) else [])
-
-
-def shared_positions(function: PrimFunc) -> dict[int, set[int]]:
-    """For each buffer parameter that may be given the memory of others (`weft.transform.memory.share_memory`),
-    which."""
-    found: dict[int, set[int]] = {}
-    for given, output in function.attrs.get(SHARES_MEMORY, ()):
-        found.setdefault(int(given), set()).add(int(output))
-        found.setdefault(int(output), set()).add(int(given))
-    return found
-
-
-def result_dtype(function: PrimFunc) -> str:
-    """The dtype of the scalar that a function returns; empty when it returns none."""
-    return (
-        function.ret_type.dtype if isinstance(function.ret_type, PrimType) and function.ret_type.dtype != "void" else ""
-    )
 
 
 def emit_kernel(
@@ -755,37 +737,6 @@ def compact_strides(w: FunctionWriter, shape: Sequence[Size]) -> list[Size]:
     return strides[::-1]
 
 
-def written_buffers(function: PrimFunc) -> set[int]:
-    """The positions of the buffer parameters that the function may write (directly, through a view or a call)."""
-    written: set[Buffer] = set()
-    sources: dict[Buffer, set[Buffer]] = {}
-    for current in walk(function):
-        if isinstance(current, BufferStore):
-            written.add(current.buffer)
-        elif isinstance(current, DeclBuffer) and current.buffer.data is not None:
-            sources[current.buffer] = {x.buffer for x in walk(current.buffer.data) if isinstance(x, BufferLoad)}
-        elif isinstance(current, Block):
-            for match in current.match_buffers:
-                sources[match.buffer] = {match.source.buffer}
-        elif isinstance(current, PrimCall) and not (isinstance(current.op, str) and current.op in _READ_ONLY_CALLS):
-            for arg in current.args:
-                if isinstance(arg, Buffer):
-                    written.add(arg)
-                elif isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr"):
-                    written.update(x.buffer for x in walk(arg) if isinstance(x, BufferLoad))
-    changed = True
-    while changed:
-        before = len(written)
-        for view, origins in sources.items():
-            if view in written:
-                written |= origins
-        changed = len(written) != before
-    return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
-
-
-_READ_ONLY_CALLS = frozenset(
-    {"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"}
-)
 COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
 WARM = ', !prof !{!"branch_weights", i32 2000, i32 1}'
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
-from weft.codegen.backends.llvm.asm.program import Program, graph_symbol
+from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
-from weft.codegen.backends.llvm.kernel.kernel import from_word, kernel_params, result_dtype, to_word
+from weft.codegen.backends.llvm.kernel.kernel import from_word, kernel_params, to_word
+from weft.codegen.host.kernels import result_dtype
+from weft.codegen.host.signature import graph_symbol
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 

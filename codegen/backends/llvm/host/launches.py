@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import Size
-from weft.codegen.backends.llvm.host.graph_checks import mismatch, number, type_name
-from weft.codegen.backends.llvm.host.graph_values import (
-    Scalar,
-    Shape,
-    Tensor,
-    Value,
-)
-from weft.codegen.backends.llvm.kernel.kernel import (
-    from_word,
-    to_word,
-)
-from weft.errors import ShapeError, Span
+from weft.codegen.backends.llvm.asm.types import memory_type, value_type
+from weft.codegen.backends.llvm.host.checks import mismatch, number, type_name
+from weft.codegen.backends.llvm.host.operands import OperandEmitter
+from weft.codegen.backends.llvm.host.values import Items, Scalar, Shape, Tensor, Value
+from weft.codegen.backends.llvm.kernel.kernel import from_word, kernel_params, to_word
+from weft.codegen.host import program as host
+from weft.codegen.host.kernels import result_dtype, shared_positions, written_positions
+from weft.errors import ShapeError, Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
+from weft.ir.graph import Var
 from weft.ir.prim_dim import buffer_symbols, kernel_signature, symbol_names
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import TensorType
 
-if TYPE_CHECKING:
-    from weft.codegen.backends.llvm.host.graph import GraphEmitter
-
-__all__ = ["KernelMatch"]
+__all__ = ["call_kernel"]
 
 
 class KernelMatch:
     """One call of a kernel: its symbols from the sizes given, and the checks that are left."""
 
-    def __init__(self, emitter: GraphEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
+    def __init__(self, emitter: OperandEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
         self.emitter, self.name, self.kernel, self.span = emitter, name, kernel, span
         self.names, self.types = emitter.program.kernel_types(
             name, kernel, lambda k: (symbol_names(k), kernel_signature(k))
@@ -116,3 +110,59 @@ class KernelMatch:
             raise ShapeError(message, code="W222", span=self.span)
         same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {size}")
         self.emitter.unless(same, "ShapeError", parts, values, self.span, "W222")
+
+
+def call_kernel(
+    emitter: OperandEmitter, name: str, kernel: PrimFunc, args: list[Value], given: Sequence[host.Operand],
+    span: Span | None,
+) -> Value:  # fmt: skip
+    """A call of a kernel on tensors and scalars; `given` are the operands that the last arguments came from."""
+    if len(args) != len(kernel.params):
+        raise TargetError(
+            f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span
+        )
+    written = emitter.program.written(name, kernel, written_positions)
+    sharing = shared_positions(kernel)
+    match = KernelMatch(emitter, name, kernel, span)
+    operands = ["ptr %frame"]
+    for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
+        if isinstance(param, Buffer):
+            tensor = match.tensor(position, param, arg)
+            others = written - sharing.get(position, set())
+            if position not in written and any(
+                isinstance(o, Tensor) and o.data == tensor.data for o in _at(args, others)
+            ):
+                tensor = emitter.copied(tensor, span)  # what is read stays as it was before the call
+            if position in written and tensor.constant:
+                tensor = emitter.copied(tensor, span)
+                _rebind(emitter, given, position, tensor)
+            elif position in written and tensor.param >= 0:
+                emitter.written.add(tensor.param)
+            operands.append(f"ptr {emitter.w.emit(f'inttoptr i64 {tensor.data} to ptr')}")
+        else:
+            word = match.scalar(position, param.dtype, arg)
+            operands.append(f"{value_type(param.dtype)} {from_word(emitter.scalars, param.dtype, word)}")
+    operands += [f"i64 {size}" for size in match.finish()]
+    dtype = result_dtype(kernel)
+    slot = emitter.w.alloca(memory_type(dtype)) if dtype else ""
+    if dtype:
+        operands.append(f"ptr {slot}")
+    spelled = emitter.module.declare(
+        emitter.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel)))
+    )
+    emitter.pass_on(emitter.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span, placed=True)
+    if dtype:
+        value = emitter.scalars._from_memory(dtype, emitter.scalars._read(dtype, slot))
+        return Scalar(dtype, to_word(emitter.scalars, dtype, value))
+    return Items()
+
+
+def _at(values: Sequence[Value], positions: Collection[int]) -> list[Value]:
+    return [values[position] for position in positions]
+
+
+def _rebind(emitter: OperandEmitter, given: Sequence[host.Operand], position: int, tensor: Tensor) -> None:
+    """The variable whose constant was copied before a kernel wrote it now means the copy."""
+    operand = given[position] if position < len(given) else None
+    if isinstance(operand, Var):
+        emitter.variables[operand] = tensor

@@ -1,18 +1,19 @@
-"""What every part of the emitter of graph functions stands on: failing, references, sizes, values against types.
+"""Values of graph functions against types: symbols get their values, the rest is compared when the program runs.
 
 Symbols are 64-bit integers, bound from the sizes of arguments and by match_cast. Every claim that is not evident is
-compared when the program runs; the message names the binding, the argument, the symbol and the values.
+compared when the program runs; the message names the binding, the argument, the symbol and the values. Objects of the
+runtime become values, and the other way round, in calls out of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
-from weft.codegen.backends.llvm.asm.program import Program, frame_word, graph_symbol
-from weft.codegen.backends.llvm.host.direct_outputs import direct_results
-from weft.codegen.backends.llvm.host.graph_values import (
+from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.host.sizes import SizeEmitter
+from weft.codegen.backends.llvm.host.values import (
+    DYNAMIC_WORDS,
     Callable_,
     Dynamic,
     DynamicShape,
@@ -25,153 +26,25 @@ from weft.codegen.backends.llvm.host.graph_values import (
     Value,
     dtype_code,
     is_dynamic,
-    place,
+    load,
     read,
-    write,
+    width,
 )
-from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
-from weft.codegen.backends.llvm.kernel.kernel_entry import ENTRY_PARAMS
+from weft.codegen.backends.llvm.kernel.kernel import call_back
 from weft.codegen.host.signature import type_data
 from weft.errors import Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.graph import (
-    Function,
-    Var,
-)
+from weft.ir.graph import Var
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
-from weft.runtime.abi.frame import PLACE
+from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.signature import expected_text, shape_text
 
 __all__ = ["CheckingEmitter", "is_void", "mismatch", "number", "type_name"]
 
 
-class CheckingEmitter:
-    """The state of one graph function, and the checks of its values."""
-
-    def __init__(self, module: ModuleWriter, program: Program, name: str, function: Function) -> None:
-        self.module = module
-        self.program = program
-        self.name = name
-        self.function = function
-        self.w = FunctionWriter(module, graph_symbol(name), "i32", ENTRY_PARAMS, "nounwind")
-        self.scalars = ExpressionEmitter(self.w, program, "")
-        self.variables: dict[Var, Value] = {}
-        self.symbols: dict[str, Size] = {}
-        self.sources: dict[str, str] = {}
-        self.sizes: dict[DimExpr, Size] = {}
-        self.written: set[int] = set()  # the parameters that kernels write in place
-        self.slots = 0  # how many references the function may hold
-        self.held: dict[Var, list[int]] = {}
-        self.direct = direct_results(function)
-        self.status = self.w.alloca("i32", align=4)
-        self.exit = self.w.label("exit")
-
-    def leave(self, status: str) -> None:
-        """Go to the way out with a status."""
-        self.w.do(f"store i32 {status}, ptr {self.status}")
-        self.w.jump(self.exit)
-
-    # References
-
-    def hold(self, owner: str, var: Var | None = None) -> None:
-        """Keep a reference in a new slot until the variable's last use, or to the end."""
-        if var is not None:
-            self.held.setdefault(var, []).append(self.slots)
-        write(self.w, "%slots", self.slots, owner)
-        self.slots += 1
-
-    def drop(self, var: Var) -> None:
-        """Release what a variable holds."""
-        for slot in self.held.pop(var, ()):
-            pointer = place(self.w, "%slots", slot)
-            self.w.do(f"call void @weft.release(ptr {self.w.emit(f'load ptr, ptr {pointer}')})")
-            self.w.do(f"store i64 0, ptr {pointer}")
-
-    # Failing
-
-    def fail(
-        self, kind: str, parts: Sequence[str | int], values: Sequence[Size], span: Span | None, code: str | None = None
-    ) -> None:
-        """Record a failure and leave."""
-        self.program.fail(self.w, kind, parts, values, code=code, span=span)
-        self.leave("1")
-
-    def unless(
-        self,
-        condition: str,
-        kind: str,
-        parts: Sequence[str | int],
-        values: Sequence[Size],
-        span: Span | None,
-        code: str | None = None,
-    ) -> None:
-        """Fail unless a condition holds."""
-        bad, good = self.w.label("bad"), self.w.label("good")
-        self.w.branch(condition, good, bad)
-        self.w.open(bad)
-        self.fail(kind, parts, values, span, code)
-        self.w.open(good)
-
-    def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
-        """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
-        bad, good = self.w.label("failed"), self.w.label("good")
-        self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
-        self.w.open(bad)
-        if placed and span is not None:
-            word = frame_word(self.w, PLACE)
-            before = self.w.emit(f"load i64, ptr {word}")
-            inner = self.w.emit(f"icmp ne i64 {before}, 0")
-            here = self.program.place(span) + 1
-            self.w.do(f"store i64 {self.w.emit(f'select i1 {inner}, i64 {before}, i64 {here}')}, ptr {word}")
-        self.leave(status)
-        self.w.open(good)
-
-    # Sizes
-
-    def size(self, dim: Dim, span: Span | None = None) -> Size:
-        """The value of a dimension; TargetError when a symbol has none here."""
-        if not isinstance(dim, DimExpr):
-            return int(dim)
-        found = self.sizes.get(dim)
-        if found is None:
-            found = self.sizes[dim] = self._size(dim, self.symbols, span)
-        return found
-
-    def _size(self, dim: Dim, symbols: Mapping[str, Size], span: Span | None = None) -> Size:
-        kind, operands = operation(dim)
-        if kind == "constant":
-            return operands[0]
-        if kind == "symbol":
-            if operands[0] not in symbols:
-                raise TargetError(f"llvm: the symbol {operands[0]} has no value in {self.name}", code="W744", span=span)
-            return symbols[operands[0]]
-        if kind == "pow":
-            base = self._size(operands[0], symbols, span)
-            return self._fold([base] * operands[1], self.w.mul)
-        values = [self._size(operand, symbols, span) for operand in operands]
-        if kind in ("add", "mul"):
-            return self._fold(values, self.w.add if kind == "add" else self.w.mul)
-        if kind in ("min", "max"):
-            return self._fold(values, lambda a, b: self.scalars.arith.binary(kind, "int64", str(a), str(b)))
-        if not isinstance(values[1], int):
-            nonzero = self.w.emit(f"icmp ne i64 {values[1]}, 0")
-            self.unless(nonzero, "ShapeError", [f"division by zero in {dim}: {operands[1]} is 0"], [], span, "W280")
-        return self.scalars.arith.binary({"mod": "floormod"}.get(kind, kind), "int64", str(values[0]), str(values[1]))
-
-    @staticmethod
-    def _fold(values: Sequence[Size], combine: Callable[[Size, Size], Size]) -> Size:
-        result = values[0]
-        for value in values[1:]:
-            result = combine(result, value)
-        return result
-
-    def bind_symbol(self, name: str, size: Size, source: str) -> None:
-        """Give a symbol its value."""
-        self.symbols[name] = size
-        self.sources[name] = source
-
-    # Checks of values against types
+class CheckingEmitter(SizeEmitter):
+    """The checks of the values of one graph function, and calls out of it."""
 
     def check(self, given: Sequence[tuple[Value, Type, str]], span: Span | None) -> None:
         """Bind the symbols that have no value yet, then compare all sizes; each triple is (value, type, what it is)."""
@@ -341,9 +214,49 @@ class CheckingEmitter:
         """A value as an object of the runtime."""
         return self.call_out("weft.cast", [value], AnyType(), span)
 
+    # Calls out of the program
+
     def call_out(self, name: str, args: Sequence[Value], ty: Type, span: Span | None, **text: Any) -> Value:
-        """Call the runtime with values (`GraphEmitter` does it)."""
-        raise NotImplementedError
+        """Call the runtime with values; gives the value of a type that comes back."""
+        words: list[Size] = []
+        kinds = [_argument(self.w, arg, words) for arg in args]
+        result = [] if is_void(ty) else type_data(ty)
+        site = self.program.site(kind="call", name=name, args=kinds, result=result, span=span, **text)
+        status, block = call_back(self.w, site, words, 0 if not result else width(ty))
+        self.pass_on(status)
+        if not result:
+            return Items()
+        value, _ = load(self.w, ty, block)
+        self.check([(value, ty, text.get("what") or f"the result of {name!r}")], span)
+        return value
+
+
+def _argument(w: FunctionWriter, value: Value, words: list[Size]) -> list[Any]:
+    """Append a value's words; gives its type as data."""
+    if isinstance(value, Tensor):
+        words += [value.data, value.owner, *value.sizes]
+        kind = ["tensor", value.dtype, None, len(value.sizes)]
+        return [*kind, "constant"] if value.constant else kind
+    if isinstance(value, Dynamic):
+        words += [read(w, value.words, index) for index in range(DYNAMIC_WORDS)]
+        return ["tensor", None, None, -1]
+    if isinstance(value, Shape):
+        words += value.sizes
+        return ["shape", None, len(value.sizes)]
+    if isinstance(value, DynamicShape):
+        words += [read(w, value.words, index) for index in range(1 + DYNAMIC_RANK)]
+        return ["shape", None, -1]
+    if isinstance(value, Scalar):
+        words.append(value.word)
+        return ["prim", value.dtype, None]
+    if isinstance(value, Items):
+        return ["tuple", *(_argument(w, item, words) for item in value.fields)]
+    if isinstance(value, Text):
+        return ["string", value.text]
+    if isinstance(value, Handle):
+        words.append(value.word)
+        return ["object"]
+    raise TargetError("llvm: a function cannot be passed out of compiled code", code="W743")
 
 
 def mismatch(

@@ -1,0 +1,113 @@
+"""Calls from a graph function: kernels, other graph functions, function values, functions outside the program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.codegen.backends.llvm.asm.program import frame_word
+from weft.codegen.backends.llvm.host.checks import is_void
+from weft.codegen.backends.llvm.host.direct_outputs import result_words
+from weft.codegen.backends.llvm.host.launches import call_kernel
+from weft.codegen.backends.llvm.host.operands import OperandEmitter
+from weft.codegen.backends.llvm.host.values import Callable_, Items, Value, load, owners, store, width, write
+from weft.codegen.host import program as host
+from weft.codegen.host.signature import graph_symbol
+from weft.errors import Span, TargetError
+from weft.ir.graph import Var
+from weft.ir.types import TupleType
+from weft.runtime.abi.frame import STACK, STACK_LIMIT
+
+__all__ = ["call", "closure", "extern", "invoke", "launch"]
+
+
+def launch(emitter: OperandEmitter, step: host.Launch) -> Value:
+    """A kernel; gives its scalar result."""
+    values = [emitter.value(arg) for arg in step.arguments]
+    return _call_module(emitter, step.kernel, values, step.arguments, step.into, step.span)
+
+
+def call(emitter: OperandEmitter, step: host.Call) -> Value:
+    """Another graph function, or this one."""
+    values = [emitter.value(arg) for arg in step.arguments]
+    return _call_module(emitter, step.function, values, step.arguments, step.into, step.span)
+
+
+def extern(emitter: OperandEmitter, step: host.Extern) -> Value:
+    """A registered Python function; its result has the stated type."""
+    values = [emitter.value(arg) for arg in step.arguments]
+    return emitter.call_out(step.name, values, step.result or TupleType(()), step.span)
+
+
+def closure(emitter: OperandEmitter, step: host.Closure) -> Value:
+    """A function of the module with its first arguments fixed."""
+    function, fixed = emitter.value(step.callee), emitter.value(step.fixed)
+    if not isinstance(function, Callable_):
+        message = "llvm: a closure of a function that is not known when compiling"
+        raise TargetError(message, code="W743", span=step.span)
+    return Callable_(function.name, [*function.fixed, *(fixed.fields if isinstance(fixed, Items) else [fixed])])
+
+
+def invoke(emitter: OperandEmitter, step: host.Invoke) -> Value:
+    """A function value, which the compiler must know."""
+    function = emitter.value(step.callee)
+    if not isinstance(function, Callable_):
+        hint = "run LambdaLift first; weft.interpret runs functions that are chosen while the program runs"
+        message = "llvm: the function called is not known when compiling"
+        raise TargetError(message, code="W743", span=step.span, hint=hint)
+    values = [*function.fixed, *(emitter.value(arg) for arg in step.arguments)]
+    return _call_module(emitter, function.name, values, (), step.into, step.span)
+
+
+def _call_module(
+    emitter: OperandEmitter, name: str, values: list[Value], given: Sequence[host.Operand], var: Var, span: Span | None
+) -> Value:
+    """A function of the module by name; `given` are the operands of the values, where these are all of them."""
+    kernel, function = emitter.host.kernels.get(name), emitter.host.functions.get(name)
+    if kernel is not None:
+        return call_kernel(emitter, name, kernel, values, given, span)
+    if function is not None:
+        return _call_graph(emitter, function, values, var, span)
+    raise TargetError(f"llvm: the module has no function {name!r}", code="W743", span=span)
+
+
+def _call_graph(
+    emitter: OperandEmitter, function: host.HostFunction, args: list[Value], var: Var, span: Span | None
+) -> Value:
+    """A call of a graph function: words in, words out; the results' references are ours."""
+    w, name = emitter.w, function.name
+    if len(args) != len(function.params):
+        message = f"llvm: {name} takes {len(function.params)} arguments, got {len(args)}"
+        raise TargetError(message, code="W743", span=span)
+    values = [
+        emitter.shaped(arg, param.ty, f"argument {i} `{param.name}` of {name}", span)
+        for i, (arg, param) in enumerate(zip(args, function.params, strict=True), 1)
+    ]
+    _check_stack(emitter, name, span)
+    given = w.alloca("i64", max(1, sum(width(param.ty) for param in function.params)))
+    index = 0
+    for value, param in zip(values, function.params, strict=True):
+        index = store(w, value, param.ty, given, index)
+    results = w.alloca("i64", max(1, width(function.result)))
+    for word, _ in result_words(function.result):
+        write(w, results, word, 0)  # what we want is not what our caller wants
+    spelled = emitter.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
+    emitter.pass_on(w.emit(f"call i32 {spelled}(ptr %frame, ptr {given}, ptr {results})"), span, placed=True)
+    result, _ = load(w, function.result, results)
+    for owner in owners(w, result):
+        emitter.hold(owner, var)
+    return emitter.fitted(result, var.ty, var.name or "a value", span) if not is_void(var.ty) else result
+
+
+def _check_stack(emitter: OperandEmitter, name: str, span: Span | None) -> None:
+    """W951 where calls of graph functions are nested so deep that the stack would run out."""
+    w = emitter.w
+    here = w.emit(f"ptrtoint ptr {emitter.status} to i64")
+    word = frame_word(w, STACK)
+    first = w.emit(f"load i64, ptr {word}")
+    base = w.emit(f"select i1 {w.emit(f'icmp eq i64 {first}, 0')}, i64 {here}, i64 {first}")
+    w.do(f"store i64 {base}, ptr {word}")
+    used = emitter.scalars.arith.call(
+        "llvm.abs.i64", "int64", ("i64", w.emit(f"sub i64 {base}, {here}")), ("i1", "false")
+    )
+    fine = w.emit(f"icmp slt i64 {used}, {STACK_LIMIT}")
+    emitter.unless(fine, "RecursionError", [f"calls of {name} are nested too deep"], [], span)

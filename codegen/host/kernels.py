@@ -1,0 +1,70 @@
+"""What the callers of a kernel need to know about it: what it writes, what may share memory, what it returns."""
+
+from __future__ import annotations
+
+from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
+from weft.ir.types import PrimType
+from weft.ir.visit import walk
+from weft.transform.memory.share_memory import SHARES_MEMORY
+
+__all__ = ["is_noalias", "result_dtype", "shared_positions", "written_positions"]
+
+_READ_ONLY_CALLS = frozenset(
+    {"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"}
+)
+
+
+def written_positions(function: PrimFunc) -> set[int]:
+    """The positions of the buffer parameters that the function may write (directly, through a view or a call)."""
+    written: set[Buffer] = set()
+    sources: dict[Buffer, set[Buffer]] = {}
+    for current in walk(function):
+        if isinstance(current, BufferStore):
+            written.add(current.buffer)
+        elif isinstance(current, DeclBuffer) and current.buffer.data is not None:
+            sources[current.buffer] = {x.buffer for x in walk(current.buffer.data) if isinstance(x, BufferLoad)}
+        elif isinstance(current, Block):
+            for match in current.match_buffers:
+                sources[match.buffer] = {match.source.buffer}
+        elif isinstance(current, PrimCall) and not (isinstance(current.op, str) and current.op in _READ_ONLY_CALLS):
+            for arg in current.args:
+                if isinstance(arg, Buffer):
+                    written.add(arg)
+                elif isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr"):
+                    written.update(x.buffer for x in walk(arg) if isinstance(x, BufferLoad))
+    changed = True
+    while changed:
+        before = len(written)
+        for view, origins in sources.items():
+            if view in written:
+                written |= origins
+        changed = len(written) != before
+    return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
+
+
+def shared_positions(function: PrimFunc) -> dict[int, set[int]]:
+    """For each buffer parameter that may be given the memory of others (`weft.transform.memory.share_memory`),
+    which."""
+    found: dict[int, set[int]] = {}
+    for given, output in function.attrs.get(SHARES_MEMORY, ()):
+        found.setdefault(int(given), set()).add(int(output))
+        found.setdefault(int(output), set()).add(int(given))
+    return found
+
+
+def result_dtype(function: PrimFunc) -> str:
+    """The dtype of the scalar that a function returns; empty when it returns none."""
+    return (
+        function.ret_type.dtype if isinstance(function.ret_type, PrimType) and function.ret_type.dtype != "void" else ""
+    )
+
+
+def is_noalias(function: PrimFunc) -> bool:
+    """Whether the code may assume that a buffer it writes overlaps no other one (callers see to it unless told not to).
+
+    Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
+    """
+    for key in ("tir.noalias", "tirx.noalias", "noalias"):
+        if key in function.attrs:
+            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
+    return True
