@@ -38,6 +38,7 @@ from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify.spread import refuse_spread
 from weft.ir.visit import walk
 from weft.runtime.executable import CompiledFunction, Executable
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.phases import Step, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
@@ -47,28 +48,28 @@ _log = logging.getLogger("weft.compile")
 
 @overload
 def compile(
-    module_or_function: IRModule | BaseFunc, target: None = None, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
-    start: str | None = None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc, target: None = None, *, opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
+    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Executable: ...  # fmt: skip
 @overload
 def compile(
-    module_or_function: IRModule | BaseFunc, target: object, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
-    start: str | None = None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc, target: object, *, opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
+    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Any: ...  # fmt: skip
 def compile(
-    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None
-    = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False, executor: str | None = None,
-    start: str | None = None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
+    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Any:  # fmt: skip
     """Compile a module or a single function: an `Executable` where this machine can run it, else its `ArtifactSet`.
 
     `target` is a target in any form; by default the one that the module carries, else this machine. `opt` is 0
-    (quickest compile) to 3 (float sums reassociated); `params` are arrays bound to the parameters of `main`; `pipeline`
-    replaces the optional passes; `executor` is "native", "vm", "graph" or "aot"; `start` names the first phase to run,
-    for a module that went through those before; a list as `trace` gets one `Step` for each pass. What drives a target
-    of several parts (`host`, else the first) decides where it runs.
+    (quickest compile) to 3 (float sums reassociated), or the `weft.transform.Knobs` of a schedule; `params` are arrays
+    bound to the parameters of `main`; `pipeline` replaces the optional passes; `executor` is "native", "vm", "graph" or
+    "aot"; `start` names the first phase to run, for a module that went through those before; a list as `trace` gets one
+    `Step` for each pass. What drives a target of several parts (`host`, else the first) decides where it runs.
 
     A program calls C functions that are declared: mathematics, those of plug-ins (`weft.declare_extern`), and those
     named by `externs`. Machine code that the module carries is data, unless `trust` says to load it.
@@ -130,8 +131,9 @@ def _refuse_scalable(module: IRModule) -> None:
 
 
 def lower(
-    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int = 2, params: Mapping[str, Any] | None =
-    None, start: str | None = None, stop: str | None = None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
+    params: Mapping[str, Any] | None = None, start: str | None = None, stop: str | None = None,
+    trace: list[Step] | None = None,
 ) -> IRModule:  # fmt: skip
     """The module after the phases from `start` to `stop`, both included; by default after all of them.
 
@@ -144,8 +146,8 @@ def lower(
     """
     module = as_module(module_or_function)
     plan = make_plan(module, target, None, opt)
-    with transform.PassContext(level=opt):
-        return run_phases(_bound(module, params), plan.passes, start=start, stop=stop, trace=trace)
+    with transform.PassContext(level=plan.opt):
+        return run_phases(_bound(module, params), plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs)
 
 
 def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
@@ -168,7 +170,7 @@ def _lowered(
     if pipeline is not None:
         module, level = pipeline(module), 0
     with transform.PassContext(level=level):
-        return run_phases(module, plan.passes, start=start, trace=trace)
+        return run_phases(module, plan.passes, start=start, trace=trace, knobs=plan.knobs)
 
 
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

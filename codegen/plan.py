@@ -13,7 +13,7 @@ W736 a part that nothing can make code for, W738 a field of a configuration that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.codegen.backends.llvm.machine.machine import host
@@ -24,6 +24,7 @@ from weft.ir.module import IRModule
 from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS, LLVM, C
 from weft.target.triple import Triple
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import driving_label, leaf_parts
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
@@ -37,7 +38,8 @@ class Plan:
     """What to build: the whole target, its leaf parts, the part that drives, the machines of parts that run here.
 
     `passes` is the target that the phases see: parts for this machine name the level of its processor. `externs` are
-    the names of foreign code that the caller lets the program call.
+    the names of foreign code that the caller lets the program call, `knobs` those of the schedules, whose level is
+    `opt`.
     """
 
     target: Target
@@ -48,6 +50,7 @@ class Plan:
     executor: str
     opt: int
     externs: frozenset[str] = frozenset()
+    knobs: Knobs = field(default=Knobs())
 
     @property
     def runs_here(self) -> bool:
@@ -80,8 +83,12 @@ class Plan:
         return f"part {label!r} ({self.parts[label]})" if label else f"the target {self.parts[label]}"
 
 
-def make_plan(module: IRModule, target: object = None, executor: str | None = None, opt: int = 2) -> Plan:
+def make_plan(
+    module: IRModule, target: object = None, executor: str | None = None, opt: int | Knobs = 2
+) -> Plan:
     """What the arguments and the module ask for; TargetError where they contradict or cannot be honoured."""
+    if isinstance(opt, Knobs):
+        return replace(make_plan(module, target, executor, opt.level), knobs=replace(opt, level=Knobs.level))
     wanted = _wanted(module, target)
     if isinstance(wanted, HostTarget):
         return _for_host(wanted, executor, opt)

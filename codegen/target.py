@@ -14,8 +14,9 @@ from typing import Any
 
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
-from weft.target import Target
+from weft.target import DOT_PRODUCTS, Target
 from weft.target.features import LEVELS, named_features, with_flags
+from weft.target.machine_model import OVERRIDES
 
 __all__ = ["LEVELS", "HostTarget", "host_target"]
 
@@ -23,8 +24,8 @@ __all__ = ["LEVELS", "HostTarget", "host_target"]
 class HostTarget:
     """A processor (empty: the machine's own), features switched on or off, an optimisation level.
 
-    `threads` is the most that a parallel loop may use, 0 for what the process says; `streaming_bytes` from how many
-    bytes on results are stored past the caches, None for what the processor says.
+    `threads` is the most that a parallel loop may use, 0 for what the process says; `overrides` what the target says
+    of its machine instead of the processor (`weft.target.machine_model`).
     """
 
     cpu: str = ""
@@ -33,12 +34,13 @@ class HostTarget:
     fast_math: bool = False
     strict_math: bool = False
     threads: int = 0
-    streaming_bytes: int | None = None
+    overrides: tuple[tuple[str, int], ...] = ()
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
         has = self.names
-        chosen = {} if self.streaming_bytes is None else {"streaming_bytes": self.streaming_bytes}
+        dots = sorted(f"+{name}" for name in {dot.feature for dot in DOT_PRODUCTS} & set(has))
+        chosen = {**dict(self.overrides), **({"mattr": dots} if dots else {})}
         if host()[0].startswith("aarch64"):
             return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
         level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
@@ -92,9 +94,9 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
         _check_feature(feature)
     cpu = _checked_cpu(str(options.get("mcpu", "host")))
     fast, strict = (bool(options.get(name, False)) for name in ("fast_math", "strict_math"))
-    threads, bytes_ = options.get("threads"), options.get("streaming_bytes")
-    streaming = None if bytes_ is None else max(0, int(bytes_))
-    return HostTarget(cpu, ",".join(features), opt, fast, strict, max(0, int(threads or 0)), streaming)
+    threads = max(0, int(options.get("threads") or 0))
+    overrides = tuple((name, options[name]) for name in OVERRIDES if options.get(name) is not None)
+    return HostTarget(cpu, ",".join(features), opt, fast, strict, threads, overrides)
 
 
 def _spec(target: object) -> Any:

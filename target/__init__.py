@@ -1,7 +1,8 @@
 """Targets: what to compile for. The value, its grammar, the kinds, the processors, the triples."""
 
 from weft.target.config import Config
-from weft.target.kinds import Bool, Field, Hook, Int, List, Str, TargetKind, remove_target_kind, target_kind
+from weft.target.kinds import Bool, Field, Hook, Int, List, Size, Str, TargetKind, remove_target_kind, target_kind
+from weft.target.machine_model import DOT_PRODUCTS, DotProduct, MachineModel
 from weft.target.processors import CPU
 from weft.target.triple import Triple
 from weft.target.value import Features, Target, tag

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import TargetError
-from weft.target.kinds import Bool, Int, List, Str, target_kind
+from weft.target.kinds import Bool, Field, Int, List, Size, Str, target_kind
 from weft.target.processors import CPU, find_cpu, nearest_cpu
 from weft.target.triple import Triple
 
@@ -30,6 +30,24 @@ _PROCESSOR = {
     "mfpu": Str("auto", "the floating-point unit of an Arm processor", _FPUS),
     "mfloat_abi": Str(None, "how floats are passed: soft, softfp or hard", ("soft", "softfp", "hard")),
 }
+
+
+_WIDTHS = (0, 64, 128, 256, 512, 1024, 2048)
+_CACHE = (0, 1 << 40)
+_MACHINE = {
+    "vector_bits": Field("int", None, "the width of a vector register; 0: no vectors; default by -mcpu", _WIDTHS),
+    "vector_registers": Int(None, "how many vector registers there are; default by -mcpu", (0, 1024)),
+    "masks": Bool(None, "whether part of a vector is loaded and stored by one instruction; default by -mcpu"),
+    "gather": Bool(None, "whether lanes are loaded from anywhere by one instruction; default by -mcpu"),
+    "l1_cache": Size(None, "bytes of the first cache; default by -mcpu", _CACHE),
+    "l2_cache": Size(None, "bytes of the second cache, which packed blocks fill; default by -mcpu", _CACHE),
+    "l3_cache": Size(None, "bytes of the last cache; default by -mcpu", _CACHE),
+    "cores": Int(None, "the cores that loops are cut for; default: what the process has when it runs", (0, 4096)),
+    "streaming_bytes": Int(None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu",
+                           (0, 1 << 60)),
+    "stack_bytes": Size(None, "buffers of at most so many bytes stay on the stack", (0, 16 << 10)),
+}
+"""What a target may say of its machine instead of the table of processors (`weft.target.machine_model.OVERRIDES`)."""
 
 
 def _architecture_family(arch: str) -> str:
@@ -99,7 +117,7 @@ LLVM = target_kind(
         "fast_math": Bool(False, "allow reassociation and contraction of floating-point operations"),
         "strict_math": Bool(False, "call the C library for exp, log, sin and the like instead of vector polynomials"),
         "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores"),
-        "streaming_bytes": Int(None, "results of so many bytes are stored past the caches; 0: none; default by -mcpu"),
+        **_MACHINE,
     },
     doc="machine code by LLVM, for this machine or another",
     canonicalise=canonical_processor,

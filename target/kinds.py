@@ -18,9 +18,8 @@ from weft.errors import PassError, TargetError
 from weft.ir.externs import Extern, made_extern
 
 __all__ = [
-    "KINDS", "Bool", "Field", "Hook", "Int", "List", "Str", "TargetKind", "check_phase", "find_kind", "know_phases",
-    "remove_target_kind",
-    "target_kind",
+    "KINDS", "Bool", "Field", "Hook", "Int", "List", "Size", "Str", "TargetKind", "check_phase", "find_kind",
+    "know_phases", "remove_target_kind", "target_kind",
 ]  # fmt: skip
 
 DRIVING_LABEL = "host"
@@ -30,17 +29,23 @@ CONFIG_FIELDS = ("executor", "runtime", "memory", "package")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A typed option of a kind; `type` is int, str, bool or list (of strings)."""
+    """A typed option of a kind; `type` is int, size, str, bool or list (of strings); `bounds` are those of a number."""
 
     type: str
     default: Any = None
     doc: str = ""
-    choices: tuple[str, ...] = ()
+    choices: tuple[Any, ...] = ()
+    bounds: tuple[int, int] | None = None
 
 
-def Int(default: int | None = None, doc: str = "") -> Field:
+def Int(default: int | None = None, doc: str = "", bounds: tuple[int, int] | None = None) -> Field:
     """An integer option."""
-    return Field("int", default, doc)
+    return Field("int", default, doc, bounds=bounds)
+
+
+def Size(default: int | None = None, doc: str = "", bounds: tuple[int, int] | None = None) -> Field:
+    """A number of bytes; 16K, 1M and 2G are read."""
+    return Field("size", default, doc, bounds=bounds)
 
 
 def Str(default: str | None = None, doc: str = "", choices: tuple[str, ...] = ()) -> Field:
@@ -48,7 +53,7 @@ def Str(default: str | None = None, doc: str = "", choices: tuple[str, ...] = ()
     return Field("str", default, doc, choices)
 
 
-def Bool(default: bool = False, doc: str = "") -> Field:
+def Bool(default: bool | None = False, doc: str = "") -> Field:
     """A flag."""
     return Field("bool", default, doc)
 

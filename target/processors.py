@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["CPU", "CPUS", "CPUFacts", "find_cpu", "nearest_cpu"]
 
 
 @dataclass(frozen=True, slots=True)
 class CPUFacts:
-    """One row: architecture (the first component of the triple), optional units, vector width in bits."""
+    """One row: architecture (the first component of the triple), optional units, vector width in bits.
+
+    `features` are LLVM's names of what schedules ask for (`weft.target.machine_model`); `caches` the bytes of the
+    first, second and third level that one core works with (0: there is none), typical ones where a name stands for many
+    processors.
+    """
 
     arch: str
     fpu: str = ""
@@ -23,6 +29,8 @@ class CPUFacts:
     has_mve: bool = False
     vector_bits: int = 0
     fpu_optional: bool = False
+    features: tuple[str, ...] = ()
+    caches: tuple[int, int, int] = (32 << 10, 1 << 20, 32 << 20)
 
     @property
     def vector_registers(self) -> int:
@@ -34,7 +42,7 @@ class CPUFacts:
         return 32 if self.vector_bits == 512 or self.arch in ("aarch64", "riscv64", "nvptx64") else 16
 
     @property
-    def streaming_bytes(self) -> int:
+    def nontemporal_bytes(self) -> int:
         """From how many bytes on results are better stored past the caches; 0 where that is not known to pay."""
         return 1 << 25 if self.arch == "x86_64" else 0
 
@@ -62,47 +70,60 @@ class CPU(str):
         return self.facts.arch
 
 
+_V3 = ("avx2", "fma")
+_V4 = (*_V3, "avx512f")
+_VNNI = (*_V4, "avx512vnni")
+_BF16 = (*_VNNI, "avx512bf16")
+_AMX = (*_BF16, "avxvnni", "amx-int8", "amx-bf16")
+_ARM_V8_4 = ("dotprod",)
+_ARM_V9 = ("dotprod", "i8mm", "bf16", "sve")
+_K, _M = 1 << 10, 1 << 20
+_SMALL = (16 * _K, 0, 0)  # microcontrollers: a cache before flash memory at most
+
+
 def _rows() -> dict[str, CPUFacts]:
     rows: dict[str, CPUFacts] = {}
 
-    def add(names: str, facts: CPUFacts) -> None:
-        rows.update(dict.fromkeys(names.split(), facts))
+    def add(names: str, arch: str, fpu: str = "", vector_bits: int = 0, **facts: Any) -> None:
+        rows.update(dict.fromkeys(names.split(), CPUFacts(arch, fpu, vector_bits=vector_bits, **facts)))
 
-    add("cortex-m0 cortex-m0plus cortex-m1", CPUFacts("thumbv6m"))
-    add("cortex-m3", CPUFacts("thumbv7m"))
-    add("cortex-m4", CPUFacts("thumbv7em", "fpv4-sp-d16", has_dsp=True, fpu_optional=True))
-    add("cortex-m7", CPUFacts("thumbv7em", "fpv5-sp-d16", has_dsp=True, fpu_optional=True))
-    add("cortex-m23", CPUFacts("thumbv8m.base"))
-    add("cortex-m33 cortex-m35p", CPUFacts("thumbv8m.main", "fpv5-sp-d16", has_dsp=True, fpu_optional=True))
+    dsp: dict[str, Any] = {"has_dsp": True, "fpu_optional": True, "features": ("dsp",), "caches": _SMALL}
+    add("cortex-m0 cortex-m0plus cortex-m1", "thumbv6m", caches=_SMALL)
+    add("cortex-m3", "thumbv7m", caches=_SMALL)
+    add("cortex-m4", "thumbv7em", "fpv4-sp-d16", **dsp)
+    add("cortex-m7", "thumbv7em", "fpv5-sp-d16", **dsp)
+    add("cortex-m23", "thumbv8m.base", caches=_SMALL)
+    add("cortex-m33 cortex-m35p", "thumbv8m.main", "fpv5-sp-d16", **dsp)
     add(
-        "cortex-m55 cortex-m85",
-        CPUFacts("thumbv8.1m.main", "fp-armv8-fullfp16-d16", has_dsp=True, has_mve=True, vector_bits=128),
-    )
-    add("cortex-a5 cortex-a7 cortex-a8 cortex-a9 cortex-a15", CPUFacts("armv7a", "neon-vfpv4", vector_bits=128))
-    add(
-        "generic-aarch64 cortex-a35 cortex-a53 cortex-a55 cortex-a57 cortex-a72 cortex-a73 cortex-a75 cortex-a76"
-        " cortex-a78 cortex-x1 neoverse-n1 apple-m1 apple-m2 apple-m3",
-        CPUFacts("aarch64", "neon", vector_bits=128),
-    )
-    add("neoverse-n2 neoverse-v2 cortex-a510 cortex-a710 cortex-x2", CPUFacts("aarch64", "neon", vector_bits=128))
-    add("neoverse-v1", CPUFacts("aarch64", "neon", vector_bits=256))
-    add("x86-64 x86-64-v2 core2 nehalem westmere", CPUFacts("x86_64", "sse2", vector_bits=128))
-    add("sandybridge ivybridge btver2 bdver1 bdver2", CPUFacts("x86_64", "avx", vector_bits=256))
-    add(
-        "x86-64-v3 haswell broadwell skylake alderlake znver1 znver2 znver3",
-        CPUFacts("x86_64", "avx2", vector_bits=256),
-    )
-    add(
-        "x86-64-v4 skylake-avx512 cascadelake cooperlake icelake-client icelake-server tigerlake sapphirerapids"
-        " graniterapids znver4 znver5",
-        CPUFacts("x86_64", "avx512", vector_bits=512),
-    )
-    add("generic-rv32 sifive-e31", CPUFacts("riscv32"))
-    add("sifive-e76", CPUFacts("riscv32", "f"))
-    add("generic-rv64 sifive-u54 sifive-u74 rocket-rv64", CPUFacts("riscv64", "d"))
-    add("sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120", CPUFacts("nvptx64", "f64", vector_bits=128))
-    add("generic-wasm32 mvp", CPUFacts("wasm32", "f64"))
-    add("bleeding-edge", CPUFacts("wasm32", "f64", vector_bits=128))
+        "cortex-m55 cortex-m85", "thumbv8.1m.main", "fp-armv8-fullfp16-d16", 128, has_dsp=True, has_mve=True,
+        features=("dsp", "mve"), caches=_SMALL,
+    )  # fmt: skip
+    add("cortex-a5 cortex-a7 cortex-a8 cortex-a9 cortex-a15", "armv7a", "neon-vfpv4", 128)
+    add("generic-aarch64 cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73", "aarch64", "neon", 128)
+    add("cortex-a55 cortex-a75 cortex-a76 cortex-a78 cortex-x1 neoverse-n1", "aarch64", "neon", 128, features=_ARM_V8_4)
+    add("apple-m1 apple-m2 apple-m3", "aarch64", "neon", 128, features=_ARM_V8_4, caches=(128 * _K, 12 * _M, 0))
+    add("neoverse-n2 neoverse-v2 cortex-a510 cortex-a710 cortex-x2", "aarch64", "neon", 128, features=_ARM_V9)
+    add("neoverse-v1", "aarch64", "neon", 256, features=_ARM_V9)
+    add("x86-64 x86-64-v2 core2 nehalem westmere", "x86_64", "sse2", 128)
+    add("sandybridge ivybridge btver2 bdver1 bdver2", "x86_64", "avx", 256)
+    add("x86-64-v3", "x86_64", "avx2", 256, features=_V3)
+    add("haswell broadwell skylake", "x86_64", "avx2", 256, features=_V3, caches=(32 * _K, 256 * _K, 8 * _M))
+    add("znver1 znver2 znver3", "x86_64", "avx2", 256, features=_V3, caches=(32 * _K, 512 * _K, 16 * _M))
+    add("alderlake", "x86_64", "avx2", 256, features=(*_V3, "avxvnni"), caches=(48 * _K, 1280 * _K, 30 * _M))
+    add("x86-64-v4 skylake-avx512", "x86_64", "avx512", 512, features=_V4)
+    add("cascadelake", "x86_64", "avx512", 512, features=_VNNI)
+    add("cooperlake", "x86_64", "avx512", 512, features=_BF16)
+    add("icelake-client tigerlake", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 512 * _K, 8 * _M))
+    add("icelake-server", "x86_64", "avx512", 512, features=_VNNI, caches=(48 * _K, 1280 * _K, 36 * _M))
+    add("sapphirerapids graniterapids", "x86_64", "avx512", 512, features=_AMX, caches=(48 * _K, 2 * _M, 64 * _M))
+    add("znver4", "x86_64", "avx512", 512, features=_BF16)
+    add("znver5", "x86_64", "avx512", 512, features=(*_BF16, "avxvnni"), caches=(48 * _K, 1 * _M, 32 * _M))
+    add("generic-rv32 sifive-e31", "riscv32", caches=_SMALL)
+    add("sifive-e76", "riscv32", "f", caches=_SMALL)
+    add("generic-rv64 sifive-u54 sifive-u74 rocket-rv64", "riscv64", "d")
+    add("sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120", "nvptx64", "f64", 128)
+    add("generic-wasm32 mvp", "wasm32", "f64")
+    add("bleeding-edge", "wasm32", "f64", 128)
     return rows
 
 

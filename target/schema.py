@@ -82,16 +82,20 @@ def _pool(pool: str, facts: Any) -> dict[str, Any]:
     for key, value in facts.items():
         field = _known(where, key, POOL)
         if key == "bytes" and isinstance(value, str):
-            match = _SIZE.fullmatch(value)
-            if match is None:
-                raise TargetError(f"{where} has no size {value!r}", code="W703", hint="as in 16384, 256K, 4M")
-            value = int(match.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[match.group(2)]
+            value = _size(where, value)
         read[key] = typed(where, key, field, value)
     if read.get("bytes", 1) < 1:
         raise TargetError(f"{where} has {read['bytes']} bytes", code="W703")
     if read.get("ro") and "rw" in read:
         raise TargetError(f"{where} is read only, and {', '.join(read['rw'])} may write it", code="W703")
     return {key: read[key] for key in POOL if key in read}
+
+
+def _size(where: str, value: str) -> int:
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise TargetError(f"{where} has no size {value!r}", code="W703", hint="as in 16384, 256K, 4M")
+    return int(match.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[match.group(2)]
 
 
 def check_pools(memory: Mapping[str, Any], labels: Collection[str]) -> None:
@@ -122,17 +126,23 @@ def typed(where: str, name: str, field: Field, value: Any) -> Any:
     read: Any = value
     if field.type == "int" and isinstance(value, str):
         read = int(value) if re.fullmatch(r"-?\d{1,18}", value) else value
+    elif field.type == "size" and isinstance(value, str):
+        read = _size(f"option {name!r} of {where}", value)
     elif field.type == "bool" and isinstance(value, str):
         read = {"true": True, "1": True, "false": False, "0": False}.get(value.lower(), value)
     elif field.type == "list":
         read = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else value
     elif field.type == "str" and isinstance(value, (list, tuple)):
         read = ",".join(map(str, value))
-    expected = {"int": int, "bool": bool, "str": str, "list": tuple}[field.type]
-    if not isinstance(read, expected) or (field.type == "int" and isinstance(read, bool)):
+    expected = {"int": int, "size": int, "bool": bool, "str": str, "list": tuple}[field.type]
+    if not isinstance(read, expected) or (expected is int and isinstance(read, bool)):
         raise TargetError(f"option {name!r} of {where} takes {field.type}, got {value!r}", code="W703")
+    if field.bounds is not None and not field.bounds[0] <= read <= field.bounds[1]:
+        low, high = field.bounds
+        raise TargetError(f"option {name!r} of {where} is {low} to {high}, got {read}", code="W703")
     if field.choices and read not in field.choices:
-        close = difflib.get_close_matches(str(read), field.choices, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(field.choices)}"
+        choices = [str(choice) for choice in field.choices]
+        close = difflib.get_close_matches(str(read), choices, 1) if field.type == "str" else []
+        hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(choices)}"
         raise TargetError(f"option {name!r} of {where} cannot be {read!r}", code="W703", hint=hint)
     return read

@@ -16,15 +16,15 @@ import platform
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
 from weft.target import builtin
-from weft.target.features import vector_bits
 from weft.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
-from weft.target.processors import CPU, find_cpu
+from weft.target.machine_model import MachineModel, machine_model
+from weft.target.processors import CPU, CPUFacts, find_cpu
 from weft.target.schema import check_pools, config_default, config_field, typed
 from weft.target.syntax import parse_target, write_options
 from weft.target.triple import Triple
@@ -47,6 +47,10 @@ class Features:
     vector_bits: int
     vector_registers: int
     streaming_bytes: int
+
+
+_UNITS = ("has_dsp", "has_fpu", "has_mve", "pointer_bits", "endian")
+_BASELINES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "generic-aarch64", "arm64": "generic-aarch64"}
 
 
 class Target:
@@ -201,35 +205,36 @@ class Target:
     @property
     def features(self) -> Features:
         """What the processor has; for `host`, what every machine of its architecture has."""
-        cpu, chosen = self.cpu, self.options.get("streaming_bytes")
-        if cpu is None:
-            triple = self.triple
-            known = {
-                "x86_64": ("x86-64"),
-                "AMD64": ("x86-64"),
-                "aarch64": "generic-aarch64",
-                "arm64": "generic-aarch64",
-            }
-            baseline = find_cpu(known.get(triple.arch if triple else platform.machine(), ""))
-            facts, unit = (baseline.facts, baseline.fpu) if baseline else (None, "")
-            bits = triple.pointer_bits if triple else 64
-        else:
-            facts, unit = cpu.facts, cpu.fpu
-            triple = self.triple
-            bits = triple.pointer_bits if triple else 64
-        if facts is not None and "mattr" in self.options:
-            flags = ",".join(map(str, self.options["mattr"]))
-            facts = replace(facts, vector_bits=vector_bits(facts.arch, facts.vector_bits, flags))
+        facts, unit = self._facts()
+        triple, machine = self.triple, self.machine
+        bits = triple.pointer_bits if triple else 64
         return Features(
             has_dsp=bool(facts and facts.has_dsp),
             has_fpu=bool(unit),
             has_mve=bool(facts and facts.has_mve and unit),
             pointer_bits=bits,
             endian="little",
-            vector_bits=facts.vector_bits if facts else 0,
-            vector_registers=facts.vector_registers if facts else 0,
-            streaming_bytes=facts.streaming_bytes if facts and chosen is None else chosen or 0,
+            vector_bits=machine.vector_bits,
+            vector_registers=machine.vector_registers,
+            streaming_bytes=machine.nontemporal_bytes,
         )
+
+    @property
+    def machine(self) -> MachineModel:
+        """What schedules go by: the processor's row of the table, with what the options of the target say instead.
+
+        >>> Target("llvm -mcpu=x86-64-v3 -l2-cache=256K").machine.l2_bytes
+        262144
+        """
+        return machine_model(self._facts()[0], self.options, self.options.get("mattr", ()))
+
+    def _facts(self) -> tuple[CPUFacts | None, str]:
+        """The row of the processor and its floating-point unit; for `host`, what all of its architecture have."""
+        cpu = self.cpu
+        if cpu is None:
+            triple = self.triple
+            cpu = find_cpu(_BASELINES.get(triple.arch if triple else platform.machine(), ""))
+        return (cpu.facts, cpu.fpu) if cpu is not None else (None, "")
 
     def gcc_flags(self) -> list[str]:
         """The options that make GCC compile for this processor; TargetError W725 for one it is not told by -mcpu.
@@ -266,7 +271,8 @@ class Target:
                 f"triple = {self.triple or 'of the host'} ({'given' if 'mtriple' in self.options else 'derived'})"
             )
             features = self.features
-            lines.extend(f"{name} = {getattr(features, name)} (derived)" for name in Features.__slots__)
+            lines.extend(f"{name} = {getattr(features, name)} (derived)" for name in _UNITS)
+            lines.extend(self.machine.explain(self.options))
         for label, part in self.parts.items():
             lines.append(f"part {label}:")
             lines.extend("  " + line for line in part.explain().splitlines())

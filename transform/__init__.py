@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from weft.transform import pattern
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.autoschedule.tile_contractions import TileContractions
 from weft.transform.autoschedule.vectorize_nests import VectorizeNests
@@ -80,6 +81,7 @@ __all__ = [
     "HoistScratch",
     "InlinePrivateFunctions",
     "Instrument",
+    "Knobs",
     "LambdaLift",
     "LegalizeOps",
     "LowerBlocks",

@@ -60,7 +60,7 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     machine = Machine()
     facts = (
         _FORMAT, content, plan.target.to_str(), plan.passes.to_str(), repr(machines), plan.driver, plan.executor,
-        str(plan.opt), machine.triple, machine.cpu, machine.features, llvm_version(), _STATE,
+        str(plan.opt), str(plan.knobs), machine.triple, machine.cpu, machine.features, llvm_version(), _STATE,
         sys.implementation.cache_tag or "",
     )  # fmt: skip
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()

@@ -71,7 +71,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform.rules",
         "weft.transform.autoschedule.rules",
-        "access>strides attention axes chains>block_fusion extremes>argreduce facts gathers>gather loops "
+        "access>strides attention axes chains>block_fusion extremes>argreduce gathers>gather loops "
         "maps>elementwise partial>split_reduction reductions rows>row_fusion streams>nontemporal transposes",
     ),
     (

@@ -78,7 +78,7 @@ def test_no_such_stores_where_a_result_takes_the_memory_of_an_input_or_is_read_a
 
 def test_marked_are_the_steps_over_vectors_of_results_that_are_not_read() -> None:
     def marks(module: IRModule, **options: int) -> list[int]:
-        new = VectorizeNests(vector_bits=256, **options)(CheckBounds()(LegalizeOps()(module)))
+        new = VectorizeNests.with_options({"vector_bits": 256, **options})(CheckBounds()(LegalizeOps()(module)))
         weft.assert_structural_equal(weft.parse(new.script()), new)
         loops = [part for _, function in new.items() for part in walk(function) if isinstance(part, For)]
         return [loop.annotations[STREAMS] for loop in loops if STREAMS in loop.annotations]

@@ -253,7 +253,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "fuse-ops-by-pattern": {"patterns": ()},
     "lower-to-entry": {"function": "double"},
-    "tile-contractions": {"vector_bits": 256, "registers": 16},
+    "tile-contractions": {"machine": {"vector_bits": 256, "vector_registers": 16}},
 }
 
 

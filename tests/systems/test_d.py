@@ -18,6 +18,7 @@ from weft.ir.dim import DimExpr, symbol
 from weft.ir.verify import assert_well_formed, verify
 from weft.runtime import unregister_func
 from weft.runtime.programs.bytecode import listing
+from weft.target.machine_model import MachineModel
 from weft.transform import FuseOps, LegalizeOps, Pipeline, phase
 from weft.transform.fusion.fuse_ops import KernelCall
 
@@ -124,7 +125,8 @@ def test_the_boundary_of_a_function_checks_rank_dtype_and_relations(shapes: Any,
 
 def test_a_kernel_that_was_tuned_is_swapped_for_a_library() -> None:
     """D11: after lowering and scheduling, a call of a kernel becomes a call of a library function again."""
-    lowered = Pipeline([phase("import"), phase("legalize"), transform.TileContractions(256, 16)])(parsed(MODEL))
+    tiled = transform.TileContractions(MachineModel(256, 16))
+    lowered = Pipeline([phase("import"), phase("legalize"), tiled])(parsed(MODEL))
     assert isinstance(lowered["matmul"], PrimFunc)
     calls: list[tuple[int, ...]] = []
 

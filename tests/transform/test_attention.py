@@ -24,7 +24,8 @@ MASKS = (None, "TopLeft", "BottomRight")
 def blocked(module: IRModule, rows: int = 6, keys: int = 8, bits: int = 256, shared: bool = False) -> IRModule:
     """A module in blocks small enough for short sequences to have several."""
     size: dict[str, Any] = {"vector_bits": bits, "registers": 32 if bits == 512 else 16}
-    passes = [TileContractions(**size, chain_rows=rows, chain_keys=keys), VectorizeNests(**size)]
+    tiles = TileContractions.with_options({**size, "chain_rows": rows, "chain_keys": keys})
+    passes = [tiles, VectorizeNests.with_options(size)]
     new = Pipeline([*passes, *([ParallelizeOuterLoops()] if shared else [])])(module)
     assert weft.verify(new) == []
     return new

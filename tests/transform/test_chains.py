@@ -13,7 +13,7 @@ from weft.ir.tensor import AllocBuffer, For, PrimVar, SeqStmt
 from weft.transform import HoistScratch, ParallelizeOuterLoops, Pipeline, TileContractions, VectorizeNests
 
 N, S, T = symbol("n"), symbol("s"), symbol("t")
-PASSES = Pipeline([TileContractions(vector_bits=256, chain_rows=4), VectorizeNests()])
+PASSES = Pipeline([TileContractions.with_options({"vector_bits": 256, "chain_rows": 4}), VectorizeNests()])
 
 
 def check(module: IRModule, *arrays: np.ndarray) -> IRModule:

@@ -123,7 +123,7 @@ def test_sums_of_products_grow_in_the_output_and_are_still_recognised() -> None:
     )
     kernel = only_kernel(new)
     assert (allocations(kernel), stores(kernel)) == (0, 3)  # init, sum, epilogue
-    tiled = TileContractions(vector_bits=128, registers=16)(new)
+    tiled = TileContractions.with_options({"vector_bits": 128, "registers": 16})(new)
     assert tiled is not new
     assert weft.verify(tiled) == []
 

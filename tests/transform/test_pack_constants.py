@@ -26,7 +26,7 @@ def with_constant(name: str, *shapes: tuple[Dim, ...], at: int = 1, **options: A
 
 def packed(module: IRModule, *arrays: np.ndarray, **options: int) -> IRModule:
     """Tiled with packed constants, compared with the module before, bit by bit: sums keep their order."""
-    tiled = TileContractions(**{"vector_bits": 128, "registers": 16, "pack_from": 1, **options})(module)
+    tiled = TileContractions.with_options({"vector_bits": 128, "registers": 16, "pack_from": 1, **options})(module)
     new = PackConstants()(tiled)
     assert weft.verify(new) == []
     weft.assert_structural_equal(weft.parse(new.script()), new)
@@ -104,7 +104,7 @@ class Twice:
 """
     w = random(48, 48)
     module = LegalizeOps()(BindParams("main", {"w": w})(parsed(text)))
-    new = PackConstants()(TileContractions(pack_from=1)(module))
+    new = PackConstants()(TileContractions.with_options({"pack_from": 1})(module))
     found = constants(new)
     assert len(found) == 2
     assert found[0] is found[1]
@@ -125,7 +125,7 @@ class Mixed:
         return R.matmul(R.matmul(x, y), w)
 """
     module = LegalizeOps()(BindParams("main", {"w": random(48, 48)})(parsed(text)))
-    tiled = TileContractions(pack_from=1)(module)
+    tiled = TileContractions.with_options({"pack_from": 1})(module)
     kernels = [f for f in tiled.functions.values() if isinstance(f, PrimFunc)]
     new = PackConstants()(tiled)
     if len(kernels) == 1:  # both calls run one kernel

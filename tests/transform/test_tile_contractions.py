@@ -41,7 +41,7 @@ def legalized(name: str, *shapes: tuple[Dim, ...], dtype: str = "float32", **opt
 
 def check(module: IRModule, *arrays: np.ndarray, **options: int) -> IRModule:
     """Tile a module and compare it with itself before: the order of the sums is kept, so the bits are too."""
-    tiled = TileContractions(**{"vector_bits": 128, "registers": 16, **options})(module)
+    tiled = TileContractions.with_options({"vector_bits": 128, "registers": 16, **options})(module)
     assert weft.verify(tiled) == []
     weft.assert_structural_equal(weft.parse(tiled.script()), tiled)
     np.testing.assert_array_equal(weft.interpret(tiled)["main"](*arrays), weft.interpret(module)["main"](*arrays))
@@ -195,7 +195,7 @@ def test_the_tile_follows_from_the_registers() -> None:
     module = legalized("matmul", (84, 3), (3, 64))
 
     def most_sums(vector_bits: int, registers: int) -> int:
-        tiled = TileContractions(vector_bits=vector_bits, registers=registers)(module)
+        tiled = TileContractions.with_options({"vector_bits": vector_bits, "registers": registers})(module)
         function = tiled["matmul"]
         assert isinstance(function, PrimFunc)
         loops = [item for item in walk(function) if isinstance(item, For) and item.kind == "unrolled"]
@@ -253,7 +253,7 @@ def test_what_is_no_plain_sum_of_products_is_left_alone(function: PrimFunc) -> N
 
 
 def test_machine_code_agrees_with_numpy() -> None:
-    tiled = TileContractions(vector_bits=256, registers=16)(legalized("matmul", (N, 33), (33, 70)))
+    tiled = TileContractions.with_options({"vector_bits": 256, "registers": 16})(legalized("matmul", (N, 33), (33, 70)))
     main = weft.compile(tiled)["main"]
     weights = random(33, 70)
     for rows in (0, 1, 5, 6, 13):
@@ -394,7 +394,7 @@ def test_threads_share_packed_products(
 ) -> None:
     """Bit by bit what one thread computes; copies and tiles are loops of their own."""
     module = legalized(name, *shapes, **options)
-    tiled = TileContractions(vector_bits=256, registers=16, pack_from=1)(module)
+    tiled = TileContractions.with_options({"vector_bits": 256, "registers": 16, "pack_from": 1})(module)
     shared = ParallelizeOuterLoops()(tiled)
     assert shared.script().count("T.parallel") >= loops
     sizes = {"n": 97, "k": 80, "m": 1100}

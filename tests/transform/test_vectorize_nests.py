@@ -14,7 +14,9 @@ from weft.ir.dim import Dim, symbol
 from weft.ir.op import get_op
 from weft.ir.tensor import AllocBuffer, AssertStmt, AttrStmt, SeqStmt
 from weft.script import tir as T
+from weft.target.machine_model import MachineModel
 from weft.transform import CheckBounds, LegalizeOps, VectorizeNests
+from weft.transform.autoschedule.knobs import Knobs
 
 N, M = symbol("n"), symbol("m")
 
@@ -37,11 +39,11 @@ def check(module: IRModule, *arrays: np.ndarray, bits: int = 128) -> IRModule:
 
     Sums along rows run in another order: 1e-5 relative to the greatest value covers a few hundred float32 terms.
     """
-    new = VectorizeNests(vector_bits=bits)(module)
+    new = VectorizeNests(MachineModel(vector_bits=bits))(module)
     assert weft.verify(new) == []
     weft.assert_structural_equal(weft.parse(new.script()), new)
     want = weft.interpret(module)["main"](*arrays)
-    compiled = weft.compile(module, pipeline=VectorizeNests(vector_bits=bits))["main"](*arrays)
+    compiled = weft.compile(module, pipeline=VectorizeNests(MachineModel(vector_bits=bits)))["main"](*arrays)
     for got in (weft.interpret(new)["main"](*arrays), compiled):
         for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, want)), strict=True):
             assert a.dtype == b.dtype
@@ -94,7 +96,7 @@ def test_large_reductions_to_few_results_in_parts(
     """What the parts leave over is joined too; the number of parts is the same for every size."""
     sizes = tuple(symbol(f"n{i}") for i in range(len(shape))) if symbolic else shape
     module = legalized(name, sizes, axis=None if whole else [0])
-    new = VectorizeNests(vector_bits=512, shared=100)(module)
+    new = VectorizeNests(MachineModel(vector_bits=512), Knobs(split_from=100))(module)
     x = random(*shape)
     x.flat[7] = 50
     want = x.astype("float64").sum(None if whole else 0) if name == "sum" else x.max(None if whole else 0)
@@ -125,7 +127,7 @@ def test_positions_of_extremes(
 ) -> None:
     """The first of equal ones, the first nan if there is one."""
     module = legalized(name, (N, M) if symbolic else (rows, columns), axis=axis, dtype=dtype)
-    new = VectorizeNests(vector_bits=bits)(module)
+    new = VectorizeNests(MachineModel(vector_bits=bits))(module)
     for x in with_extremes(random(rows, columns, dtype=dtype)):
         check(module, x, bits=bits)
         np.testing.assert_array_equal(weft.compile(new)["main"](x), getattr(np, name)(x, axis=axis))
@@ -148,7 +150,7 @@ def test_a_reduction_of_pairs_that_keeps_something_else_stays_as_it_is() -> None
                 v[vi] = b
 
     module = IRModule({"last": last})
-    assert not has_vectors(VectorizeNests(vector_bits=512)(module))
+    assert not has_vectors(VectorizeNests(MachineModel(vector_bits=512))(module))
 
 
 @settings(max_examples=10, deadline=None)
@@ -260,11 +262,11 @@ def checked(text: str) -> IRModule:
 @given(SIZES, SIZES, st.sampled_from([128, 256, 512]), st.sampled_from(["float32", "int8"]))
 def test_rows_chosen_by_numbers(rows: int, length: int, bits: int, dtype: str) -> None:
     module = checked(GATHER.replace("float32(2)", f"{dtype}(2)").replace('"float32"', f'"{dtype}"'))
-    new = VectorizeNests(vector_bits=bits)(module)
+    new = VectorizeNests(MachineModel(vector_bits=bits))(module)
     weft.assert_structural_equal(weft.parse(new.script()), new)
     x = random(9, length, dtype=dtype)
     index = np.random.default_rng(rows).integers(0, 9, rows)
-    compiled = weft.compile(module, pipeline=VectorizeNests(vector_bits=bits))
+    compiled = weft.compile(module, pipeline=VectorizeNests(MachineModel(vector_bits=bits)))
     for run in (weft.interpret(new)["main"], compiled["main"]):
         y = np.zeros((rows, length), dtype)
         run(x, index, y)

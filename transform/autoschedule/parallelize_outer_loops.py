@@ -13,35 +13,40 @@ depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.ir.visit import rewrite, statements
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
+from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.rules.loops import SHARED
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = ["ParallelizeOuterLoops"]
 
-_TYPICAL = 256  # what a size that is not known counts as
-
 
 @dataclass(frozen=True)
 class ParallelizeOuterLoops(FunctionPass):
     """Mark loops that several threads may share.
 
-    An outer loop of less than `enough` iterations gives way to a longer one directly inside of it. Loops whose work is
-    known to be below `least` stores stay as they are.
+    An outer loop of less than the knob `parallel_iterations` gives way to a longer one directly inside of it. Loops
+    whose work is known to be below `parallel_from` stores stay as they are.
     """
 
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
     aliases: ClassVar[tuple[str, ...]] = ("parallelize",)
-    enough: int = 16
-    least: int = 4096
+    knobs: Knobs = field(default=Knobs())
+    former_options: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "enough": ("knobs", "parallel_iterations"), "least": ("knobs", "parallel_from"),
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.knobs, Knobs):
+            object.__setattr__(self, "knobs", as_knobs(self.knobs))
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with loops marked; itself when there are none, or the user marked some already."""
@@ -49,7 +54,8 @@ class ParallelizeOuterLoops(FunctionPass):
         if any(loop.kind in ("parallel", "thread_binding") for loop in loops):
             return function
         body = lower_blocks(function).body
-        chosen = {loop.loop_var for nest in _nests(body) for loop in self._loop_of(nest)}
+        knobs = in_context(self.knobs)
+        chosen = {loop.loop_var for nest in _nests(body) for loop in _loop_of(nest, knobs)}
         if not chosen:
             return function
 
@@ -59,18 +65,23 @@ class ParallelizeOuterLoops(FunctionPass):
 
         return replace(function, body=rewrite(function.body, mark))
 
-    def _loop_of(self, nest: For) -> Iterator[For]:
-        """The loop of a nest to mark; where there is none, those of the nests inside of it."""
-        chain = list(_chain(nest))
-        plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
-        if _stores(nest) < self.least:
+
+def _loop_of(nest: For, knobs: Knobs) -> Iterator[For]:
+    """The loop of a nest to mark; where there is none, those of the nests inside of it."""
+    chain = list(_chain(nest))
+    plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
+    if _stores(nest, knobs) < knobs.parallel_from:
+        return
+
+    def order(loop: For) -> tuple[bool, int]:
+        return SHARED not in loop.annotations, -min(_count(loop, knobs), knobs.parallel_iterations)
+
+    for loop in sorted(plain, key=order):
+        if _count(loop, knobs) > 1 and iterations_are_apart(loop, _outside(loop)):
+            yield loop
             return
-        for loop in sorted(plain, key=lambda loop: (SHARED not in loop.annotations, -min(_count(loop), self.enough))):
-            if _count(loop) > 1 and iterations_are_apart(loop, _outside(loop)):
-                yield loop
-                return
-        for inner in _nests(chain[-1].body):
-            yield from self._loop_of(inner)
+    for inner in _nests(chain[-1].body):
+        yield from _loop_of(inner, knobs)
 
 
 def _nests(stmt: Stmt) -> Iterator[For]:
@@ -96,18 +107,18 @@ def _chain(stmt: For) -> Iterator[For]:
         inner = inner.body
 
 
-def _count(loop: For) -> int:
-    return loop.extent if isinstance(loop.extent, int) else _TYPICAL
+def _count(loop: For, knobs: Knobs) -> int:
+    return loop.extent if isinstance(loop.extent, int) else knobs.typical_extent
 
 
-def _stores(stmt: Stmt) -> int:
+def _stores(stmt: Stmt, knobs: Knobs) -> int:
     """How many elements a statement stores, roughly."""
     if isinstance(stmt, SeqStmt):
-        return sum(map(_stores, stmt.stmts))
+        return sum(_stores(part, knobs) for part in stmt.stmts)
     if isinstance(stmt, IfThenElse):
-        return _stores(stmt.then_body) + (0 if stmt.else_body is None else _stores(stmt.else_body))
+        return _stores(stmt.then_body, knobs) + (0 if stmt.else_body is None else _stores(stmt.else_body, knobs))
     if isinstance(stmt, For):
-        return _count(stmt) * _stores(stmt.body)
+        return _count(stmt, knobs) * _stores(stmt.body, knobs)
     return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))
 
 

@@ -24,11 +24,10 @@ of each sum stays the same, so results differ only by the fusion of multiply and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from weft.dtypes import bits
 from weft.ir import IRModule, replace
 from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
@@ -37,10 +36,11 @@ from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
 from weft.transform.autoschedule.gemm.packed import packed
-from weft.transform.autoschedule.gemm.tiling import Limits, packing_pays, tile_of
+from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_of
 from weft.transform.autoschedule.rules.axes import Blocks
 from weft.transform.autoschedule.rules.block_fusion import blocked_chains, is_chain
-from weft.transform.infra.base import FunctionPass, map_functions
+from weft.transform.autoschedule.scheduling_pass import SchedulingPass
+from weft.transform.infra.base import map_functions
 from weft.transform.kernel.pack_constants import constant_params
 from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
@@ -49,54 +49,45 @@ __all__ = ["TileContractions"]
 
 
 @dataclass(frozen=True)
-class TileContractions(FunctionPass):
+class TileContractions(SchedulingPass):
     """Compute sums of products in register tiles.
 
-    `vector_bits` is the width of a vector register, `registers` their number, `most_vectors` how many a row of a full
-    tile has and `widest` how many when there are few rows. Operands are packed from `pack_from` elements of B on, in
-    blocks of `block_rows` rows, `block_columns` columns and `block_sums` terms of each sum; the work on packed blocks
-    comes in up to `parts` parts that threads may share. What whole panels leave over has a text of its own from
-    `apart_from` multiplications on. Chains of contractions go by `chain_rows` rows, attention by `chain_keys` keys too.
+    Blocks and tiles follow from `machine` and `knobs`: see `weft.transform.autoschedule.knobs`.
     """
 
     level: ClassVar[int] = 1
     kinds: ClassVar[type | tuple[type, ...]] = PrimFunc
-    vector_bits: int = 256
-    registers: int = 16
-    most_vectors: int = 2
-    widest: int = 16
-    block_sums: int = 512
-    block_rows: int = 168
-    block_columns: int = 2048
-    pack_from: int = 1 << 17
-    chain_rows: int = 84
-    chain_keys: int = 512
-    parts: int = 16
-    apart_from: int = 1 << 27
+    former_options: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "vector_bits": ("machine", "vector_bits"), "registers": ("machine", "vector_registers"),
+        "most_vectors": ("knobs", "nr_vectors"), "widest": ("knobs", "nr_max_vectors"), "block_sums": ("knobs", "kc"),
+        "block_rows": ("knobs", "mc"), "block_columns": ("knobs", "nc"), "pack_from": ("knobs", "pack_from"),
+        "chain_rows": ("knobs", "row_block"), "chain_keys": ("knobs", "key_block"), "parts": ("knobs", "chunks"),
+        "apart_from": ("knobs", "remainders_from"),
+    }  # fmt: skip
 
     def run(self, module: IRModule) -> IRModule:
         """Every tensor function, with what is known of the constants in its calls."""
         constants = constant_params(module)
+        item = self.in_context()
 
         def tiled(name: str, function: PrimFunc) -> PrimFunc:
-            return self._function(function, constants.get(name, frozenset()))
+            return item._function(function, constants.get(name, frozenset()))
 
         return map_functions(module, tiled, self.kinds)
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
-        return self._function(function, constant_params(module).get(name, frozenset()))
+        return self.in_context()._function(function, constant_params(module).get(name, frozenset()))
 
     def _blocks(self) -> Blocks:
-        return Blocks(self.chain_rows, self.chain_keys, lambda dtype: tile_of(self.limits(dtype)))
-
-    def limits(self, dtype: str) -> Limits:
-        """What the machine has for sums of a dtype."""
-        lanes = max(1, self.vector_bits // bits(dtype))
-        return Limits(
-            lanes, self.registers, self.most_vectors, self.widest, self.block_sums, self.block_rows, self.pack_from,
-            self.parts, self.block_columns, self.apart_from, masks=self.vector_bits >= 256,
+        return Blocks(
+            self.knobs.row_block, self.knobs.key_block, lambda dtype: tile_of(self.capacity(dtype)), self.machine,
+            self.knobs,
         )  # fmt: skip
+
+    def capacity(self, dtype: str) -> Capacity:
+        """What the machine has for sums of a dtype."""
+        return Capacity(self.machine, self.knobs, dtype)
 
     def _function(self, function: PrimFunc, constants: frozenset[int]) -> PrimFunc:
         if is_scheduled(function):
@@ -175,17 +166,17 @@ class _Tiler:
         return isinstance(columns, int) and columns % 16 != 0
 
     def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
-        limits = self.options.limits(found.store.buffer.dtype)
-        found = with_joined_rows(found, 2 * limits.most_rows)
-        packs = packing_pays(found, limits, self.constants)
+        capacity = self.options.capacity(found.store.buffer.dtype)
+        found = with_joined_rows(found, 2 * capacity.max_mr)
+        packs = packing_pays(found, capacity, self.constants)
         first: tuple[Stmt, ...] = ()
         if packs is True:
-            first, new = packed(found, limits, self.constants)
+            first, new = packed(found, capacity, self.constants)
         elif not found.runs:
             return stmt
         elif packs is False:
-            new = direct(found, limits)
+            new = direct(found, capacity)
         else:
-            first, tiles = packed(found, limits, self.constants)
-            new = IfThenElse(packs, tiles, direct(found, limits))
+            first, tiles = packed(found, capacity, self.constants)
+            new = IfThenElse(packs, tiles, direct(found, capacity))
         return SeqStmt((*found.views, *first, new)) if found.views or first else new

@@ -47,6 +47,7 @@ from weft.ir import (
 from weft.ir.dim import Dim, product, prove_equal
 from weft.ir.infer import infer_type
 from weft.ir.subtyping import dims_of
+from weft.target.machine_model import widest_vector
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 from weft.transform.target.parts import LABEL
@@ -77,7 +78,7 @@ class SharedOperand:
 CombineDecision = Callable[[SharedOperand], Sequence[Sequence[int]]]
 """products of one operand -> groups of their indices, each to become one product."""
 
-_VECTOR_BITS = 512
+_VECTOR_BITS = widest_vector()
 _COPY = 48  # terms of a sum that a vector must save to make up for the copies of the slices
 _FEW_ROWS = 16
 _WIDE = 512  # columns, and terms

@@ -19,7 +19,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass, replace
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 from weft.errors import PassError, Span, WeftError, described
 from weft.ir import BaseFunc, Function, IRModule
@@ -49,6 +49,8 @@ class Pass:
     """The lowest level of a `PassContext` at which a pipeline runs the pass."""
     checks_itself: ClassVar[bool] = False
     """True for a pass made of passes, each of which is checked."""
+    former_options: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Options that older texts have -> the option that holds them now, and the name in it."""
     keeps_meaning: ClassVar[bool] = True
     """False when the pass changes signatures or results on purpose: WEFT_CHECK=3 then compares nothing."""
 
@@ -131,6 +133,8 @@ class Pass:
     def check_option(cls, option: str, value: Any, span: Span | None = None) -> None:
         """Raise PassError W502 unless the pass has the option and the value has its type."""
         known = cls.option_types()
+        if option in cls.former_options:
+            return
         if option not in known:
             hint = nearest(option, known) or (f"it has: {', '.join(known)}" if known else "it has no options")
             raise PassError(f"pass {cls.text_name} has no option {option!r}", code="W502", span=span, hint=hint)
@@ -139,6 +143,23 @@ class Pass:
             raise PassError(
                 f"option {option} of {cls.text_name} takes {expected}, got {value!r}", code="W502", span=span
             )
+
+    @classmethod
+    def with_options(cls, values: Mapping[str, Any]) -> Self:
+        """The pass with options that a text gives, by their names of today or former ones.
+
+        >>> from weft.transform import TileContractions
+        >>> str(TileContractions.with_options({"vector_bits": 512, "block_rows": 96}))
+        'tile-contractions{machine={vector_bits: 512}, knobs={mc: 96}}'
+        """
+        new: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in cls.former_options:
+                option, inside = cls.former_options[name]
+                new[option] = {**new.get(option, {}), inside: value}
+            else:
+                new[name] = {**new.get(name, {}), **value} if isinstance(value, Mapping) else value
+        return cls(**new)
 
     def __str__(self) -> str:
         given = {

@@ -10,13 +10,14 @@ Contexts nest: the innermost `level` holds; `disabled`, `instruments` and `confi
     level       a pipeline leaves out passes whose own `level` is higher; a pass called directly always runs
     disabled    names of passes that are left out wherever they are called
     config      "<pass>.<option>": the value of the option in every such pass that has it at its default;
-                "check.level": 0-3, over WEFT_CHECK; "check.directory": where reproducers are written
+                "check.level": 0-3, over WEFT_CHECK; "check.directory": where reproducers are written;
+                "knobs": the tunables of the scheduler (`weft.transform.Knobs`, or some of them by name)
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import MISSING, fields
 from types import TracebackType
@@ -29,9 +30,19 @@ if TYPE_CHECKING:
     from weft.transform.infra.base import Pass
     from weft.transform.infra.instruments import Instrument
 
-__all__ = ["PassContext", "active_instruments", "changed_options", "check_level", "is_disabled", "is_plain", "setting"]
+__all__ = [
+    "PassContext", "active_instruments", "changed_options", "check_level", "declare_setting", "is_disabled", "is_plain",
+    "setting",
+]  # fmt: skip
 
 _SETTINGS: dict[str, type] = {"check.level": int, "check.directory": str}
+_DECLARED: dict[str, Callable[[Any], Any]] = {}
+
+
+def declare_setting(key: str, check: Callable[[Any], Any]) -> None:
+    """Make a setting known; `check` refuses what it cannot be with a PassError."""
+    _DECLARED[key] = check
+
 
 
 class PassContext:
@@ -146,6 +157,9 @@ def _disabled_name(name: str) -> str:
 
 def _checked_key(key: str, value: Any) -> str:
     """The key with the pass's own name for its alias, when pass, option and value are known and fit."""
+    if key in _DECLARED:
+        _DECLARED[key](value)
+        return key
     kind = _SETTINGS.get(key)
     if kind is not None:
         if not isinstance(value, kind) or (key == "check.level" and value not in (0, 1, 2, 3)):
@@ -160,4 +174,5 @@ def _checked_key(key: str, value: Any) -> str:
 
 
 def _known_settings() -> list[str]:
-    return [*_SETTINGS, *(f"{cls.text_name}.{option}" for cls in set(PASSES.values()) for option in cls.option_types())]
+    options = (f"{cls.text_name}.{option}" for cls in set(PASSES.values()) for option in cls.option_types())
+    return [*_SETTINGS, *_DECLARED, *options]

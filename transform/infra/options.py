@@ -7,6 +7,7 @@ Values that have no text (arrays, functions) are shown as <...>, which the reade
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import types
@@ -36,6 +37,8 @@ def to_text(value: Any) -> str:
         return value if plain else json.dumps(value, ensure_ascii=False)
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(to_text, value))}]"
+    if dataclasses.is_dataclass(value) and hasattr(value, "to_dict"):
+        return to_text(value.to_dict())  # type: ignore[union-attr]
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{to_text(str(key))}: {to_text(item)}' for key, item in value.items())}}}"
     return f"<{getattr(value, '__name__', type(value).__name__)}>"
@@ -66,7 +69,9 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
+    if isinstance(value, Mapping) and dataclasses.is_dataclass(hint):  # some of its fields
+        return True
+    return isinstance(value, typing.cast(type, hint))
 
 
 def type_text(hint: Any) -> str:

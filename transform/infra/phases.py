@@ -26,6 +26,7 @@ from weft.ir.module import IRModule
 from weft.ir.structural import structural_hash
 from weft.target import Target
 from weft.target.kinds import know_phases
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
 from weft.transform.autoschedule.tile_contractions import TileContractions
 from weft.transform.autoschedule.vectorize_nests import VectorizeNests
@@ -69,14 +70,14 @@ class Phase:
 
     name: str
     passes: tuple[Pass, ...] = ()
-    for_target: Callable[[Target], tuple[Pass, ...]] | None = None
+    for_target: Callable[[Target, Knobs], tuple[Pass, ...]] | None = None
 
-    def passes_for(self, target: Target | str | None) -> tuple[Pass, ...]:
-        """The passes for a target."""
+    def passes_for(self, target: Target | str | None, knobs: Knobs | None = None) -> tuple[Pass, ...]:
+        """The passes for a target, with the knobs of its schedules."""
         if target is None:
             return self.passes
         target = Target(target)
-        more = () if self.for_target is None else self.for_target(target)
+        more = () if self.for_target is None else self.for_target(target, knobs or Knobs())
         return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
 
 
@@ -95,32 +96,34 @@ def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass
     return tuple(new)
 
 
-def _assign(target: Target) -> tuple[Pass, ...]:
+def _assign(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """Parts for functions and calls, and copies where their memories differ."""
     passes = assignment_passes(target)
     return (*passes, PlaceCopies(target.to_str())) if passes else ()
 
 
-def _schedule(target: Target) -> tuple[Pass, ...]:
+def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """Loops in the form that the registers of each part like best."""
     parts = leaf_parts(target)
     labels = tuple(label for label, _ in parts)
     made: list[Pass] = []
     for label, part in parts:
-        features = part.features if part.kind.explicit_vectors else None
-        if features is not None and features.vector_bits:
-            size = {"vector_bits": features.vector_bits, "registers": features.vector_registers}
-            nests = VectorizeNests(**size, streaming_bytes=features.streaming_bytes)
-            items = (TileContractions(**size), PackConstants(), nests, ParallelizeOuterLoops())
+        machine = part.machine
+        if part.kind.explicit_vectors and machine.vector_bits:
+            items = (
+                TileContractions(machine, knobs), PackConstants(), VectorizeNests(machine, knobs),
+                ParallelizeOuterLoops(knobs),
+            )  # fmt: skip
             made += items if len(parts) == 1 else (OnParts((label,), labels, item) for item in items)
     return tuple(made)
 
 
-def _plan(target: Target) -> tuple[Pass, ...]:
+def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """One block of memory for what lives within a call, unless a code generator of the target sees to that itself."""
-    if any(part.kind.plans_memory for _, part in leaf_parts(target)):
+    parts = [part for _, part in leaf_parts(target)]
+    if any(part.kind.plans_memory for part in parts):
         return ()
-    return (HoistScratch(), ShareMemory(), StaticPlanBlockMemory())
+    return (HoistScratch(min(part.machine.stack_bytes for part in parts)), ShareMemory(), StaticPlanBlockMemory())
 
 
 PHASES: tuple[Phase, ...] = (
@@ -198,10 +201,12 @@ def run_phases(
     start: str | None = None,
     stop: str | None = None,
     trace: list[Step] | None = None,
+    knobs: Knobs | None = None,
 ) -> IRModule:
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
-    With a list as `trace`, every pass is recorded there. Passes above the level of the `PassContext` are left out.
+    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules.
+    Passes above the level of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
     >>> steps = []
@@ -217,7 +222,7 @@ def run_phases(
     first = 0 if start is None else names.index(start)
     last = len(names) if stop is None else names.index(stop) + 1
     for item in PHASES[first:last]:
-        module = _run_phase(module, Pipeline(item.passes_for(target), name=item.name), trace)
+        module = _run_phase(module, Pipeline(item.passes_for(target, knobs), name=item.name), trace)
     return module
 
 

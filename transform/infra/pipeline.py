@@ -144,7 +144,7 @@ def _read_item(tree: Any, source: Source) -> Pass:
     for item in fields(cls):
         if item.init and item.default is MISSING and item.default_factory is MISSING and item.name not in values:
             raise PassError(f"pass {cls.text_name} needs the option {item.name!r}", code="W502", span=span)
-    return cls(**values)
+    return cls.with_options(values)
 
 
 def _span(token: Any, source: Source) -> Span:

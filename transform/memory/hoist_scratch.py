@@ -49,18 +49,19 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.ir.visit import children, rewrite, statements
+from weft.target.machine_model import STACK_BYTES
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
-__all__ = ["STACK_BYTES", "HoistScratch", "scratch_bytes"]
-
-STACK_BYTES = 16 << 10
-"""Buffers of known size up to this many bytes stay where they are."""
+__all__ = ["HoistScratch", "scratch_bytes"]
 
 
 @dataclass(frozen=True)
 class HoistScratch(Pass):
-    """Make the scratch memory of kernels part of what their callers allocate."""
+    """Make the scratch memory of kernels part of what their callers allocate.
+
+    Buffers of known size up to `stack_bytes` stay where they are.
+    """
 
     stack_bytes: int = STACK_BYTES
 

@@ -24,56 +24,56 @@ from weft.transform.autoschedule.gemm.tiles import (
     times,
     vector_at,
 )
-from weft.transform.autoschedule.gemm.tiling import INDEX, Limits, ceil_div, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
 
 __all__ = ["direct"]
 
 _ZERO = const(0, INDEX)
 
 
-def direct(found: Contraction, limits: Limits) -> Stmt:
+def direct(found: Contraction, capacity: Capacity) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
-    over_columns = _streams if len(found.reduction) == 1 and _is_large(found, limits) else _columns
+    over_columns = _streams if len(found.reduction) == 1 and _is_large(found, capacity) else _columns
 
     def single(panel: Panel, part: Part | None) -> Stmt:
         return _tile(found, None if rows is None else lambda i: _ZERO, panel, 1, part)
 
     def many(panel: Panel, part: Part | None) -> Stmt:
-        return _rows(found, limits, panel, part)
+        return _rows(found, capacity, panel, part)
 
     if rows is None or (isinstance(rows, int) and rows == 1):
-        return _outer(found, over_columns(found, limits, 1, single))
-    several = _outer(found, over_columns(found, limits, tile_rows(rows, limits), many))
-    if isinstance(rows, int) or tiles_of(rows, tile_rows(rows, limits)) is not None:
+        return _outer(found, over_columns(found, capacity, 1, single))
+    several = _outer(found, over_columns(found, capacity, tile_rows(rows, capacity), many))
+    if isinstance(rows, int) or tiles_of(rows, tile_rows(rows, capacity)) is not None:
         return several
-    one = _outer(found, over_columns(found, limits, 1, single))
+    one = _outer(found, over_columns(found, capacity, 1, single))
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
 
 
-def _is_large(found: Contraction, limits: Limits) -> bool:
+def _is_large(found: Contraction, capacity: Capacity) -> bool:
     """Whether B comes from a far cache, or may do so."""
     columns, sums = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
-    return columns is None or sums is None or columns * sums >= limits.pack_from
+    return columns is None or sums is None or columns * sums >= capacity.pack_from
 
 
 def _streams(
-    found: Contraction, limits: Limits, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, Part | None], Stmt]
 ) -> Stmt:
     """Some rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
     (k,) = found.reduction
     columns, sums = found.extents[found.v], found.extents[k]
-    vectors = min(tile_vectors(rows, columns, limits), limits.stream_vectors)
-    depth = limits.stream_rows
+    vectors = min(tile_vectors(rows, columns, capacity), capacity.knobs.stream_vectors)
+    depth = capacity.knobs.stream_k
     if isinstance(columns, int):  # enough for threads to share
-        depth = max(depth, min(limits.stream_most, limits.stream_from // (columns * rows)))
+        depth = max(depth, min(capacity.knobs.stream_max_k, capacity.knobs.stream_from // (columns * rows)))
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
             is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(sums, INDEX))
             return tile(at, Part(start, count, binary("gt", start, _ZERO), is_last))
 
-        return cover_columns(found.v.name, columns, vectors, limits, panel, limits.parts)
+        return cover_columns(found.v.name, columns, vectors, capacity, panel, capacity.chunks)
 
     return blocks(k, sums, depth, rows_of_b, sums=True, one_text=True)
 
@@ -97,17 +97,17 @@ def _outer(found: Contraction, body: Stmt) -> Stmt:
 
 
 def _columns(
-    found: Contraction, limits: Limits, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, Part | None], Stmt]
 ) -> Stmt:
     columns = found.extents[found.v]
-    vectors = tile_vectors(rows, columns, limits)
-    return cover_columns(found.v.name, columns, vectors, limits, lambda panel: tile(panel, None))
+    vectors = tile_vectors(rows, columns, capacity)
+    return cover_columns(found.v.name, columns, vectors, capacity, lambda panel: tile(panel, None))
 
 
-def _rows(found: Contraction, limits: Limits, panel: Panel, part: Part | None) -> Stmt:
+def _rows(found: Contraction, capacity: Capacity, panel: Panel, part: Part | None) -> Stmt:
     assert found.r is not None
     extent = found.extents[found.r]
-    most = tile_rows(extent, limits)
+    most = tile_rows(extent, capacity)
     return cover_rows(
         found.r.name, extent, most, (ceil_div(most, 2),),
         lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, part),

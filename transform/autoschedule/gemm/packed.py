@@ -71,7 +71,7 @@ from weft.transform.autoschedule.gemm.tiles import (
 )
 from weft.transform.autoschedule.gemm.tiling import (
     INDEX,
-    Limits,
+    Capacity,
     ceil_div,
     packs_whole,
     tile_rows,
@@ -85,10 +85,10 @@ __all__ = ["packed"]
 
 
 def packed(
-    found: Contraction, limits: Limits, constants: frozenset[Buffer] = frozenset()
+    found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()
 ) -> tuple[tuple[Stmt, ...], Stmt]:
     """What packs the operands that are `constants`, as a whole, and the nest over packed blocks."""
-    nest = _Packed(found, limits, constants)
+    nest = _Packed(found, capacity, constants)
     return nest.constants(), nest.build()
 
 
@@ -97,34 +97,34 @@ Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 
 
 class _Packed:
-    def __init__(self, found: Contraction, limits: Limits, constants: frozenset[Buffer]) -> None:
+    def __init__(self, found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> None:
         assert found.r is not None
-        self.found, self.limits, self.r = found, limits, found.r
+        self.found, self.capacity, self.r = found, capacity, found.r
         self.k, *self.inner = found.reduction
         self.dtype = found.store.buffer.dtype
         extents = found.extents
         columns, rows = extents[found.v], extents[self.r]
-        self.rows = tile_rows(rows, limits)
+        self.rows = tile_rows(rows, capacity)
         # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
         sizes = [extents[x] for x in (found.v, self.r, *found.reduction)]
-        self.apart = limits.apart_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
-        self.vectors = min(tile_vectors(self.rows, columns, limits), 2 * limits.most_vectors)
-        self.width = self.vectors * limits.lanes
+        self.apart = capacity.knobs.remainders_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
+        self.vectors = min(tile_vectors(self.rows, columns, capacity), 2 * capacity.knobs.nr_vectors)
+        self.width = self.vectors * capacity.lanes
         self.unit = 1
         for var in self.inner:
             extent = extents[var]
             assert isinstance(extent, int)
             self.unit *= extent
         # Panels that are kept need places of their own, which a rest in narrower panels would not have.
-        whole = limits.masks or (isinstance(columns, int) and columns % self.width == 0)
+        whole = capacity.masks or (isinstance(columns, int) and columns % self.width == 0)
         self.constant_b = found.window is None and packs_whole(found, found.vector, found.v, constants)
         self.constant_a = packs_whole(found, found.scalar, self.r, constants)
         self._choose_blocks(columns, rows)
         known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * self.rows
         self.shares_rows = known and self._is_narrow() and whole
-        panels = ceil_div(columns, self.width) if isinstance(columns, int) else limits.parts
-        most = limits.few_parts if self.in_turn else limits.parts
-        self.parts = panels if self.shares_rows else min(most, limits.parts, panels)
+        panels = ceil_div(columns, self.width) if isinstance(columns, int) else capacity.chunks
+        most = capacity.knobs.few_chunks if self.in_turn else capacity.chunks
+        self.parts = panels if self.shares_rows else min(most, capacity.chunks, panels)
         # Without a direct nest for few rows, a single one must not be rounded up far.
         alone = not found.runs or self.constant_b
         self.rests = (1, ceil_div(self.rows, 2)) if alone else (ceil_div(self.rows, 2),)
@@ -135,7 +135,9 @@ class _Packed:
         self.keeps = whole and not one and not self.shares_rows and not self.constant_b
         unknown = self.keeps and not isinstance(rows, int)
         self.has_many = binary("gt", as_expr(rows, INDEX), const(self.block_rows, INDEX)) if unknown else None
-        slots = (panels_of_part(self.block_columns, self.width, self.parts, self.apart),) if self.keeps else ()
+        many = capacity.knobs.many_panels
+        most_panels = panels_of_part(self.block_columns, self.width, self.parts, self.apart, many)
+        slots = (most_panels,) if self.keeps else ()
         self.b = Buffer("b_packed", (self.parts, *slots, self.sums * self.width), self.dtype)
         if self.constant_a:
             self.a = Buffer("a_packed", (ceil_div(_known(rows), self.rows), self.rows * self.terms), self.dtype)
@@ -145,19 +147,19 @@ class _Packed:
 
     def _choose_blocks(self, columns: Extent, rows: Extent) -> None:
         """How much of both operands is packed at a time."""
-        limits = self.limits
+        capacity = self.capacity
         plain = isinstance(rows, int) and self.found.window is None
-        large = plain and _known(rows) > limits.block_rows
+        large = plain and _known(rows) > capacity.mc
         # Panels that are packed in turn are written again and again: in all, parts have no more than stays near.
         self.in_turn = plain and not large and not self.constant_b
-        most = limits.block_sums if large else 3 * limits.block_sums // 4
+        most = capacity.knobs.kc if large else 3 * capacity.knobs.kc // 4
         if self.constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
-            most = max(most, limits.block_rows * limits.block_sums // max(rows, limits.most_rows))
+            most = max(most, capacity.mc * capacity.knobs.kc // max(rows, capacity.max_mr))
         self.steps = _block(self.found.extents[self.k], max(1, most // max(1, self.unit)), 1)
         self.sums = self.steps * self.unit
-        most = limits.block_rows if self.found.window is None else limits.window_rows
+        most = capacity.mc if self.found.window is None else capacity.knobs.window_mc
         self.block_rows = _even_block(rows, most, self.rows)
-        self.block_columns = _even_block(columns, limits.block_columns, self.width)
+        self.block_columns = _even_block(columns, capacity.nc, self.width)
 
     def build(self) -> Stmt:
         """The loops over blocks, inside those over outer variables."""
@@ -186,7 +188,7 @@ class _Packed:
 
     def _runs(self) -> list[tuple[int, int, int, int]]:
         columns = _known(self.found.extents[self.found.v])
-        return list(runs_of_panels(columns, self.vectors, self.limits, self.apart))
+        return list(runs_of_panels(columns, self.vectors, self.capacity, self.apart))
 
     def constants(self) -> tuple[Stmt, ...]:
         """Constant operands in the order of tiles: plain copies, which `PackConstants` takes out of the kernel."""
@@ -248,7 +250,7 @@ class _Packed:
         def block(k: PrimExpr, steps: Extent) -> Stmt:
             def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
                 return cover_columns(
-                    self.found.v.name, columns, self.vectors, self.limits,
+                    self.found.v.name, columns, self.vectors, self.capacity,
                     lambda panel: inner(_moved(panel, first)), self.parts, self.apart,
                 )  # fmt: skip
 
@@ -334,7 +336,7 @@ class _Packed:
     def _is_narrow(self) -> bool:
         """Whether there are few panels."""
         columns = self.found.extents[self.found.v]
-        return isinstance(columns, int) and columns <= self.limits.few_panels * self.width
+        return isinstance(columns, int) and columns <= self.capacity.knobs.few_panels * self.width
 
     def _unpacked(self) -> Buffer | None:
         """A with its terms along one axis, where it is read too seldom for a copy to pay and lies in that order."""
@@ -549,7 +551,7 @@ class _Packed:
             return vector_at(row_at(target, self.r, row), found.v, plus(panel.start, times(j, lanes)), lanes)
 
         def early(j: PrimExpr) -> BufferLoad:
-            return of_b(plus(p, const(self.limits.early_terms, INDEX)), j, 1)
+            return of_b(plus(p, const(self.capacity.knobs.prefetch_k, INDEX)), j, 1)
 
         asks = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
         several = not isinstance(found.extents[self.k], int) or found.extents[self.k] != self.steps

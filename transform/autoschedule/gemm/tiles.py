@@ -29,7 +29,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.match import Contraction, uses
-from weft.transform.autoschedule.gemm.tiling import INDEX, Limits, ceil_div, vector_tiers
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, vector_tiers
 from weft.transform.autoschedule.rules.loops import sequence
 
 __all__ = [
@@ -317,8 +317,8 @@ def blocks(
 
 
 def cover_columns(
-    name: str, extent: Extent, vectors: int, limits: Limits, inner: Callable[[Panel], Stmt], parts: int | None = None,
-    apart: bool = False,
+    name: str, extent: Extent, vectors: int, capacity: Capacity, inner: Callable[[Panel], Stmt],
+    parts: int | None = None, apart: bool = False,
 ) -> Stmt:  # fmt: skip
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
@@ -326,7 +326,7 @@ def cover_columns(
     is a number of whole panels. With `parts` the panels are shared out to so many at most, each of which is one
     iteration of the outermost loop; many of them have one text with the rest then, unless that is to be `apart`.
     """
-    lanes = limits.lanes
+    lanes = capacity.lanes
     width = vectors * lanes
     shared = parts is not None
     last = parts - 1 if parts is not None else 0
@@ -339,15 +339,15 @@ def cover_columns(
     several = None if isinstance(extent, int) else tiles_of(extent, width)
     if several is not None:
         return panels(0, several, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
-    if not limits.masks:
+    if not capacity.masks:
         return sequence([
             panels(start, tiles, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
             if shared and (count, w) == (vectors, lanes)
             else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
-            for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits))
+            for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity))
         ])  # fmt: skip
     whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
-    if not isinstance(extent, int) or (shared and left and whole >= _MANY_PANELS and not apart):
+    if not isinstance(extent, int) or (shared and left and whole >= capacity.knobs.many_panels and not apart):
         columns = as_expr(extent, INDEX)
 
         def masked(at: PrimExpr, part: Extent, number: Extent) -> Stmt:
@@ -369,29 +369,25 @@ def cover_columns(
 
 
 def runs_of_panels(
-    extent: int, vectors: int, limits: Limits, apart: bool
+    extent: int, vectors: int, capacity: Capacity, apart: bool
 ) -> Iterator[tuple[int, int, int, int]]:
     """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
-    width = vectors * limits.lanes
-    if not limits.masks:
-        for count, lanes, start, tiles in _tiers(extent, vector_tiers(vectors, extent, limits)):
+    width = vectors * capacity.lanes
+    if not capacity.masks:
+        for count, lanes, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity)):
             assert isinstance(start, int)
             assert isinstance(tiles, int)
             yield start, count * lanes, tiles, count * lanes
         return
     whole, left = divmod(extent, width)
-    if left and whole >= _MANY_PANELS and not apart:
+    if left and whole >= capacity.knobs.many_panels and not apart:
         yield 0, width, whole + 1, left
         return
     if whole:
         yield 0, width, whole, width
     if left:
-        lanes = min(limits.lanes, 1 << (left - 1).bit_length())
+        lanes = min(capacity.lanes, 1 << (left - 1).bit_length())
         yield whole * width, ceil_div(left, lanes) * lanes, 1, left
-
-
-_MANY_PANELS = 8
-"""From so many whole panels on, one text for all is worth the lanes that the last one leaves empty."""
 
 
 def _number_of_last(whole: int, parts: int) -> int:
@@ -400,10 +396,10 @@ def _number_of_last(whole: int, parts: int) -> int:
     return 0 if ceil_div(whole, each) < parts else each
 
 
-def panels_of_part(columns: int, width: int, parts: int, apart: bool) -> int:
+def panels_of_part(columns: int, width: int, parts: int, apart: bool, many: int) -> int:
     """The most panels that a part has of those that cover up to so many columns."""
     whole, left = divmod(columns, width)
-    alone = _number_of_last(whole, parts) + 1 if left and (whole < _MANY_PANELS or apart) else 1
+    alone = _number_of_last(whole, parts) + 1 if left and (whole < many or apart) else 1
     return max(alone, ceil_div(ceil_div(columns, width), parts))
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from weft.dtypes import bits
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.match import Contraction, uses
+from weft.transform.autoschedule.knobs import Knobs
 
 __all__ = [
-    "INDEX", "Limits", "ceil_div", "packing_pays", "packs_whole", "tile_of", "tile_rows", "tile_vectors",
+    "INDEX", "Capacity", "ceil_div", "packing_pays", "packs_whole", "tile_of", "tile_rows", "tile_vectors",
     "vector_tiers",
 ]  # fmt: skip
 
@@ -18,34 +22,57 @@ INDEX = "int64"
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What the machine has, and from where on work is done another way (the fields of TileContractions)."""
+class Capacity:
+    """What a machine and the knobs give contractions of one dtype; blocks are no larger than the caches have room for.
 
-    lanes: int
-    registers: int
-    most_vectors: int
-    widest: int
-    block_sums: int
-    block_rows: int
-    pack_from: int
-    parts: int = 16
-    block_columns: int = 2048
-    apart_from: int = 1 << 27
-    masks: bool = False
-    window_rows: int = 512
-    early_terms: int = 8
-    few_rows: int = 8
-    few_parts: int = 8
-    few_panels: int = 8
-    stream_rows: int = 16
-    stream_most: int = 128
-    stream_from: int = 1 << 17
-    stream_vectors: int = 4
+    >>> Capacity(MachineModel(512, 32), Knobs(), "float32").max_mr
+    14
+    """
+
+    machine: MachineModel
+    knobs: Knobs
+    dtype: str
+
+    @cached_property
+    def lanes(self) -> int:
+        """Elements of a vector."""
+        return max(1, self.machine.vector_bits // bits(self.dtype))
 
     @property
-    def most_rows(self) -> int:
+    def masks(self) -> bool:
+        """Whether part of a vector is loaded and stored by one instruction."""
+        return self.machine.has_masks
+
+    @cached_property
+    def max_mr(self) -> int:
         """Rows of a full tile: accumulators take what the vectors of B and one broadcast value leave."""
-        return max(1, (self.registers - self.most_vectors - 2) // self.most_vectors)
+        vectors = self.knobs.nr_vectors
+        return max(1, (self.machine.vector_registers - vectors - 2) // vectors)
+
+    @cached_property
+    def mc(self) -> int:
+        """Rows of A in a packed block: with all its terms it has room in the second cache."""
+        return self._room(self.knobs.mc, self.machine.l2_bytes, self.max_mr)
+
+    @cached_property
+    def nc(self) -> int:
+        """Columns of B that are packed at a time: with their terms they have room in half of the last cache."""
+        return self._room(self.knobs.nc, self.machine.l3_bytes // 2, self.knobs.nr_vectors * self.lanes)
+
+    @cached_property
+    def chunks(self) -> int:
+        """The most chunks that threads share: a few for each core, where their number is known."""
+        cores = self.machine.cores
+        return min(self.knobs.chunks, 4 * cores) if cores else self.knobs.chunks
+
+    @cached_property
+    def pack_from(self) -> int:
+        """Elements of B from which on operands are packed: half of the second cache, of four bytes each."""
+        return self.knobs.pack_from or max(1, self.machine.l2_bytes // 8)
+
+    def _room(self, wanted: int, cache: int, least: int) -> int:
+        room = cache // (self.knobs.kc * bits(self.dtype) // 8)
+        return min(wanted, max(room, least)) if cache else wanted
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -53,35 +80,35 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def tile_rows(extent: Extent, limits: Limits) -> int:
+def tile_rows(extent: Extent, capacity: Capacity) -> int:
     """Rows of a tile: as many as fit, for a known number of rows shared out evenly (33 as 11 + 11 + 11)."""
     if not isinstance(extent, int):
-        return limits.most_rows
-    return ceil_div(extent, ceil_div(extent, limits.most_rows))
+        return capacity.max_mr
+    return ceil_div(extent, ceil_div(extent, capacity.max_mr))
 
 
-def tile_vectors(rows: int, columns: Extent, limits: Limits) -> int:
+def tile_vectors(rows: int, columns: Extent, capacity: Capacity) -> int:
     """Vectors in a row of a tile: few rows leave registers for longer ones, which read more of B at a time."""
-    vectors = limits.most_vectors
-    while vectors < limits.widest and 2 * vectors * rows + 2 <= limits.registers:
+    vectors = capacity.knobs.nr_vectors
+    while vectors < capacity.knobs.nr_max_vectors and 2 * vectors * rows + 2 <= capacity.machine.vector_registers:
         vectors *= 2
     if isinstance(columns, int):
-        vectors = max(1, min(vectors, columns // limits.lanes))
+        vectors = max(1, min(vectors, columns // capacity.lanes))
     return vectors
 
 
-def tile_of(limits: Limits) -> tuple[int, int]:
+def tile_of(capacity: Capacity) -> tuple[int, int]:
     """Rows and columns of a tile where both are many."""
-    return limits.most_rows, tile_vectors(limits.most_rows, 1 << 20, limits) * limits.lanes
+    return capacity.max_mr, tile_vectors(capacity.max_mr, 1 << 20, capacity) * capacity.lanes
 
 
-def vector_tiers(vectors: int, columns: Extent, limits: Limits) -> list[tuple[int, int]]:
+def vector_tiers(vectors: int, columns: Extent, capacity: Capacity) -> list[tuple[int, int]]:
     """(vectors, lanes) from the widest tile along the columns to single elements."""
-    tiers = [(vectors, limits.lanes)]
+    tiers = [(vectors, capacity.lanes)]
     while vectors > 1:
         vectors = 1 << (vectors - 1).bit_length() - 1
-        tiers.append((vectors, limits.lanes))
-    lanes = limits.lanes // 2
+        tiers.append((vectors, capacity.lanes))
+    lanes = capacity.lanes // 2
     while lanes >= 1:
         if isinstance(columns, int) or lanes == 1:
             tiers.append((1, lanes))
@@ -97,7 +124,7 @@ def packs_whole(found: Contraction, load: BufferLoad, var: PrimVar, constants: f
 
 
 def packing_pays(
-    found: Contraction, limits: Limits, constants: frozenset[Buffer] = frozenset()
+    found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()
 ) -> bool | PrimExpr:
     """Whether packed operands are worth their copies, or the condition on symbolic sizes under which they are.
 
@@ -112,12 +139,12 @@ def packing_pays(
     rows, columns, sums = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
     if not found.runs:
         return True  # packing is how B is brought into an order that can be read along
-    several = _at_least(rows, 2 * limits.most_rows)
-    wide = _at_least(columns, 2 * limits.most_vectors * limits.lanes)
-    large = _at_least(_times(columns, sums), limits.pack_from)
+    several = _at_least(rows, 2 * capacity.max_mr)
+    wide = _at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
+    large = _at_least(_times(columns, sums), capacity.pack_from)
     if packs_whole(found, found.vector, found.v, constants):
-        huge = _at_least(_times(columns, sums), 4 * limits.pack_from) is True
-        several = huge or _at_least(rows, limits.few_rows)
+        huge = _at_least(_times(columns, sums), 4 * capacity.pack_from) is True
+        several = huge or _at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
         if condition is False or result is False:

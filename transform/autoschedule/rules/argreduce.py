@@ -36,8 +36,9 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, is_pure_value, nest_of
-from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times, vector_loop
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
 
@@ -62,9 +63,9 @@ _KINDS: tuple[tuple[str, Better, Callable[[str], float | int]], ...] = (
 """What holds where a value is not better than another one, what "better" is, and the worst value of a dtype."""
 
 
-def vector_extreme(stmt: Stmt, facts: Facts) -> Stmt | None:
+def vector_extreme(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> Stmt | None:
     """The loops on vectors, where they keep the first extreme and read it evenly along one of their variables."""
-    found = _extreme(stmt, facts)
+    found = _extreme(stmt, machine, knobs)
     if found is None:
         return None
     nest = found.nest
@@ -100,14 +101,15 @@ class _Extreme:
     value: PrimExpr
     refused: str
     better: Better
-    facts: Facts
+    machine: MachineModel
+    knobs: Knobs
     short: bool = True
 
     @property
     def lanes(self) -> int:
         """Lanes of its vectors."""
         loads = (load.dtype for load in loads_in(self.value))
-        return self.facts.lanes([*loads, self.value.dtype, self.step_dtype])
+        return self.machine.lanes([*loads, self.value.dtype, self.step_dtype])
 
     @property
     def step_dtype(self) -> str:
@@ -116,7 +118,7 @@ class _Extreme:
 
     def is_even(self, var: PrimVar) -> bool:
         """Whether vectors along a variable load whole pieces of memory."""
-        return all(step_along(load, var) in range(self.facts.largest_step + 1) for load in loads_in(self.value))
+        return all(step_along(load, var) in range(self.knobs.max_stride + 1) for load in loads_in(self.value))
 
     def wins(self, new: PrimExpr, old: PrimExpr) -> PrimExpr:
         """Whether a later value replaces an earlier one."""
@@ -138,7 +140,7 @@ class _Extreme:
         return [*binds, *stores]
 
 
-def _extreme(stmt: Stmt, facts: Facts) -> _Extreme | None:
+def _extreme(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> _Extreme | None:
     block = stmt
     while isinstance(block, For):
         block = block.body
@@ -158,7 +160,7 @@ def _extreme(stmt: Stmt, facts: Facts) -> _Extreme | None:
     nest = nest_of(_with_block(stmt, alone))
     if nest is None or not nest.reduction:
         return None
-    return _told(nest, first.value, second.value, (put[0], put[1]), (put[2], put[3]), facts)
+    return _told(nest, first.value, second.value, (put[0], put[1]), (put[2], put[3]), machine, knobs)
 
 
 def _with_block(stmt: Stmt, block: Block) -> Stmt:
@@ -167,7 +169,7 @@ def _with_block(stmt: Stmt, block: Block) -> Stmt:
 
 def _told(
     nest: Nest, first: PrimExpr, second: PrimExpr, stores: tuple[BufferStore, BufferStore],
-    start: tuple[BufferStore, BufferStore], facts: Facts,
+    start: tuple[BufferStore, BufferStore], machine: MachineModel, knobs: Knobs,
 ) -> _Extreme | None:  # fmt: skip
     if not isinstance(first, Select) or not isinstance(second, Select):
         return None
@@ -190,7 +192,7 @@ def _told(
         told = [first.condition, second.condition, start[0].value, start[1].value]
         made = [keep, keep, const(dtypes.max_value(INDEX), INDEX), const(worst(value.dtype), value.dtype)]
         if all(structural_equal(x, y) for x, y in zip(told, made, strict=True)):
-            found = _Extreme(nest, places, start, position, value, refused, better, facts)
+            found = _Extreme(nest, places, start, position, value, refused, better, machine, knobs)
             return found if found.lanes > 1 else None
     return None
 
@@ -248,7 +250,7 @@ def _piece(
     found: _Extreme, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent
 ) -> list[Stmt]:
     """`length` elements of a row from `start` on, and what is stored updated by the best of them."""
-    lanes, count = found.lanes, found.facts.extremes
+    lanes, count = found.lanes, found.knobs.argreduce_vectors
     if isinstance(length, int):
         count = 1 << max(1, min(count, length // lanes)).bit_length() - 1
     width = count * lanes
@@ -279,7 +281,7 @@ def _steps_along(
 ) -> Iterator[Stmt]:
     """All candidates: `count` vectors in a step; in the last step those that there are."""
     found = running.found
-    lanes, facts = found.lanes, found.facts
+    lanes = found.lanes
     width = count * lanes
     steps, done = split(0, extent, width)
     if not (isinstance(steps, int) and steps == 0):
@@ -290,7 +292,7 @@ def _steps_along(
     rest, last = minus(extent, done), as_expr(steps, INDEX)
     if isinstance(rest, int) and rest == 0:
         return
-    if not facts.masks:
+    if not found.machine.has_masks:
         t = PrimVar("rest", INDEX)
         yield For(t, 0, rest, running.take(t, last, value(plus(done, t))))
         return
@@ -366,7 +368,7 @@ def _down_columns(found: _Extreme, var: PrimVar) -> Stmt:
     parts = []
     if not (isinstance(steps, int) and steps == 0):
         parts.append(For(i, 0, steps, tile(as_expr(times(i, lanes), INDEX), lanes, None)))
-    if found.facts.masks and not (isinstance(left, int) and left == 0):
+    if found.machine.has_masks and not (isinstance(left, int) and left == 0):
         width = 1 << (left - 1).bit_length() if isinstance(left, int) else lanes
         parts.append(tile(as_expr(done, INDEX), width, None if width == left else left))
     elif not (isinstance(left, int) and left == 0):

@@ -56,10 +56,6 @@ from weft.transform.fusion.fuse_tir import copied
 
 __all__ = ["Attention", "attention_of"]
 
-_LINE = 64
-"""Bytes of a cache line."""
-_FEW_ROWS = 16
-"""The least rows for which a copy of all keys pays."""
 _INFINITY = float("inf")
 
 
@@ -103,7 +99,7 @@ class Attention:
     def pays(self, size: Blocks) -> bool:
         """Whether there are rows enough for copies of all keys, and more of them or of keys than one block has."""
         extent = self.row.extent
-        if isinstance(extent, int) and extent < _FEW_ROWS:
+        if isinstance(extent, int) and extent < size.knobs.attention_rows:
             return False
         if not isinstance(extent, int) or not isinstance(self.keys, int):
             return True
@@ -349,6 +345,7 @@ class _Builder:
 
     def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Blocks) -> None:
         self.found, self.loops, self.rows = found, loops, size.rows
+        self.line_bytes = size.machine.line_bytes
         self.limits = _limits(found)
         # Smaller blocks where some are left out: those that a limit goes through are done whole.
         self.size = _block_of_keys(found.keys, size.keys if self.limits is None else max(1, size.keys // 2))
@@ -378,7 +375,7 @@ class _Builder:
         all of the cache."""
         if not isinstance(extent, int):
             return extent
-        line = _LINE // storage(self.dtype).itemsize
+        line = self.line_bytes // storage(self.dtype).itemsize
         return (-(-extent // line) | 1) * line
 
     def _variable(self, name: str) -> PrimVar:

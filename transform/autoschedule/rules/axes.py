@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from weft.ir import FrozenMap, Node, replace, rewrite, substitute, walk
 from weft.ir.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, same_extents
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, times
 from weft.transform.autoschedule.rules.row_fusion import member_of
 from weft.transform.autoschedule.rules.strides import loads_in
@@ -38,6 +40,8 @@ class Blocks:
     rows: int
     keys: int
     tile: Callable[[str], tuple[int, int]]
+    machine: MachineModel
+    knobs: Knobs
 
 
 @dataclass(frozen=True)

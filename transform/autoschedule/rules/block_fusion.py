@@ -29,6 +29,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import Nest
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.attention import attention_of
 from weft.transform.autoschedule.rules.axes import (
     CHAIN,
@@ -42,7 +43,7 @@ from weft.transform.autoschedule.rules.axes import (
     shared_axes,
     small_buffer,
 )
-from weft.transform.autoschedule.rules.loops import INDEX, PARTS, SHARED, nested, plus, sequence, times
+from weft.transform.autoschedule.rules.loops import INDEX, SHARED, nested, plus, sequence, times
 from weft.transform.autoschedule.rules.row_fusion import Member, member_of
 from weft.transform.autoschedule.rules.strides import loads_in, uses
 
@@ -126,12 +127,13 @@ def _build(
         body = sequence(over_rows(row, size.rows, lambda start, count, most: _block_of_rows(
             chain, own, outer, row, loops, start, count, most
         )))  # fmt: skip
-    return _shared([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], body)
+    return _shared([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], body, size.knobs)
 
 
-def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt) -> Stmt:
+def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -> Stmt:
     """The loops around the blocks of rows; the one with the most iterations in parts that threads may share."""
-    known = [(loop, extent) for loop, extent in loops if isinstance(extent, int) and extent >= _ENOUGH]
+    chunks, enough = knobs.chunks, knobs.min_chunks
+    known = [(loop, extent) for loop, extent in loops if isinstance(extent, int) and extent >= enough]
     symbolic = [(loop, extent) for loop, extent in loops if not isinstance(extent, int)]
     chosen = max(known, key=lambda pair: pair[1], default=symbolic[0] if symbolic else None)
     if chosen is None:
@@ -141,21 +143,17 @@ def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt) -> Stmt:
     marked = FrozenMap({SHARED: True})
     part, own = PrimVar("part", INDEX), PrimVar(loop.name, INDEX)
     if isinstance(extent, int):
-        parts = next((n for n in range(min(PARTS, extent), _ENOUGH - 1, -1) if extent % n == 0), extent)
+        parts = next((n for n in range(min(chunks, extent), enough - 1, -1) if extent % n == 0), extent)
         if parts == extent:
             return For(loop, 0, extent, inner, annotations=marked)
         at = plus(times(part, extent // parts), own)
         inner = For(own, 0, extent // parts, substitute(inner, {loop: at}))
         return For(part, 0, parts, inner, annotations=marked)
-    size = binary("max", binary("floordiv", plus(extent, PARTS - 1), const(PARTS, INDEX)), const(1, INDEX))
+    size = binary("max", binary("floordiv", plus(extent, chunks - 1), const(chunks, INDEX)), const(1, INDEX))
     first = binary("mul", part, size)
     count = binary("min", binary("sub", extent, first), size)
     inner = For(own, 0, count, substitute(inner, {loop: plus(first, own)}))
-    return For(part, 0, PARTS, inner, annotations=marked)
-
-
-_ENOUGH = 4
-"""The least iterations that threads share well."""
+    return For(part, 0, chunks, inner, annotations=marked)
 
 
 def _block_of_rows(

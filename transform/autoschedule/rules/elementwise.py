@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 from weft.ir import substitute
 from weft.ir.tensor import PrimExpr, PrimVar, Stmt
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost
-from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, nested, over_vectors, sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along
 
@@ -21,7 +22,7 @@ Before = Callable[[dict[PrimVar, PrimVar]], Sequence[Stmt]]
 """new variables by those of the nest that they stand for -> what comes before the last axis"""
 
 
-def vector_map(nest: Nest, facts: Facts, before: Before | None = None) -> Stmt | None:
+def vector_map(nest: Nest, machine: MachineModel, knobs: Knobs, before: Before | None = None) -> Stmt | None:
     """The nest on vectors, where its last axis allows it."""
     store = nest.store
     own = [load for load in loads_in(store.value) if load.buffer is store.buffer]
@@ -31,9 +32,9 @@ def vector_map(nest: Nest, facts: Facts, before: Before | None = None) -> Stmt |
     kinds = kinds_in(store.value)
     if v is None or kinds is None or store.buffer.dtype not in kinds:
         return None
-    if any(step_along(load, v) not in range(facts.largest_step + 1) for load in loads_in(store.value)):
+    if any(step_along(load, v) not in range(knobs.max_stride + 1) for load in loads_in(store.value)):
         return None
-    lanes, extent = facts.lanes(kinds), nest.extents[v]
+    lanes, extent = machine.lanes(kinds), nest.extents[v]
     if lanes < 2 or (isinstance(extent, int) and extent < 2):
         return None
     variables = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in nest.spatial if var is not v}
@@ -42,7 +43,7 @@ def vector_map(nest: Nest, facts: Facts, before: Before | None = None) -> Stmt |
         return substitute(store, {**variables, v: index})
 
     wide = cost(store.value) is Cost.EXPENSIVE
-    unroll = facts.side_by_side(lanes) if wide else 4
+    unroll = machine.chains(lanes) if wide else knobs.map_vectors
     loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
-    parts = over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, facts.masks, wide=wide)
+    parts = over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, machine.has_masks, wide=wide)
     return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))

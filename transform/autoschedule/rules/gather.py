@@ -27,20 +27,18 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.elementwise import vector_map
-from weft.transform.autoschedule.rules.facts import Facts
 from weft.transform.autoschedule.rules.loops import INDEX, minus, plus
 from weft.transform.autoschedule.rules.strides import loads_in, step_along, uses
 
 __all__ = ["row_gather"]
 
-_AHEAD = 2  # rows
-_LINE = 64  # bytes that come at once
-_LINES = 4  # after which the processor has seen that they are read in order
 
 
-def row_gather(stmt: For, facts: Facts) -> Stmt | None:
+def row_gather(stmt: For, machine: MachineModel, knobs: Knobs) -> Stmt | None:
     """The nest on vectors, where its rows are chosen by numbers that it loads."""
     found = _checked_nest(stmt)
     if found is None:
@@ -55,10 +53,10 @@ def row_gather(stmt: For, facts: Facts) -> Stmt | None:
 
     def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
         checks = [_for_rows(part, nest.extents[last]) for part in asserts]
-        ahead = [_ask(place) for load in gathered for place in _places(load, outer[-1], last, nest)]
+        ahead = [_ask(place) for load in gathered for place in _places(load, outer[-1], last, nest, machine, knobs)]
         return [substitute(part, variables) for part in (*checks, *ahead)]
 
-    return vector_map(nest, facts, before)
+    return vector_map(nest, machine, knobs, before)
 
 
 def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
@@ -97,13 +95,18 @@ def _for_rows(part: AssertStmt, length: Extent) -> AssertStmt:
     return replace(part, condition=binary("or", empty, part.condition))
 
 
-def _places(load: BufferLoad, row: PrimVar, last: PrimVar, nest: Nest) -> Iterator[BufferLoad]:
-    """The first element of each of the first lines of a later row; the last row for those after it."""
+def _places(
+    load: BufferLoad, row: PrimVar, last: PrimVar, nest: Nest, machine: MachineModel, knobs: Knobs
+) -> Iterator[BufferLoad]:
+    """The first element of each of the first lines of a later row; the last row for those after it.
+
+    After some lines the processor has seen that they are read in order.
+    """
     end = as_expr(minus(nest.extents[row], 1), INDEX)
-    later = binary("min", plus(row, _AHEAD), end)
-    step = max(1, _LINE * 8 // dtypes.bits(load.buffer.dtype))
+    later = binary("min", plus(row, knobs.gather_ahead), end)
+    step = max(1, machine.line_bytes * 8 // dtypes.bits(load.buffer.dtype))
     length = nest.extents[last]
-    for line in range(_LINES):
+    for line in range(knobs.gather_lines):
         if not isinstance(length, int) or line * step < length:
             yield substitute(load, {row: later, last: const(line * step, INDEX)})
 

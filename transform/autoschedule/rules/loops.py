@@ -24,15 +24,13 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "INDEX", "PARTS", "SHARED", "as_int", "block_nest", "minus", "nested", "over_vectors", "plus", "sequence", "split",
+    "INDEX", "SHARED", "as_int", "block_nest", "minus", "nested", "over_vectors", "plus", "sequence", "split",
     "times", "vector_loop",
 ]  # fmt: skip
 
 INDEX = "int64"
 SHARED = "weft.shared"
 """The annotation of a loop that was made to be shared by threads."""
-PARTS = 16
-"""How many parts such a loop has at most: each may have memory of its own."""
 Body = Callable[[PrimExpr], Stmt]
 
 

@@ -28,8 +28,9 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
-from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import (
     INDEX,
     minus,
@@ -54,9 +55,9 @@ _IDENTITIES: dict[str, Callable[[str], int | float]] = {
 _ZERO = const(0, INDEX)
 
 
-def vector_reduction(nest: Nest, facts: Facts) -> Stmt | None:
+def vector_reduction(nest: Nest, machine: MachineModel, knobs: Knobs) -> Stmt | None:
     """The nest on vectors, where its terms are read evenly along one of its variables."""
-    found = reduction_of(nest, facts)
+    found = reduction_of(nest, machine, knobs)
     if found is None:
         return None
     for var in reversed(nest.spatial):
@@ -76,7 +77,8 @@ class Reduction:
     kind: str
     term: PrimExpr
     start: PrimExpr
-    facts: Facts
+    machine: MachineModel
+    knobs: Knobs
     lanes: int
 
     @property
@@ -95,7 +97,7 @@ class Reduction:
 
     def is_even(self, var: PrimVar) -> bool:
         """Whether vectors along a variable load whole pieces of memory."""
-        return all(step_along(load, var) in range(self.facts.largest_step + 1) for load in loads_in(self.term))
+        return all(step_along(load, var) in range(self.knobs.max_stride + 1) for load in loads_in(self.term))
 
     def fresh(self, variables: Iterable[PrimVar]) -> dict[PrimVar, PrimVar]:
         """Loop variables for iteration variables."""
@@ -110,7 +112,7 @@ def _is_long(extent: Extent, least: int = 2) -> bool:
     return not isinstance(extent, int) or extent >= least
 
 
-def reduction_of(nest: Nest, facts: Facts) -> Reduction | None:
+def reduction_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Reduction | None:
     """The nest as a reduction of terms that vectors can compute; None when it is none."""
     store, init, value = nest.store, nest.init, nest.store.value
     if not nest.reduction or init is None or not isinstance(value, Binary) or value.kind not in _IDENTITIES:
@@ -127,8 +129,8 @@ def reduction_of(nest: Nest, facts: Facts) -> Reduction | None:
         return None
     if any(uses(part, var) for part in (init.value, *store.indices) for var in nest.reduction):
         return None
-    lanes = facts.lanes(kinds)
-    return Reduction(nest, value.kind, term, init.value, facts, lanes) if lanes > 1 else None
+    lanes = machine.lanes(kinds)
+    return Reduction(nest, value.kind, term, init.value, machine, knobs, lanes) if lanes > 1 else None
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr)
 
 def _along_rows(found: Reduction, var: PrimVar) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
-    count = found.facts.accumulators
+    count = found.knobs.accumulators
     if isinstance(extent, int):
         count = 1 << max(1, min(count, extent // lanes)).bit_length() - 1
     running = _running(found, count * lanes)
@@ -205,7 +207,7 @@ def _steps_along(
     rest = minus(extent, done)
     if _is_zero(rest):
         return
-    if not running.found.facts.masks:
+    if not running.found.machine.has_masks:
         t = PrimVar("rest", INDEX)
         yield For(t, 0, rest, running.add(_ZERO, term(plus(done, t))))
         return
@@ -235,9 +237,9 @@ def _joined(running: _Running, width: int) -> Iterator[Stmt]:
 def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
     outer, name = found.fresh(x for x in nest.spatial if x is not var), var.name.removeprefix("v")
-    widths = [found.facts.columns, 1]
-    if len(nest.reduction) == 1 and _is_long(nest.extents[nest.reduction[0]], found.facts.rows):
-        widths.insert(0, found.facts.wide_columns)
+    widths = [found.knobs.column_vectors, 1]
+    if len(nest.reduction) == 1 and _is_long(nest.extents[nest.reduction[0]], found.knobs.column_rows):
+        widths.insert(0, found.knobs.wide_column_vectors)
     if isinstance(extent, int):  # as many vectors in each tile, rather than full tiles and a small one
         vectors = max(1, extent // lanes)
         widths = [-(-vectors // -(-vectors // most)) for most in widths]
@@ -248,7 +250,7 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
         if not _is_zero(steps):
             i = PrimVar(f"{name}_{count * lanes}", INDEX)
             start = plus(done, times(i, count * lanes))
-            tile = _tile if count <= found.facts.columns else _wide_tile
+            tile = _tile if count <= found.knobs.column_vectors else _wide_tile
             parts.append(For(i, 0, steps, tile(found, var, outer, start, count * lanes, None)))
         done = end
     left = minus(extent, done)
@@ -260,7 +262,7 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
 def _last_columns(
     found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: Extent, left: Extent
 ) -> Stmt:
-    if found.facts.masks:
+    if found.machine.has_masks:
         width = 1 << (left - 1).bit_length() if isinstance(left, int) else found.lanes
         return _tile(found, var, outer, as_expr(start, INDEX), width, None if width == left else left)
     t = PrimVar("rest", INDEX)
@@ -315,7 +317,7 @@ def _wide_tile(
     found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
 ) -> Stmt:
     """`width` columns from `start` on, in the nearest cache: each is read and written once for a few rows."""
-    running, (row,), most = _running(found, width), found.nest.reduction, found.facts.rows
+    running, (row,), most = _running(found, width), found.nest.reduction, found.knobs.column_rows
     columns = _Columns(found, var, start, width, running, {**outer})
     parts = [AllocBuffer(running.buffer), *columns.vectors(lambda j: running.put(j, columns.at(found.start, j)))]
     done: Extent = 0

@@ -22,22 +22,19 @@ from weft.ir.tensor import (
     PrimVar,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, most_of
-from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, block_nest, minus, plus, times
 from weft.transform.autoschedule.rules.reductions import Reduction, reduction_of, vector_reduction
 from weft.transform.autoschedule.rules.strides import step_along
 
-__all__ = ["PARTS", "partial_reduction"]
-
-PARTS = 16
-_MOST = 1 << 12
-"""Results beyond which columns are shared out instead."""
+__all__ = ["partial_reduction"]
 
 
-def partial_reduction(nest: Nest, facts: Facts) -> list[Stmt] | None:
+def partial_reduction(nest: Nest, machine: MachineModel, knobs: Knobs) -> list[Stmt] | None:
     """Nests that give the parts and join them, where the nest has much to join and few results."""
-    found = reduction_of(nest, facts)
+    found = reduction_of(nest, machine, knobs)
     if found is None:
         return None
     results = 1
@@ -47,13 +44,15 @@ def partial_reduction(nest: Nest, facts: Facts) -> list[Stmt] | None:
             return None
         results *= extent
     across = any(step_along(nest.store, var) == 1 and found.is_even(var) for var in nest.spatial)
-    if not 0 < results <= (_MOST if across else PARTS - 1):
+    if not 0 < results <= (knobs.split_results if across else knobs.chunks - 1):
         return None
     row = max(nest.reduction, key=lambda var: _size(nest.extents[var]))
     joined = 1
     for var in nest.reduction:
         joined *= _size(nest.extents[var])
-    if joined * results < facts.shared or _size(nest.extents[row]) < 8 * PARTS or vector_reduction(nest, facts) is None:
+    if joined * results < knobs.split_from or _size(nest.extents[row]) < 8 * knobs.chunks:
+        return None
+    if vector_reduction(nest, machine, knobs) is None:
         return None
     return _parts(found, row)
 
@@ -65,13 +64,13 @@ def _size(extent: Extent) -> int:
 
 
 def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
-    nest, store = found.nest, found.nest.store
+    nest, store, chunks = found.nest, found.nest.store, found.knobs.chunks
     name = store.buffer.name or "y"
     shape = [nest.extents[var] for var in nest.spatial]
-    part = Buffer(f"{name}_parts", (PARTS + 1, *shape), found.dtype)
+    part = Buffer(f"{name}_parts", (chunks + 1, *shape), found.dtype)
     done = nest.extents[row]
-    step: Extent = done // PARTS if isinstance(done, int) else binary("floordiv", done, const(PARTS, INDEX))
-    start: Extent = PARTS * step if isinstance(step, int) else binary("mul", step, const(PARTS, INDEX))
+    step: Extent = done // chunks if isinstance(done, int) else binary("floordiv", done, const(chunks, INDEX))
+    start: Extent = chunks * step if isinstance(step, int) else binary("mul", step, const(chunks, INDEX))
     left = minus(done, start)
 
     def joining(number: PrimExpr, several: bool, first: Extent, count: Extent) -> Stmt:
@@ -85,16 +84,16 @@ def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
         kept = [(new, nest.extents[old]) for old, new in spatial.items()]
         if several:
             assert isinstance(number, PrimVar)
-            kept.insert(0, (number, PARTS))
+            kept.insert(0, (number, chunks))
         init = BufferStore(part, found.identity, place)
         return block_nest(name, kept, extents, BufferStore(part, value, place), init)
 
     number = PrimVar("part", INDEX)
     first = binary("mul", number, step) if not isinstance(step, int) else plus(0, times(number, step))
     parts: list[Stmt] = [AllocBuffer(part), joining(number, True, first, step)]
-    count = PARTS
+    count = chunks
     if not (isinstance(left, int) and left == 0):
-        parts.append(joining(const(PARTS, INDEX), False, start, left))
+        parts.append(joining(const(chunks, INDEX), False, start, left))
         count += 1
     again = PrimVar("part", INDEX)
     spatial = {var: PrimVar(var.name, INDEX) for var in nest.spatial}

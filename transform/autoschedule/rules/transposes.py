@@ -26,15 +26,16 @@ from weft.ir.tensor import (
     Shuffle,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
-from weft.transform.autoschedule.rules.facts import Facts
+from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 
 __all__ = ["turned", "vector_transpose"]
 
 
-def vector_transpose(nest: Nest, facts: Facts) -> Stmt | None:
+def vector_transpose(nest: Nest, machine: MachineModel, knobs: Knobs) -> Stmt | None:
     """The nest in squares, where it copies along one axis what lies along another."""
     store, load = nest.store, nest.store.value
     if nest.reduction or nest.init is not None or not isinstance(load, BufferLoad) or load.buffer is store.buffer:
@@ -43,7 +44,7 @@ def vector_transpose(nest: Nest, facts: Facts) -> Stmt | None:
         return None
     v = next((var for var in nest.spatial if step_along(store, var) == 1), None)
     u = next((var for var in nest.spatial if step_along(load, var) == 1), None)
-    lanes = facts.lanes([load.dtype])
+    lanes = machine.lanes([load.dtype])
     if u is None or v is None or u is v or lanes < 2 or not _is_flat(store, v) or not _is_flat(load, u):
         return None
     extents = [nest.extents[x] for x in (u, v)]

@@ -59,12 +59,12 @@ from weft.ir.tensor import (
 from weft.ir.visit import children
 from weft.runtime.abi.frame import CALLBACK, VALUE_COUNT
 from weft.runtime.registry import find_func
+from weft.target.machine_model import STACK_BYTES
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
 
 __all__ = ["emit_kernel", "is_explicit", "kernel_params"]
 
-STACK_BYTES = 16 << 10  # one buffer
 STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
 UNROLL_COPIES = 256
 
