@@ -27,7 +27,7 @@ from weft.runtime.device.linker import host
 
 __all__ = ["read", "write"]
 
-FORMAT, VERSION = "weft-executable", 2
+FORMAT, VERSION = "weft-executable", 3
 ARTIFACTS = "artifacts.zip"
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
 

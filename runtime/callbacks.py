@@ -3,14 +3,18 @@
 Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function,
 what the words of its arguments are, and what comes back:
 
-    site ::= {kind: "call", name, args: arg*, result: type | [], dps}
+    site ::= {kind: "call", name, args: arg*, result: type | [], action?}
     arg  ::= type | ["buffer", dtype, rank] | ["string", text] | ["prim", dtype]
+
+A site with `action` means one of weft's own (`ACTIONS`), which no text can name. A registered function gets arrays of
+its own, which stay valid as long as it keeps them; what it writes into them goes back when it returns.
 
 An exception is kept with the call and raised again by the caller; compiled code frees its memory on the way out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +33,7 @@ from weft.runtime.abi.values import (
     check_scalar,
     dense,
     scalar_word,
+    shape_sizes,
     storage,
     tensor_parts,
     value_text,
@@ -38,7 +43,7 @@ from weft.runtime.abi.values import (
 )
 from weft.runtime.registry import lookup
 
-__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end"]
+__all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end", "isolated", "tensor_sizes"]
 
 Words = Sequence[int]
 
@@ -85,7 +90,6 @@ def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
-    action = ACTIONS.get(site["name"])
     count = sum(_words_of(arg) for arg in site["args"])
     words = list((ctypes.c_int64 * max(1, count)).from_address(arguments))
     values, start = [], 0
@@ -94,7 +98,10 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         values.append(_value(state, arg, words[start : start + size]))
         start += size
     try:
-        function = action(site) if action is not None else state.linked.get(site["name"]) or lookup(site["name"])
+        if site.get("action"):
+            function = ACTIONS[site["name"]](site)
+        else:
+            function = state.linked.get(site["name"]) or isolated(lookup(site["name"]))
     except WeftError as error:
         raise error.at(span_of(site.get("span"))) from None
     try:
@@ -104,10 +111,44 @@ def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) 
         raise error.at(span_of(site.get("span"))) from None
     except Exception as error:  # of the user's function: it stays what it is
         place = span_of(site.get("span"))
-        error.add_note(f"in {site['name']!r}" + ("" if place is None else f", called at\n{place.render()}"))
+        with contextlib.suppress(Exception):  # a class of the user's may refuse notes
+            error.add_note(f"in {site['name']!r}" + ("" if place is None else f", called at\n{place.render()}"))
         raise
     if packed:
         (ctypes.c_int64 * len(packed)).from_address(results)[:] = packed
+
+
+def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on arrays of its own: it may keep them, and what it writes goes back when it returns.
+
+    >>> kept, x = [], np.zeros(2)
+    >>> isolated(kept.append)(x)
+    >>> np.may_share_memory(kept[0], x)
+    False
+    """
+
+    def call(*values: Any) -> Any:
+        copies: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+        result = function(*(_own(value, copies) for value in values))
+        for array, copy in copies.values():
+            if array.flags.writeable:
+                array[...] = copy
+        return result
+
+    return call
+
+
+def _own(value: Any, copies: dict[Any, tuple[np.ndarray, np.ndarray]]) -> Any:
+    """The value with copies of its arrays: one for each array, however often it is given."""
+    if isinstance(value, tuple):
+        return tuple(_own(item, copies) for item in value)
+    if not isinstance(value, np.ndarray):
+        return value
+    key = (address(value), value.shape, value.strides, value.dtype)
+    if key not in copies:
+        copies[key] = value, value.copy()
+        copies[key][1].flags.writeable = value.flags.writeable
+    return copies[key][1]
 
 
 def _words_of(arg: Sequence[Any]) -> int:
@@ -169,9 +210,9 @@ def _result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[
             raise _wrong(ty, value, name)
         return [word for item, part in zip(value, ty[1:], strict=True) for word in _result(state, part, item, name)]
     if kind == "shape":
-        if not isinstance(value, (tuple, list)) or (ty[2] >= 0 and len(value) != ty[2]):
+        sizes = shape_sizes(value, ty[2])
+        if sizes is None:
             raise _wrong(ty, value, name)
-        sizes = [int(size) for size in value]
         return sizes if ty[2] >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
     if kind == "prim":
         plain = 0 if value is None else int(value) if isinstance(value, bool) and "int" in ty[1] else value
@@ -248,13 +289,21 @@ def _as_it_is(site: dict[str, Any]) -> Callable[[Any], Any]:
     return lambda value: value
 
 
+def tensor_sizes(array: np.ndarray) -> tuple[int, ...]:
+    """The elements of an array as sizes; ShapeError W221 for a negative one."""
+    for size in array:
+        if size < 0:
+            raise ShapeError(f"a shape has the negative size {size}", code="W221")
+    return tuple(int(size) for size in array)
+
+
 ACTIONS: dict[str, Callable[[dict[str, Any]], Callable[..., Any]]] = {
     "weft.print": _show,
     "weft.print_format": _show_format,
     "weft.assert": _assert,
     "weft.cast": _as_it_is,
     "weft.null": lambda site: lambda: None,
-    "weft.tensor_to_shape": lambda site: lambda value: tuple(int(size) for size in value),
+    "weft.tensor_to_shape": lambda site: tensor_sizes,
     "weft.shape_to_tensor": lambda site: lambda value: np.array(value, np.int64),
 }
 _TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

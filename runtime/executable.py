@@ -28,7 +28,7 @@ from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUT
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.values import Occupied, Packer, Quick, address, copy_into, storage, unpack, words_of
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end
+from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
 from weft.runtime.device import threads
 from weft.runtime.device.linker import Library, assembly
 from weft.runtime.programs.bytecode import program_bytes
@@ -82,7 +82,7 @@ class _Loaded:
         # A result may outlive the executable, and its memory is released by this code: keep the code loaded.
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.parallel = threads.runner() if program.threads else 0
-        self.linked = {**_linked(program.artifacts), **members}
+        self.linked = {**_linked(program.artifacts), **{name: isolated(member) for name, member in members.items()}}
         self.constants = [_aligned(array) for array, _ in program.constants]
         table = [array.__array_interface__["data"][0] for array in self.constants]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.errors import ShapeError
 from weft.runtime.abi.signature import dim_names, dim_tree, evaluate_dim, expected_text, solve_linear
-from weft.runtime.abi.values import as_array, check_scalar, is_size, storage, value_text
+from weft.runtime.abi.values import as_array, check_scalar, is_size, shape_sizes, storage, value_text
 
 __all__ = ["Symbols", "converted"]
 
@@ -143,8 +143,11 @@ def converted(value: Any, ty: Sequence[Any], what: str) -> Any:
         if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
             raise _mismatch(what, ty, value, "W223")
         return tuple(converted(item, field, what) for item, field in zip(value, ty[1:], strict=True))
-    if kind == "shape" and isinstance(value, (tuple, list)):
-        return tuple(int(item) for item in value)
+    if kind == "shape":
+        sizes = shape_sizes(value, ty[2])
+        if sizes is None:
+            raise _mismatch(what, ty, value, "W223")
+        return tuple(sizes)
     if kind == "prim":
         scalar = check_scalar(0 if value is None else value, ty[1])
         if scalar is None:

@@ -185,8 +185,9 @@ class Packer:
         if not isinstance(value, (tuple, list)) or not all(is_size(item) for item in value):
             raise self.refuse(ty, value, position, name, hint="pass a tuple of nonnegative ints")
         sizes = [int(item) for item in value]
-        if rank >= 0 and len(sizes) != rank:
-            raise self.refuse(ty, tuple(sizes), position, name, code="W852")
+        if (rank >= 0 and len(sizes) != rank) or len(sizes) > max(rank, DYNAMIC_RANK):
+            hint = None if rank >= 0 else f"compiled code takes ranks up to {DYNAMIC_RANK}"
+            raise self.refuse(ty, tuple(sizes), position, name, code="W852", hint=hint)
         if dims is not None:
             self.binder.add(ty, sizes, value_text(tuple(sizes)), position, name)
         if rank >= 0:
@@ -349,6 +350,18 @@ def address(array: np.ndarray) -> int:
 def is_size(value: Any) -> bool:
     """Whether a value is a nonnegative integer (and no bool)."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
+
+
+def shape_sizes(value: Any, rank: int) -> list[int] | None:
+    """The sizes of a shape of a rank, or of any up to `DYNAMIC_RANK` where that is -1; None for what is no such shape.
+
+    >>> shape_sizes((2, 3), 2), shape_sizes((1.5,), 1), shape_sizes(range(17), -1)
+    ([2, 3], None, None)
+    """
+    if not isinstance(value, (tuple, list)) or not all(map(is_size, value)):
+        return None
+    fits = len(value) == rank if rank >= 0 else len(value) <= DYNAMIC_RANK
+    return [int(size) for size in value] if fits else None
 
 
 def check_scalar(value: Any, dtype: str) -> Any:

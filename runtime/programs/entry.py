@@ -25,6 +25,7 @@ from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols
 from weft.runtime.abi.values import copy_into, storage
+from weft.runtime.callbacks import isolated
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.runtime.registry import lookup
 
@@ -134,7 +135,7 @@ class GraphFunction(EntryFunction):
                     pairs = zip(params, values, strict=True)
                     function(*(kernel_scalar(v, p["type"][1]) if p["type"][0] == "prim" else v for p, v in pairs))
                 else:
-                    (self.linked.get(node["name"]) or lookup(node["name"]))(*values)
+                    (self.linked.get(node["name"]) or isolated(lookup(node["name"])))(*values)
             except WeftError as error:
                 raise error.at(span_of(node.get("span"))) from None
 

@@ -28,7 +28,7 @@ from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols, converted
 from weft.runtime.abi.values import Packer, as_array, check_scalar, copy_into, dense, storage
-from weft.runtime.callbacks import ACTIONS
+from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
 from weft.runtime.programs.bytecode import check_program
 from weft.runtime.registry import lookup
 
@@ -247,7 +247,7 @@ class VirtualMachine:
     def _packed(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
         """An external function; its type stands in the last operand (an empty one: it writes its outputs)."""
         ty = args.pop()
-        function = self.linked.get(name) or lookup(name)
+        function = self.linked.get(name) or isolated(lookup(name))
         result = function(*args)
         if not ty:
             return ()
@@ -321,14 +321,6 @@ def _kill(frame: _Frame, args: list[Any]) -> Any:
     return ()
 
 
-def _tensor_to_shape(frame: _Frame, args: list[Any]) -> tuple[int, ...]:
-    sizes = tuple(int(size) for size in args[0])
-    for size in sizes:
-        if size < 0:
-            raise ShapeError(f"a shape has the negative size {size}", code="W221")
-    return sizes
-
-
 def _print(frame: _Frame, args: list[Any]) -> Any:
     template, *values = args
     ACTIONS["weft.print_format"]({"format": template})(*values)
@@ -373,7 +365,7 @@ _BUILTINS: dict[str, Callable[[_Frame, list[Any]], Any]] = {
     "same": lambda frame, args: args[0],
     "null": lambda frame, args: None,
     "shape_of": lambda frame, args: tuple(args[0].shape),
-    "tensor_to_shape": _tensor_to_shape,
+    "tensor_to_shape": lambda frame, args: tensor_sizes(args[0]),
     "shape_to_tensor": lambda frame, args: np.array(args[0], np.int64),
     "print": _print,
     "assert": _assert,

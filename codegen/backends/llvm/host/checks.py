@@ -169,7 +169,7 @@ class CheckingEmitter(SizeEmitter):
                 [self.shaped(item, field, what, span) for item, field in zip(value.fields, ty.fields, strict=True)]
             )
         elif isinstance(value, Text):
-            return self.call_out("weft.cast", [value], ty, span)
+            return self.call_action("weft.cast", [value], ty, span)
         elif isinstance(value, Handle) and not isinstance(ty, (AnyType, StringType)):
             return self._unboxed(value, ty, what, span)
         elif isinstance(ty, AnyType) and not isinstance(value, (Handle, Callable_)):
@@ -208,11 +208,11 @@ class CheckingEmitter(SizeEmitter):
 
     def _unboxed(self, value: Handle, ty: Type, what: str, span: Span | None) -> Value:
         """An object of the runtime as a value of a type; the runtime checks that it is one."""
-        return self.call_out("weft.cast", [value], ty, span, what=what)
+        return self.call_action("weft.cast", [value], ty, span, what=what)
 
     def _boxed(self, value: Value, span: Span | None) -> Value:
         """A value as an object of the runtime."""
-        return self.call_out("weft.cast", [value], AnyType(), span)
+        return self.call_action("weft.cast", [value], AnyType(), span)
 
     # Calls out of the program
 
@@ -229,6 +229,10 @@ class CheckingEmitter(SizeEmitter):
         value, _ = load(self.w, ty, block)
         self.check([(value, ty, text.get("what") or f"the result of {name!r}")], span)
         return value
+
+    def call_action(self, name: str, args: Sequence[Value], ty: Type, span: Span | None, **text: Any) -> Value:
+        """Call an action of the runtime's own (`weft.runtime.callbacks.ACTIONS`)."""
+        return self.call_out(name, args, ty, span, action=True, **text)
 
 
 def _argument(w: FunctionWriter, value: Value, words: list[Size]) -> list[Any]:

@@ -95,7 +95,7 @@ def operation(emitter: OperandEmitter, step: host.Operation) -> Value:
 
 
 def _null(emitter: OperandEmitter, step: host.Operation) -> Value:
-    return emitter.call_out("weft.null", [], AnyType(), step.span)
+    return emitter.call_action("weft.null", [], AnyType(), step.span)
 
 
 def _shape_of(emitter: OperandEmitter, step: host.Operation) -> Value:
@@ -114,7 +114,7 @@ def _tensor_to_shape(emitter: OperandEmitter, step: host.Operation) -> Value:
     value, var = emitter.value(step.arguments[0]), step.into
     ty = var.ty if isinstance(var.ty, ShapeType) else ShapeType()
     if not isinstance(value, Tensor) or len(value.sizes) != 1 or not isinstance(value.sizes[0], int):
-        return emitter.call_out("weft.tensor_to_shape", [value], ty, step.span)
+        return emitter.call_action("weft.tensor_to_shape", [value], ty, step.span)
     pointer = emitter.w.emit(f"inttoptr i64 {value.data} to ptr")
     sizes: list[Size] = []
     for axis in range(value.sizes[0]):
@@ -129,7 +129,7 @@ def _tensor_to_shape(emitter: OperandEmitter, step: host.Operation) -> Value:
 def _shape_to_tensor(emitter: OperandEmitter, step: host.Operation) -> Value:
     value = emitter.value(step.arguments[0])
     if not isinstance(value, Shape):
-        return emitter.call_out("weft.shape_to_tensor", [value], TensorType(None, "int64", 1), step.span)
+        return emitter.call_action("weft.shape_to_tensor", [value], TensorType(None, "int64", 1), step.span)
     result = emitter.allocate([len(value.sizes)], "int64", step.span, step.into)
     pointer = emitter.w.emit(f"inttoptr i64 {result.data} to ptr")
     for axis, size in enumerate(value.sizes):
@@ -140,7 +140,7 @@ def _shape_to_tensor(emitter: OperandEmitter, step: host.Operation) -> Value:
 def _print(emitter: OperandEmitter, step: host.Operation) -> Value:
     said, *given = step.arguments
     values = [emitter.value(item) for item in given]
-    return emitter.call_out("weft.print_format", values, TupleType(()), step.span, format=_text(said))
+    return emitter.call_action("weft.print_format", values, TupleType(()), step.span, format=_text(said))
 
 
 def _assert(emitter: OperandEmitter, step: host.Operation) -> Value:
@@ -152,7 +152,7 @@ def _assert(emitter: OperandEmitter, step: host.Operation) -> Value:
     emitter.w.branch(holds, good, bad)
     emitter.w.open(bad)
     values = [emitter.value(item) for item in given]
-    emitter.call_out("weft.assert", values, TupleType(()), step.span, format=_text(said))
+    emitter.call_action("weft.assert", values, TupleType(()), step.span, format=_text(said))
     emitter.w.open(good)
     return Items()
 

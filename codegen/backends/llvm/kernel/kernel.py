@@ -640,7 +640,7 @@ class KernelEmitter(ExpressionEmitter):
     def call_print_buffer(self, expr: PrimCall) -> str:
         """Print a buffer."""
         args = [arg for arg in expr.args if not isinstance(arg, (StringImm, IntImm))]  # dtype and sizes are known
-        return self._callback(expr, "weft.print", args, labels=[_label(arg) for arg in args])
+        return self._callback(expr, "weft.print", args, action=True, labels=[_label(arg) for arg in args])
 
     def _symbol(self, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
         if not expr.args or not isinstance(expr.args[0], StringImm):
