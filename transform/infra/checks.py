@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import tempfile
 import traceback
-from typing import TYPE_CHECKING
 
 from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
@@ -22,14 +21,12 @@ from weft.ir.verify import assert_well_formed
 from weft.providers import provider
 from weft.transform.infra.comparison import comparable_functions, first_difference
 from weft.transform.infra.context import check_level, setting
-
-if TYPE_CHECKING:
-    from weft.transform.infra.base import Pass
+from weft.transform.infra.registry import PassType
 
 __all__ = ["check_pass", "verify_after", "write_reproducer"]
 
 
-def check_pass(old: IRModule, new: IRModule, item: Pass) -> None:
+def check_pass(old: IRModule, new: IRModule, item: PassType) -> None:
     """Check the result of a pass as the current level asks; nothing when the pass changed nothing or is a pipeline."""
     if new is old or item.checks_itself:
         return
@@ -42,7 +39,7 @@ def check_pass(old: IRModule, new: IRModule, item: Pass) -> None:
         _check_meaning(old, new, item)
 
 
-def verify_after(module: IRModule, item: Pass) -> None:
+def verify_after(module: IRModule, item: PassType) -> None:
     """Raise the first finding of the verifier as a VerifyError that names the pass."""
     try:
         assert_well_formed(module)
@@ -51,7 +48,7 @@ def verify_after(module: IRModule, item: Pass) -> None:
         raise
 
 
-def _check_text(module: IRModule, item: Pass) -> None:
+def _check_text(module: IRModule, item: PassType) -> None:
     """PassError W521 unless the module equals what its text reads as."""
     text = module.script()
     try:
@@ -67,7 +64,7 @@ def _check_text(module: IRModule, item: Pass) -> None:
         )  # fmt: skip
 
 
-def _check_meaning(old: IRModule, new: IRModule, item: Pass) -> None:
+def _check_meaning(old: IRModule, new: IRModule, item: PassType) -> None:
     """PassError W522 unless the public functions of both modules give the same results on small random inputs."""
     for name in comparable_functions(old, new):
         difference = first_difference(old, new, name)
@@ -78,7 +75,7 @@ def _check_meaning(old: IRModule, new: IRModule, item: Pass) -> None:
             )  # fmt: skip
 
 
-def write_reproducer(module: IRModule, item: Pass, error: BaseException) -> tuple[str, ...]:
+def write_reproducer(module: IRModule, item: PassType, error: BaseException) -> tuple[str, ...]:
     """Write the module and the pass to a file; the notes say where it is (or why there is none)."""
     try:
         text = module.script()
@@ -87,7 +84,7 @@ def write_reproducer(module: IRModule, item: Pass, error: BaseException) -> tupl
     return _keep(text, item, "".join(traceback.format_exception(error)))
 
 
-def _keep(text: str, item: Pass, trace: str = "") -> tuple[str, ...]:
+def _keep(text: str, item: PassType, trace: str = "") -> tuple[str, ...]:
     directory = setting("check.directory") or tempfile.gettempdir()
     comment = "".join(f"# {line}\n" for line in trace.splitlines())
     try:

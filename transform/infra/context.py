@@ -21,14 +21,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import MISSING, fields
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.errors import PassError
-from weft.transform.infra.registry import PASSES, find_pass, nearest
-
-if TYPE_CHECKING:
-    from weft.transform.infra.base import Pass
-    from weft.transform.infra.instruments import Instrument
+from weft.transform.infra.registry import PASSES, PassType, find_pass, nearest
 
 __all__ = [
     "PassContext", "active_instruments", "changed_options", "check_level", "declare_setting", "is_disabled", "is_plain",
@@ -45,6 +41,26 @@ def declare_setting(key: str, check: Callable[[Any], Any]) -> None:
 
 
 
+class Watcher(Protocol):
+    """What a context needs of an instrument (`weft.transform.Instrument` is one that does nothing)."""
+
+    def enter_context(self, context: PassContext) -> None:
+        """The `with` block starts."""
+
+    def exit_context(self, context: PassContext) -> None:
+        """The `with` block ended, normally or by an error."""
+
+    def should_run(self, module: Any, item: Any) -> bool:
+        """Whether the pass may run on the module."""
+        ...
+
+    def before(self, module: Any, item: Any) -> None:
+        """The pass is about to run."""
+
+    def after(self, old: Any, new: Any, item: Any) -> None:
+        """The pass ran."""
+
+
 class PassContext:
     """Level, disabled passes, instruments and settings for the passes that run inside the `with` block.
 
@@ -59,7 +75,7 @@ class PassContext:
         self,
         level: int = 1,
         disabled: Iterable[str] = (),
-        instruments: Iterable[Instrument] = (),
+        instruments: Iterable[Watcher] = (),
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self.level = level
@@ -75,7 +91,7 @@ class PassContext:
 
     def __enter__(self) -> PassContext:
         self._tokens.append(_stack.set((*_stack.get(), self)))
-        entered: list[Instrument] = []
+        entered: list[Watcher] = []
         try:
             for instrument in self.instruments:
                 instrument.enter_context(self)
@@ -98,12 +114,12 @@ class PassContext:
 _stack: ContextVar[tuple[PassContext, ...]] = ContextVar("weft-pass-contexts", default=(PassContext(),))
 
 
-def active_instruments() -> tuple[Instrument, ...]:
+def active_instruments() -> tuple[Watcher, ...]:
     """The instruments of all contexts around, outermost first, each once."""
     return tuple(dict.fromkeys(instrument for context in _stack.get() for instrument in context.instruments))
 
 
-def is_disabled(item: Pass) -> bool:
+def is_disabled(item: PassType) -> bool:
     """Whether a pass is to be left out here."""
     return any(item.name in context.disabled for context in _stack.get())
 
@@ -121,7 +137,7 @@ def setting(key: str) -> Any:
     return None
 
 
-def changed_options(item: Pass) -> dict[str, Any]:
+def changed_options(item: PassType) -> dict[str, Any]:
     """The options of a pass that settings change: those that it has at their defaults."""
     if not any(context.config for context in _stack.get()):
         return {}

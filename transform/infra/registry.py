@@ -9,16 +9,32 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar, Protocol
 
 from weft.errors import PassError, Span
 
-if TYPE_CHECKING:
-    from weft.transform.infra.base import Pass
+__all__ = ["PASSES", "PassType", "find_pass", "kebab_case", "nearest", "pass_names", "register"]
 
-__all__ = ["PASSES", "find_pass", "kebab_case", "nearest", "pass_names", "register"]
 
-PASSES: dict[str, type[Pass]] = {}
+class PassType(Protocol):
+    """What the files below `base` know of a pass, which is defined there."""
+
+    text_name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    checks_itself: ClassVar[bool]
+    keeps_meaning: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """The name in text."""
+        ...
+
+    def __call__(self, module: Any) -> Any:
+        """The module with the pass run on it."""
+        ...
+
+
+PASSES: dict[str, type[Any]] = {}
 """Name or alias -> pass class."""
 
 
@@ -32,7 +48,7 @@ def kebab_case(name: str) -> str:
     return parts.replace("_", "-").strip("-").lower()
 
 
-def register(cls: type[Pass], names: Iterable[str]) -> None:
+def register(cls: type[Any], names: Iterable[str]) -> None:
     """Make a pass class known by its name and aliases; PassError W503 when a built-in pass has one of them."""
     for name in names:
         old = PASSES.get(name)
@@ -50,7 +66,7 @@ def pass_names() -> list[str]:
     return sorted({cls.text_name for cls in PASSES.values()})
 
 
-def find_pass(name: str, span: Span | None = None) -> type[Pass]:
+def find_pass(name: str, span: Span | None = None) -> type[Any]:
     """The pass class with this name, alias or class name; PassError W501 with the nearest names when there is none."""
     found = PASSES.get(name) or PASSES.get(kebab_case(name))
     if found is None:
