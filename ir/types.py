@@ -10,23 +10,13 @@ A dimension (`Dim`) is an int or a `DimExpr` over named symbols. -1 stands for a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.dtypes import check_dtype
 from weft.errors import Span
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.node import Node, ignored, node
-
-if TYPE_CHECKING:
-    from weft.ir.graph import Var
+from weft.ir.variables import Type, Var
 
 __all__ = ["AnyType", "FuncType", "PrimType", "ShapeType", "StringType", "TensorType", "TupleType", "Type", "VDevice"]
-
-
-class Type(Node):
-    """The base of all types."""
-
-    __slots__ = ()
 
 
 @node

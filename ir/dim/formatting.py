@@ -5,15 +5,12 @@ Only this module and `proofs` import sympy, and only when asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.dim.representation import ONE, Atom, Monomial, Polynomial, single_atom
 
-if TYPE_CHECKING:
-    from weft.ir.dim.expression import Dim
 
-
-def format_dim(d: Dim | Polynomial) -> str:
+def format_dim(d: int | Polynomial) -> str:
     """The dimension as a Python expression that `parse_dim` reads back as the same object.
 
     >>> from weft.ir.dim import symbol
@@ -80,7 +77,7 @@ def _sum_text_of_product(d: Polynomial) -> str:
     return f"{'-' if coefficient < 0 else ''}{_term_text(monomial, abs(coefficient), False)}"
 
 
-def to_sympy(d: Dim) -> Any:
+def to_sympy(d: int | Polynomial) -> Any:
     """The same expression for sympy, with nonnegative integer symbols."""
     import sympy
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from weft.ir.dim.representation import Atom, Bound, Interval, Monomial, Polynomial
-
-if TYPE_CHECKING:
-    from weft.ir.dim.expression import Dim
 
 _INFINITY = math.inf
 NATURAL: Interval = (0, _INFINITY)
@@ -31,7 +27,7 @@ def _plus(a: Bound, b: Bound) -> Bound:
     return b if isinstance(b, float) else a + b
 
 
-def interval_of(d: Dim, known: Mapping[str, Interval] = NO_BOUNDS) -> Interval:
+def interval_of(d: int | Polynomial, known: Mapping[str, Interval] = NO_BOUNDS) -> Interval:
     """Bounds of the dimension by interval arithmetic; cheap, sound, not tight."""
     if not isinstance(d, Polynomial):
         return d, d

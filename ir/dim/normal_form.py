@@ -36,7 +36,9 @@ def normal_form(d: Dim) -> Dim:
         if isinstance(result, DimExpr):
             result._normal = result
         d._normal = result
-    return d._normal
+    normal = d._normal
+    assert isinstance(normal, (int, DimExpr))
+    return normal
 
 
 def _normal_atom(atom: Atom) -> Dim:

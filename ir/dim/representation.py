@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import threading
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from weft.errors import ShapeError, Span
-
-if TYPE_CHECKING:
-    from weft.ir.dim.expression import Dim
-
 
 INTERN_LOCK = threading.Lock()
 MAX_COEFFICIENT = 2**63 - 1
@@ -76,7 +72,7 @@ class Polynomial:
     nesting: int
     size: int
     _interval: Interval | None
-    _normal: Dim | None
+    _normal: int | Polynomial | None
     _text: str | None
 
 
@@ -106,7 +102,7 @@ def only_atom(monomial: Monomial) -> Atom | None:
     return monomial.powers[0][0] if monomial.degree == 1 else None
 
 
-def single_atom(value: Dim) -> Atom | None:
+def single_atom(value: int | Polynomial) -> Atom | None:
     """The atom that the dimension consists of, if it is just one."""
     if isinstance(value, Polynomial):
         (monomial, coefficient), *others = value.terms

@@ -22,6 +22,7 @@ from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import certain_findings
 from weft.script.forms.syntax import ALL_FORMS, REWRITER, SIDES
 from weft.script.reader.base import ModuleScope, Reader, definition_options, describe, macro_of
+from weft.script.reader.graph import emit_te  # noqa: F401  reads `R.emit_te`
 from weft.script.reader.graph.function import GraphReader
 from weft.script.reader.macros import Macro
 from weft.script.reader.metadata import declare_metadata

@@ -7,7 +7,7 @@ a match whenever there is one. The patterns themselves say how they look at an e
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from weft.errors import PassError, WeftError, described
 from weft.ir import BaseFunc, BindingBlock, Expr, Function, If, Type, Var, VarBinding
@@ -16,10 +16,17 @@ from weft.ir.recursion import deep_recursion
 from weft.transform.analysis.value_numbering import expr_key
 from weft.transform.infra.rewriting import bindings_of
 
-if TYPE_CHECKING:
-    from weft.transform.pattern.language import DFPattern
-
 __all__ = ["Match", "bindings_of_block", "bindings_of_function", "extract"]
+
+
+class Form(Protocol):
+    """A pattern as an attempt sees it."""
+
+    def _solutions(self, expr: Expr, match: Match) -> Generator[None]: ...
+
+    def _stands_for(self, expr: Expr, match: Match) -> Expr: ...
+
+    def _agrees(self, match: Match) -> bool: ...
 
 
 def bindings_of_function(function: Function) -> dict[Var, Expr]:
@@ -54,7 +61,7 @@ def bindings_of_block(block: BindingBlock) -> dict[Var, Expr]:
     return {item.var: item.value for item in block.bindings if isinstance(item, VarBinding)}
 
 
-def extract(pattern: DFPattern, expr: Expr, bindings: Mapping[Var, Expr]) -> dict[DFPattern, Expr] | None:
+def extract(pattern: Form, expr: Expr, bindings: Mapping[Var, Expr]) -> dict[Any, Expr] | None:
     """What each part of a pattern stands for in an expression, None without a match."""
     if not isinstance(expr, Expr):
         raise PassError(f"a pattern is matched against an expression, got {described(expr)}", code="W551")
@@ -73,9 +80,9 @@ class Match:
         self.bindings = bindings
         self.owners = {id(value): var for var, value in bindings.items()} if owners is None else owners
         self.context = TypeContext(dict(functions or {}))
-        self.found: dict[DFPattern, Expr] = {}
+        self.found: dict[Any, Expr] = {}
 
-    def first(self, pattern: DFPattern, expr: Expr) -> dict[DFPattern, Expr] | None:
+    def first(self, pattern: Form, expr: Expr) -> dict[Any, Expr] | None:
         """The first match whose conditions between the parts hold."""
         with deep_recursion():
             for _ in self.solutions(pattern, expr):
@@ -87,7 +94,7 @@ class Match:
         """Whether what the parts say of each other is so."""
         return all(pattern._agrees(self) for pattern in self.found)
 
-    def solutions(self, pattern: DFPattern, expr: Expr) -> Generator[None]:
+    def solutions(self, pattern: Form, expr: Expr) -> Generator[None]:
         """Each way in which the expression is of the form, with `found` filled in while it is looked at."""
         known = self.found.get(pattern)
         if known is not None:
@@ -101,7 +108,7 @@ class Match:
             finally:
                 del self.found[pattern]
 
-    def sequences(self, patterns: Sequence[DFPattern], exprs: Sequence[Expr]) -> Generator[None]:
+    def sequences(self, patterns: Sequence[Form], exprs: Sequence[Expr]) -> Generator[None]:
         """Each way in which expressions, one by one, are of the forms."""
         if not patterns:
             yield

@@ -12,20 +12,24 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.errors import ScheduleError
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 
-if TYPE_CHECKING:
-    from weft.transform.schedule.core import ScheduleCore
-
 __all__ = ["PRIMITIVES", "Instruction", "Primitive", "Trace", "handles_in"]
 
 _HANDLES: dict[str, type[Handle]] = {"b": BlockRV, "l": LoopRV, "v": ExprRV}
+
+
+class Replayed(Protocol):
+    """What a trace needs of the schedule that it is done to."""
+
+    def choose_next(self, choices: Sequence[Any]) -> None:
+        """What the sampling primitives inside of the next one choose."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Primitive:
     run: Callable[..., Any]
     parameters: inspect.Signature
 
-    def __call__(self, schedule: ScheduleCore, arguments: Mapping[str, Any]) -> Any:
+    def __call__(self, schedule: Replayed, arguments: Mapping[str, Any]) -> Any:
         """Do it to a schedule with arguments by name."""
         known = {key: arguments[key] for key in self.parameters.parameters if key in arguments}
         bound = inspect.BoundArguments(self.parameters, OrderedDict(known))
@@ -117,7 +121,7 @@ class Trace:
         lines = [_step_text(step, names) for step in self.instructions] or ["pass"]
         return "def apply(sch):\n" + "".join(f"    {line}\n" for line in lines)
 
-    def apply_to(self, schedule: ScheduleCore, *, decisions: bool = True) -> dict[Handle, Handle]:
+    def apply_to(self, schedule: Replayed, *, decisions: bool = True) -> dict[Handle, Handle]:
         """Do all of it to a schedule; without `decisions` what was sampled is sampled anew.
 
         Gives the handle of the other schedule for each handle of this trace; ScheduleError W619 for a primitive that

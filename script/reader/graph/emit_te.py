@@ -12,23 +12,22 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.dim import symbol
 from weft.ir.emit_te import call_formula
 from weft.ir.graph import Call, Expr, GlobalVar
 from weft.ir.node import Node, replace
 from weft.ir.tensor import PrimFunc
+from weft.script.reader.graph.value import ValueReader
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Scope, describe, is_dim, is_plain
 from weft.script.source.text import MISSING, Unit
 
-if TYPE_CHECKING:
-    from weft.script.reader.graph.value import ValueReader
-
 __all__ = ["read_emit_te"]
 
 
+@ValueReader.form("R.emit_te")
 def read_emit_te(reader: ValueReader, tree: ast.Call) -> Call:
     """The call of the kernel that a formula computes, which joins the module.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -48,7 +48,6 @@ from weft.script.forms.syntax import ALL_FORMS, BINARY, UNARY, VALUES
 from weft.script.forms.unsupported import why_unread
 from weft.script.reader.base import OLD_KEYWORDS, ModuleScope, Reader, Scope, describe, is_dim
 from weft.script.reader.call import KnownValue
-from weft.script.reader.graph.emit_te import read_emit_te
 from weft.script.reader.graph.index import index_tensor
 from weft.script.reader.macros import Macro
 from weft.script.source.diagnostics import did_you_mean
@@ -56,6 +55,7 @@ from weft.script.source.text import Unit
 
 __all__ = ["LEAVES", "Blocks", "ValueReader"]
 
+FormReader = TypeVar("FormReader", bound=Callable[[Any, ast.Call], Any])
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
 
 
@@ -648,6 +648,16 @@ class ValueReader(Reader):
 
     _GRAPH_FORMS: ClassVar[dict[str, Callable[[Any, ast.Call], Any]]] = {}
 
+    @classmethod
+    def form(cls, name: str) -> Callable[[FormReader], FormReader]:
+        """A decorator of the function `(reader, tree)` that reads the calls of a form."""
+
+        def register(read: FormReader) -> FormReader:
+            cls._GRAPH_FORMS[name] = read
+            return read
+
+        return register
+
 
 ValueReader._GRAPH_FORMS = {
     "R.const": ValueReader._const,
@@ -659,7 +669,6 @@ ValueReader._GRAPH_FORMS = {
     "R.tuple": ValueReader._plain_form,
     "R.call_packed": ValueReader._call_packed,
     "R.call_op": ValueReader._call_op,
-    "R.emit_te": read_emit_te,
     "T.index_map": Reader._form_index_map,
 }
 
