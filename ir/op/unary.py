@@ -89,7 +89,7 @@ def _whole(name: str, function: Callable[..., Any], doc: str) -> OpDef:
         doc,
         "number",
         scalar=lambda x: intrinsic(name, x) if is_float(x.dtype) else x,
-        numpy=lambda x: function(x).astype(np.asarray(x).dtype),
+        numpy=lambda x: np.array(x) if np.asarray(x).dtype.kind in "biu" else function(x).astype(np.asarray(x).dtype),
     )
 
 

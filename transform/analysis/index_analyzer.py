@@ -337,7 +337,10 @@ class Knowledge:
         if dtype == INDEX:
             return True
         low, high = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
-        return self.proves(dim - low, facts) and self.proves(high - dim, facts)
+        try:
+            return self.proves(dim - low, facts) and self.proves(high - dim, facts)
+        except ShapeError:  # W281: the bounds of uint64 and a dimension do not fit in one
+            return False
 
     def _opaque(self, expr: PrimExpr, facts: Facts) -> Dim:
         expr = self.closed(expr)

@@ -268,7 +268,7 @@ def _numpy_multibox_transform_loc(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     dtype = cls_pred.dtype
     left, top, right, bottom = np.moveaxis(anchor.astype("float64"), 2, 0)
-    x, y, w, h = np.moveaxis(loc_pred.astype("float64").reshape(len(loc_pred), -1, 4), 2, 0)
+    x, y, w, h = np.moveaxis(loc_pred.astype("float64").reshape(len(loc_pred), loc_pred.shape[1] // 4, 4), 2, 0)
     sizes = right - left, bottom - top
     centres = x * variances[0] * sizes[0] + (left + right) / 2, y * variances[1] * sizes[1] + (top + bottom) / 2
     halves = np.exp(w * variances[2]) * sizes[0] / 2, np.exp(h * variances[3]) * sizes[1] / 2
@@ -292,8 +292,9 @@ class _Multibox(LoopKernel):
         names = ("cls_pred", "loc_pred", "anchor")
         self.given, self.offsets, self.anchor = (self.frame.input(name) for name in names)
         dims = self._dims("cls_pred")
-        for name, axis, size in (("loc_pred", 0, dims[0]), ("loc_pred", 1, dims[2] * 4), ("anchor", 1, dims[2])):
-            self.frame.require_equal(self._dims(name)[axis], size)
+        for name, wanted in (("loc_pred", (dims[0], dims[2] * 4)), ("anchor", (1, dims[2], 4))):
+            for own, size in zip(self._dims(name), wanted, strict=True):
+                self.frame.require_equal(own, size)
         self.boxes, self.scores = self.frame.outputs("boxes", "scores")
         self.wide = "float64" if self.given.dtype == "float64" else "float32"
         self.top, self.total = (self.frame.local(name, self.wide) for name in ("top", "total"))
@@ -402,7 +403,9 @@ def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
         context.require_equal(given[0], dims[0], f"{args.name}: images of offsets and of scores", args.span)
         context.require_equal(given[1], dims[2] * 4, f"{args.name}: four offsets for each anchor", args.span)
     if places is not None:
+        context.require_equal(places[0], 1, f"{args.name}: sets of anchors", args.span)
         context.require_equal(places[1], dims[2], f"{args.name}: anchors and scores", args.span)
+        context.require_equal(places[2], 4, f"{args.name}: corners of an anchor", args.span)
     boxes = TensorType((dims[0], dims[2], 4), scores.dtype, vdevice=scores.vdevice)
     return TupleType((boxes, TensorType(dims, scores.dtype, vdevice=scores.vdevice)))
 

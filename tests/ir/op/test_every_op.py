@@ -62,7 +62,7 @@ def assignments(call: Call, context: TypeContext, result: Type, least: int) -> l
         symbols = dict(zip(names, values, strict=True))
         if min(values, default=least) < least:
             continue
-        if all(evaluate(check.lhs, symbols) == evaluate(check.rhs, symbols) for check in context.checks):
+        if all(check.holds(evaluate(check.lhs, symbols), evaluate(check.rhs, symbols)) for check in context.checks):
             if all(evaluate(dim, symbols) >= 0 for dim in _dims(result)):
                 found.append(symbols)
     assert found, "no symbol values satisfy the checks"

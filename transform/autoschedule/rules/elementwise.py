@@ -15,11 +15,16 @@ from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.rules.loops import INDEX, nested, over_vectors, sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along
 
-__all__ = ["vector_map"]
+__all__ = ["vector_axis", "vector_map"]
 
 
 Before = Callable[[dict[PrimVar, PrimVar]], Sequence[Stmt]]
 """new variables by those of the nest that they stand for -> what comes before the last axis"""
+
+
+def vector_axis(nest: Nest) -> PrimVar | None:
+    """The axis along which the elements that are written lie one after another: not the last where that has size 1."""
+    return next((var for var in nest.spatial if step_along(nest.store, var) == 1), None)
 
 
 def vector_map(nest: Nest, machine: MachineModel, knobs: Knobs, before: Before | None = None) -> Stmt | None:
@@ -28,7 +33,7 @@ def vector_map(nest: Nest, machine: MachineModel, knobs: Knobs, before: Before |
     own = [load for load in loads_in(store.value) if load.buffer is store.buffer]
     if nest.reduction or nest.init is not None or not all(same_place(load, store) for load in own):
         return None
-    v = next((var for var in nest.spatial if step_along(store, var) == 1), None)
+    v = vector_axis(nest)
     kinds = kinds_in(store.value)
     if v is None or kinds is None or store.buffer.dtype not in kinds:
         return None

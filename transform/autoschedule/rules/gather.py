@@ -30,7 +30,7 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.rules.elementwise import vector_map
+from weft.transform.autoschedule.rules.elementwise import vector_axis, vector_map
 from weft.transform.autoschedule.rules.loops import INDEX, minus, plus
 from weft.transform.autoschedule.rules.strides import loads_in, step_along, uses
 
@@ -46,7 +46,9 @@ def row_gather(stmt: For, machine: MachineModel, knobs: Knobs) -> Stmt | None:
     nest, asserts = found
     *outer, last = nest.spatial
     gathered = [load for load in loads_in(nest.store.value) if _is_row(load, last)]
-    if not outer or not gathered or any(uses(part.condition, last) for part in asserts):
+    if vector_axis(nest) is not last or not outer or not gathered:
+        return None
+    if any(uses(part.condition, last) for part in asserts):
         return None
     if any(load.buffer is nest.store.buffer for part in asserts for load in loads_in(part.condition)):
         return None
