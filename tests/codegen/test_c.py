@@ -17,13 +17,14 @@ from tests.embedded import network, quantised
 import weft
 from weft import TargetError, transform
 from weft.codegen.backends.c import CSource, generate
-from weft.codegen.backends.c.memory import Request, greedy, overlaps
+from weft.codegen.backends.c.memory import greedy
 from weft.ir import IRModule
 from weft.ir.graph import BindingBlock, Call, Expr, Function, Op, SeqExpr, Var, VarBinding
 from weft.ir.types import TensorType
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
+from weft.transform.memory.pack_memory import Request
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-O1"]
@@ -291,5 +292,61 @@ def test_planned_memory_never_overlaps(items: list[tuple[int, int, int]]) -> Non
         assert offsets[i] % 16 == 0
         assert offsets[i] + a.size <= total
         for j, b in enumerate(requests[:i]):
-            if overlaps(a, b) and a.size and b.size:
+            if a.meets(b) and a.size and b.size:
                 assert offsets[i] + a.size <= offsets[j] or offsets[j] + b.size <= offsets[i]
+
+
+TWICE = """from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def double(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] + x[i]
+
+    @T.prim_func(private=True)
+    def add(x: T.Buffer((4,), "float32"), z: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] + z[i]
+
+    @R.function(private=True)
+    def f(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        y = R.call_tir(cls.double, (x,), out_ty=R.Tensor(("n",), "float32"))
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), w: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        a = cls.f(x)
+        b = cls.f(w)
+        c = R.call_tir(cls.add, (a, b), out_ty=R.Tensor((4,), "float32"))
+        return c
+"""
+
+
+@pytest.mark.parametrize("sizes", ["symbolic", "known"])
+def test_each_call_of_a_function_has_results_of_its_own(sizes: str) -> None:
+    """G1: the steps of a function that is called twice stand there twice, and so does its memory."""
+    module = weft.parse(TWICE if sizes == "symbolic" else TWICE.replace('"n"', "4"))
+    assert isinstance(module, IRModule)
+    text = "\n".join(generate(transform.LowerToMemory()(module)).files.values())
+    first, second, both = re.findall(r"failed = model_\w+\((.*)\);", text)
+    a, b = first.split(", ")[1], second.split(", ")[1]
+    assert a != b
+    assert both.split(", ")[:2] == [a, b]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), st.integers(0, 6)), max_size=12))
+def test_no_plan_is_larger_than_that_of_the_largest_first(items: list[tuple[int, int, int]]) -> None:
+    """G2: several orders are tried; the simplest of them is among these."""
+    requests = [Request(-(-size // 16) * 16, first, first + length) for size, first, length in items]
+    placed: list[tuple[Request, int]] = []
+    for request in sorted(requests, key=lambda item: -int(item.size)):
+        offset = 0
+        for other, start in sorted(((o, s) for o, s in placed if o.meets(request)), key=lambda pair: pair[1]):
+            if offset + int(request.size) <= start:
+                break
+            offset = max(offset, start + int(other.size))
+        placed.append((request, offset))
+    assert greedy(requests)[1] <= max((offset + int(request.size) for request, offset in placed), default=0)

@@ -17,11 +17,12 @@ from tests.plugins import toy_accelerator
 import weft
 from weft import Artifact, ArtifactSet, Target, TargetError, transform
 from weft.codegen.backends.c import SourceTree, generate, source_tree
-from weft.codegen.backends.c.memory import Pool, Request, greedy, place
+from weft.codegen.backends.c.memory import Pool, greedy, place
 from weft.codegen.backends.generators import generate_artifacts
 from weft.ir import IRModule
 from weft.runtime import loading
 from weft.runtime.artifact import Symbol
+from weft.transform.memory.pack_memory import Request
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-O1", "-fPIC"]

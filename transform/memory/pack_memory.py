@@ -1,6 +1,6 @@
 """Offsets in one block of memory for tensors whose sizes may be symbolic.
 
-    pack(requests, facts) -> Packing(offsets, total)
+    pack(requests, facts, alignment) -> Packing(offsets, total)
 
 No two requests that are needed at one step overlap, for all values of the symbols. A request is placed at the lowest
 offset (at representative values) that is proved to be free: the start, or the end of another one; where nothing is
@@ -10,7 +10,7 @@ proved, after the greatest end of those that are in the way. Several orders are 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.errors import ShapeError
@@ -19,7 +19,7 @@ from weft.ir.dim import Dim, DimExpr, Facts, bounds, evaluate, free_symbols, max
 __all__ = ["ALIGNMENT", "Packing", "Request", "aligned", "live_bytes", "pack"]
 
 ALIGNMENT = 64
-"""Bytes: the start of every tensor, and of the block, is a multiple of it."""
+"""Bytes: the start of every tensor, and of the block, is a multiple of it, where nothing else is asked for."""
 _TYPICAL = 1024
 _VALUES = (1, 2, 7, 64, 333, _TYPICAL, 4096)
 
@@ -45,32 +45,32 @@ class Packing:
     total: Dim
 
 
-def aligned(size: Dim) -> Dim:
+def aligned(size: Dim, alignment: int = ALIGNMENT) -> Dim:
     """The least multiple of the alignment that is not below.
 
     >>> from weft.ir.dim import symbol
     >>> aligned(100), aligned(256 * symbol("n")), aligned(4 * symbol("n"))
     (128, 256 * n, 64 * ((n + 15) // 16))
     """
-    if isinstance(size, DimExpr) and all(factor % ALIGNMENT == 0 for _, factor in size.terms):
+    if isinstance(size, DimExpr) and all(factor % alignment == 0 for _, factor in size.terms):
         return size
-    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return (size + alignment - 1) // alignment * alignment
 
 
-def pack(requests: Sequence[Request], facts: Facts | None = None) -> Packing:
-    """Place the requests.
+def pack(requests: Sequence[Request], facts: Facts | None = None, alignment: int = ALIGNMENT) -> Packing:
+    """Place the requests; every offset and the total are multiples of the alignment.
 
     >>> pack([Request(32, 0, 1), Request(64, 1, 2), Request(32, 2, 3)]).offsets
     (0, 64, 0)
     """
     judge = _Judge(facts or Facts(), sorted({name for r in requests for name in free_symbols(r.size)}))
-    sizes = [aligned(request.size) for request in requests]
+    sizes = [aligned(request.size, alignment) for request in requests]
     weights = [judge.weight(size) for size in sizes]
     near = _neighbours(requests)
     best: Packing | None = None
     goal = max(_live(requests, weights), default=0)
-    for key in _orders(requests, weights):
-        found = _place(sorted(range(len(requests)), key=key), sizes, near, judge)
+    for order in _orders(requests, weights):
+        found = _place(order, sizes, near, judge)
         if best is None or judge.weight(found.total) < judge.weight(best.total):
             best = found
         if judge.weight(best.total) <= goal:
@@ -96,13 +96,16 @@ def _live(requests: Sequence[Request], weights: Sequence[int]) -> list[int]:
     return found
 
 
-def _orders(requests: Sequence[Request], weights: Sequence[int]) -> list[Callable[[int], tuple[int, ...]]]:
+def _orders(requests: Sequence[Request], weights: Sequence[int]) -> Iterable[tuple[int, ...]]:
+    """Orders of placing, each once: by size, by size and time, by time; largest first as they were given."""
     lengths = [request.last - request.first for request in requests]
-    return [
+    keys: list[Callable[[int], tuple[int, ...]]] = [
         lambda i: (-weights[i], requests[i].first, i),
         lambda i: (-weights[i] * (1 + lengths[i]), requests[i].first, i),
         lambda i: (requests[i].first, -weights[i], i),
+        lambda i: (-weights[i], i),
     ]
+    return dict.fromkeys(tuple(sorted(range(len(requests)), key=key)) for key in keys)
 
 
 def _neighbours(requests: Sequence[Request]) -> list[list[int]]:

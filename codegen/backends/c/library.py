@@ -21,8 +21,9 @@ from typing import Any
 
 from weft.codegen.backends.c.files import apart, ops_file, together
 from weft.codegen.backends.c.memory import Planner, greedy, pools_of
-from weft.codegen.backends.c.program import Memory, Program, read_program, size_of, static_shape
+from weft.codegen.backends.c.program import Memory, Program, size_of, static_shape
 from weft.codegen.backends.c.spelling import check_model, plain_word
+from weft.codegen.backends.c.steps import read_program
 from weft.codegen.backends.generators import provenance
 from weft.errors import ArtifactError, TargetError
 from weft.ir.module import IRModule
@@ -53,7 +54,7 @@ def generate(
 ) -> CSource:  # fmt: skip
     """One header and one source for a graph function in explicit-memory form.
 
-    Errors: as `weft.codegen.backends.c.program.read_program`.
+    Errors: as `weft.codegen.backends.c.steps.read_program`.
     `externs` names C functions that it may call beside those that are declared (`weft.ir.externs`).
 
     """

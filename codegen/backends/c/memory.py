@@ -1,9 +1,9 @@
-"""Offsets for blocks of memory from their sizes and lifetimes alone.
+"""Memory pools: which request for memory goes to which pool of limited size, that its users may write.
 
     plan(requests) -> (offsets, total)        no two requests that live at one time overlap
 
-A planner is any function of that form; `greedy` places the largest first at the lowest offset that is free all its
-life. `place` spreads requests over memory pools of limited size, which the parts of a target may write or not.
+A planner is any function of that form, asked for one pool at a time; `greedy` is the planner of the whole compiler
+(`weft.transform.memory.pack_memory`) for sizes that are known.
 """
 
 from __future__ import annotations
@@ -13,42 +13,19 @@ from dataclasses import dataclass
 
 from weft.errors import TargetError
 from weft.target import Target
+from weft.transform.memory.pack_memory import Request, pack
 
-__all__ = ["DEFAULT_POOLS", "Placement", "Planner", "Pool", "Request", "greedy", "overlaps", "place", "pools_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Memory of `size` bytes that is needed from step `first` to step `last`, both included."""
-
-    size: int
-    first: int
-    last: int
-
-
-def overlaps(a: Request, b: Request) -> bool:
-    """Whether both are needed at some step."""
-    return a.first <= b.last and b.first <= a.last
+__all__ = ["DEFAULT_POOLS", "Placement", "Planner", "Pool", "greedy", "place", "pools_of"]
 
 
 def greedy(requests: Sequence[Request], alignment: int = 16) -> tuple[list[int], int]:
-    """Offsets by descending size, lowest free place first.
+    """The offsets of `weft.transform.memory.pack_memory.pack` for sizes that are known, and the bytes of the whole.
 
     >>> greedy([Request(32, 0, 1), Request(16, 1, 2), Request(32, 2, 3)])
     ([0, 32, 0], 48)
     """
-    offsets = [0] * len(requests)
-    placed: list[int] = []
-    for index in sorted(range(len(requests)), key=lambda i: (-requests[i].size, i)):
-        request, offset = requests[index], 0
-        for other in sorted((i for i in placed if overlaps(requests[i], request)), key=lambda i: offsets[i]):
-            if offset + request.size <= offsets[other]:
-                break
-            offset = max(offset, -(-(offsets[other] + requests[other].size) // alignment) * alignment)
-        offsets[index] = offset
-        placed.append(index)
-    total = max((offsets[i] + requests[i].size for i in placed), default=0)
-    return offsets, -(-total // alignment) * alignment
+    found = pack(requests, alignment=alignment)
+    return [int(offset) for offset in found.offsets], int(found.total)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
