@@ -1,8 +1,9 @@
 """DeadCodeElimination: bindings whose value nothing uses, and private functions that nothing calls, go away.
 
 Only values that are known to be pure go: an operator without a declaration is impure, and so is a `match_cast`, which
-is a check. A call whose sizes are checked when it runs stays too: the checks are the program's, and types further down
-may rest on what they establish. A call of an extern function or of an unknown closure stays. One walk backwards over
+is a check. A value that may end with an error stays too, at every level of optimisation: its checks of sizes and
+indices are the program's, and types further down may rest on what they establish (`weft.transform.graph.failing`). A
+call of an extern function or of an unknown closure stays. One walk backwards over
 the bindings decides, so the time is linear in their number.
 """
 
@@ -28,7 +29,8 @@ from weft.ir import (
     replace,
     walk,
 )
-from weft.transform.analysis.purity import checks_sizes, is_pure
+from weft.transform.analysis.purity import is_pure
+from weft.transform.graph.failing import CanFail
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import merge_blocks, operands, shape_variables
 
@@ -89,6 +91,7 @@ class _Sweep:
 
     def __init__(self, module: IRModule) -> None:
         self.module = module
+        self.can_fail = CanFail(module)
         self.used: set[Var] = set()
 
     def function(self, function: Function) -> Function:
@@ -112,7 +115,7 @@ class _Sweep:
     def binding(self, binding: Binding) -> Binding | None:
         value = binding.value
         if isinstance(binding, VarBinding):
-            if binding.var not in self.used and is_pure(value, self.module) and not checks_sizes(value, self.module):
+            if binding.var not in self.used and is_pure(value, self.module) and not self.can_fail(value):
                 return None
             if isinstance(value, If):
                 else_branch, then_branch = self.sequence(value.else_branch), self.sequence(value.then_branch)
