@@ -1,4 +1,4 @@
-"""The executors `graph` and `aot`: straight-line programs (`memory.lower_to_entry`), data and machine code."""
+"""The executors `graph` and `aot`: straight-line programs (`weft.codegen.host.entry`), data and machine code."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from weft import dtypes
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.executors import native
 from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
+from weft.codegen.host.entry import Entry, Place, Scalar, Step, read_entry
 from weft.codegen.host.signature import dim_data, span_json, type_data
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
@@ -18,7 +19,6 @@ from weft.ir.module import IRModule
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Program
 from weft.runtime.programs.entry import FORMATS, VERSION
-from weft.transform.memory.lower_to_entry import Entry, Place, Scalar, Step, read_entry
 
 __all__ = ["aot", "graph", "only_entry"]
 

@@ -25,6 +25,8 @@ from weft.codegen.backends.llvm.asm.asm import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, kernel_params
+from weft.codegen.host.entry import Entry, Place
+from weft.codegen.host.entry_kernel import entry_function
 from weft.codegen.host.kernels import is_noalias
 from weft.errors import TargetError
 from weft.ir.graph import Function
@@ -36,7 +38,6 @@ from weft.runtime.artifact import Artifact, Symbol
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
-from weft.transform.memory.lower_to_entry import Entry, Place, entry_function
 
 __all__ = ["ObjectSource", "entry_module", "object_artifacts", "object_source"]
 

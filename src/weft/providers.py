@@ -21,6 +21,7 @@ PROVIDERS: dict[str, str] = {
     "parse": "weft.script:parse",
     "rewriter": "weft.transform.pattern.declared:rewriter_of",
     "artifacts": "weft.runtime.artifact:artifacts_of",
+    "entry": "weft.codegen.host.entry_kernel:lower_to_entry",
 }
 
 _loaded: dict[str, Callable[..., Any]] = {}

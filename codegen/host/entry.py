@@ -1,0 +1,324 @@
+"""Straight-line programs: a host function as a list of steps, with a place for every tensor planned ahead.
+
+    entry ::= inputs, constants, outputs, steps (kernels and external functions), copies, bytes of the arena
+    place ::= a number of an input, constant or output | an offset in bytes into the arena
+
+The executors `graph` and `aot`, and object code for C, are written from it. Functions must be straight-line, of sizes
+that are known or bounded (attribute `tir_var_upper_bound`).
+
+Errors: TargetError W741 a construct that cannot stand in such a function, W745 a size neither known nor bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft import dtypes
+from weft.codegen.host import program as host
+from weft.codegen.host.read import read_function
+from weft.errors import Span, TargetError
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute
+from weft.ir.graph import Constant, Function, Var
+from weft.ir.module import IRModule
+from weft.ir.types import TensorType
+from weft.ir.upper_bounds import upper_bounds
+from weft.transform.graph.bind_symbolic_vars import how_to_bind
+
+_EVERYTHING = 'executor="native" and executor="vm" can'
+
+__all__ = ["Entry", "Place", "Scalar", "Step", "element_width", "read_entry"]
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lives: the number of an input, constant or output, or an offset in bytes into the arena."""
+
+    kind: str
+    index: int
+    shape: tuple[Dim, ...]
+    dtype: str
+    offset: Dim = 0
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that a step takes."""
+
+    value: Dim | float | bool
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a kernel of the module, or of an external function, which writes into its last arguments."""
+
+    kind: str
+    name: str
+    arguments: tuple[Place | Scalar, ...]
+    span: Span | None = None
+
+
+@dataclass
+class Entry:
+    """A straight-line program: tensors, steps in order, copies into outputs at the end, bytes of the arena."""
+
+    name: str
+    function: Function
+    inputs: list[Place] = field(default_factory=list)
+    outputs: list[Place] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    copies: list[tuple[Place, Place]] = field(default_factory=list)
+    arena: Dim = 0
+    bounds: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols of the inputs, in order."""
+        return list(dict.fromkeys(name for place in self.inputs for dim in place.shape for name in _symbols(dim)))
+
+    def arena_bytes(self) -> int:
+        """The bytes of arena that suffice for every size; TargetError W745 when a size is not bounded."""
+        return self.bytes_at_most(self.arena)
+
+    def bytes_at_most(self, dim: Dim) -> int:
+        """The greatest value of a number of bytes."""
+        missing = [name for name in _symbols(dim) if name not in self.bounds]
+        if missing or not _grows(dim):
+            what = f"the size {missing[0]} is" if missing else f"the bytes {dim} are"
+            name = (missing or _symbols(dim))[0]
+            raise TargetError(
+                f"{what} neither known nor bounded in {self.name}",
+                code="W745",
+                span=self.function.span,
+                hint=f"bind it: {how_to_bind(name)}; or state a bound:"
+                f' R.func_attr({{"tir_var_upper_bound": {{"{name}": 64}}}}); {_EVERYTHING}',
+            )
+        most = substitute(dim, self.bounds) if isinstance(dim, DimExpr) else dim
+        assert isinstance(most, int)
+        return most
+
+
+def _symbols(dim: Dim) -> tuple[str, ...]:
+    return tuple(free_symbols(dim)) if isinstance(dim, DimExpr) else ()
+
+
+def _grows(dim: Dim) -> bool:
+    """Whether a dimension never decreases when a symbol increases."""
+    kind, operands = operation(dim)
+    if kind in ("constant", "symbol"):
+        return kind == "symbol" or operands[0] >= 0
+    if kind == "floordiv":
+        return isinstance(operands[1], int) and operands[1] > 0 and _grows(operands[0])
+    if kind == "add":
+        return all(isinstance(item, int) or _grows(item) for item in operands)
+    if kind == "pow":
+        return _grows(operands[0])
+    return kind in ("mul", "max", "min") and all(map(_grows, operands))
+
+
+def read_entry(module: IRModule, name: str = "main") -> Entry:
+    """The program of a graph function; errors as above."""
+    function = module[name]
+    if not isinstance(function, Function):
+        raise TargetError(f"{name!r} is no graph function", code="W741", span=function.span)
+    return _Reader(read_function(name, function, module.functions)).read()
+
+
+class _Reader:
+    """Reads one function; `values` are those of variables: places, tuples as tuples, else operands."""
+
+    def __init__(self, function: host.HostFunction) -> None:
+        self.function = function
+        self.entry = Entry(function.name, function.source, bounds=upper_bounds(function.source))
+        self.values: dict[Var, Any] = {}
+        self.constants: dict[int, int] = {}
+        self.results: dict[Var, int] = {}
+
+    def read(self) -> Entry:
+        entry, function = self.entry, self.function
+        for index, param in enumerate(function.params):
+            shape, dtype = self.tensor(param.ty, param)
+            place = Place("input", index, shape, dtype)
+            entry.inputs.append(place)
+            self.values[param] = place
+        self.find_results(function.body)
+        for step in function.body.steps:
+            _STEPS[type(step)](self, step)
+        for index, value in enumerate(self.flat(self.value(function.body.result))):
+            place = self.place(value, function.body.span)
+            wanted = Place("output", index, place.shape, place.dtype)
+            entry.outputs.append(wanted)
+            if place != wanted:
+                entry.copies.append((place, wanted))
+        return entry
+
+    def find_results(self, body: host.Body) -> None:
+        """Tensors of their own that are returned live in the caller's memory from the start."""
+        steps = {step.into: step for step in body.steps if isinstance(step, (host.Alloc, host.Bind, host.Match))}
+        index = 0
+
+        def visit(operand: host.Operand) -> None:
+            nonlocal index
+            while isinstance(operand, Var) and isinstance(made := steps.get(operand), (host.Bind, host.Match)):
+                operand = made.value
+            if isinstance(operand, host.Group):
+                for item in operand.fields:
+                    visit(item)
+                return
+            made = steps.get(operand) if isinstance(operand, Var) else None
+            if isinstance(made, host.Alloc) and not made.block:
+                self.results.setdefault(made.into, index)
+            index += 1
+
+        visit(body.result)
+
+    def refuse(self, what: str, span: Span | None, hint: str | None = None) -> TargetError:
+        return TargetError(
+            f"{what} cannot stand in a straight-line program", code="W741", span=span, hint=hint or _EVERYTHING
+        )
+
+    def tensor(self, ty: Any, var: Var) -> tuple[tuple[Dim, ...], str]:
+        if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+            raise self.refuse(f"{var.name!r}, which is no tensor of known rank and dtype,", var.span)
+        return tuple(ty.dims), ty.dtype
+
+    # Steps
+
+    def alloc(self, step: host.Alloc) -> None:
+        if step.block:
+            sizes = self.shape(self.value(step.shape), step.span)
+            room = product(sizes) * element_width(step.dtype)
+            self.values[step.into] = Place("arena", 0, (room,), "uint8", self.reserve(room))
+            return
+        shape, dtype = self.tensor(step.into.ty, step.into)
+        if step.into in self.results:
+            self.values[step.into] = Place("output", self.results[step.into], shape, dtype)
+        else:
+            offset = self.reserve(product(shape) * element_width(dtype))
+            self.values[step.into] = Place("arena", 0, shape, dtype, offset)
+
+    def reserve(self, size: Dim) -> Dim:
+        """Room at the end of the arena; gives its offset."""
+        offset = self.entry.arena
+        self.entry.arena = offset + (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+        return offset
+
+    def view(self, step: host.View) -> None:
+        data = self.place(self.value(step.source), step.span)
+        shape = data.shape if step.shape is None else self.shape(self.value(step.shape), step.span)
+        offset = self.value(step.offset)
+        at = offset.dim if isinstance(offset, host.Size) else getattr(offset, "value", None)
+        if isinstance(at, (bool, float)) or not isinstance(at, (int, DimExpr)):
+            raise self.refuse("an offset that only the values decide", step.span)
+        self.values[step.into] = Place(data.kind, data.index, shape, step.dtype or data.dtype, data.offset + at)
+
+    def nothing(self, step: host.Free) -> None:
+        """Places were planned before."""
+
+    def launch(self, step: host.Launch) -> None:
+        self.add("kernel", step.kernel, step)
+
+    def extern(self, step: host.Extern) -> None:
+        if step.result is not None:
+            raise self.refuse(f"a call of {step.name!r}, which gives a value of its own,", step.span)
+        self.add("extern", step.name, step)
+
+    def add(self, kind: str, name: str, step: host.Launch | host.Extern) -> None:
+        arguments = tuple(self.argument(self.value(arg), step.span) for arg in step.arguments)
+        self.entry.steps.append(Step(kind, name, arguments, step.span))
+        self.values[step.into] = ()
+
+    def match(self, step: host.Match) -> None:
+        place, ty = self.place(self.value(step.value), step.span), step.type
+        if isinstance(ty, TensorType) and ty.dims is not None and len(ty.dims) == len(place.shape):
+            if all(prove_equal(a, b) is True for a, b in zip(ty.dims, place.shape, strict=True)):
+                self.values[step.into] = place
+                return
+        raise self.refuse("a match_cast that only the values decide", step.span)
+
+    def bind(self, step: host.Bind) -> None:
+        self.values[step.into] = self.value(step.value)
+
+    def conditional(self, step: host.Conditional) -> None:
+        raise self.refuse("control flow", step.span)
+
+    def call(self, step: host.Call) -> None:
+        hint = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"
+        raise self.refuse(f"a call of the graph function {step.function!r}", step.span, hint)
+
+    def function_value(self, step: host.Invoke | host.Closure) -> None:
+        raise self.refuse("a call of a function value", step.span)
+
+    def operation(self, step: host.Operation) -> None:
+        raise self.refuse(f"R.{step.name}", step.span)
+
+    # Values
+
+    def value(self, operand: host.Operand) -> Any:
+        """What an operand stands for: a place, a tuple of values, or the operand itself."""
+        if isinstance(operand, Var):
+            return self.values.get(operand, operand)
+        if isinstance(operand, host.Group):
+            return tuple(map(self.value, operand.fields))
+        if isinstance(operand, host.Item):
+            whole = self.value(operand.value)
+            if not isinstance(whole, tuple):
+                raise self.refuse("a tuple that is not made in the function", operand.span)
+            return whole[operand.index]
+        return operand
+
+    def flat(self, value: Any) -> list[Any]:
+        return [part for item in value for part in self.flat(item)] if isinstance(value, tuple) else [value]
+
+    def place(self, value: Any, span: Span | None) -> Place:
+        if isinstance(value, Constant):
+            index = self.constants.get(id(value.data))
+            if index is None:
+                index = self.constants[id(value.data)] = len(self.entry.constants)
+                self.entry.constants.append(value)
+            return Place("constant", index, tuple(value.data.shape), value.dtype)
+        if isinstance(value, Place):
+            return value
+        raise self.refuse(f"a {type(value).__name__} as a tensor", span)
+
+    def shape(self, value: Any, span: Span | None) -> tuple[Dim, ...]:
+        if isinstance(value, host.Extents):
+            return value.dims
+        if isinstance(value, (host.Size, host.Number)):
+            return (value.dim if isinstance(value, host.Size) else int(value.value),)
+        raise self.refuse("a shape that only the values decide", span)
+
+    def argument(self, value: Any, span: Span | None) -> Place | Scalar:
+        if isinstance(value, host.Number):
+            return Scalar(value.value, value.dtype)
+        if isinstance(value, host.Size):
+            return Scalar(value.dim, value.dtype)
+        if isinstance(value, host.Extents) and len(value.dims) == 1:
+            return Scalar(value.dims[0], "int64")
+        return self.place(value, span)
+
+
+_STEPS: Mapping[type, Callable[[_Reader, Any], None]] = {
+    host.Alloc: _Reader.alloc,
+    host.View: _Reader.view,
+    host.Free: _Reader.nothing,
+    host.Launch: _Reader.launch,
+    host.Extern: _Reader.extern,
+    host.Match: _Reader.match,
+    host.Bind: _Reader.bind,
+    host.Conditional: _Reader.conditional,
+    host.Call: _Reader.call,
+    host.Invoke: _Reader.function_value,
+    host.Closure: _Reader.function_value,
+    host.Operation: _Reader.operation,
+}
+
+
+def element_width(dtype: str) -> int:
+    """Bytes of an element."""
+    return max(1, dtypes.bits(dtype) // 8)
