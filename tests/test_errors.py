@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from weft.errors import ShapeError, Source, Span
+import json
+import logging
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.__main__ import main
+from weft.command.report import say
+from weft.errors import ShapeError, Source, Span, WeftError
+from weft.logs import start
 
 TEXT = "first\nzwölf = añb + c\nlast"
 
@@ -52,3 +64,73 @@ def test_an_error_keeps_its_first_place() -> None:
     first, second = Span(Source("a", "x"), 0, 1), Span(Source("b", "y"), 0, 1)
     assert ShapeError("wrong", span=first).at(second).span is first
     assert ShapeError("wrong").at(second).span is second
+
+
+OBEYED = ("\x1b[2J", "\x9b", "\r", "\x00", "\u202e", "\u2028", "\ud800")
+PIECES = ("a", "b c", "\t", *OBEYED, "name" * 30, "x" * 30_000, "word " * 9_000)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(message=TEXTS, notes=st.lists(TEXTS, max_size=30), hint=TEXTS, line=TEXTS, name=TEXTS)
+def test_a_message_is_about_a_screen_and_shows_no_control_characters(
+    message: str, notes: list[str], hint: str, line: str, name: str
+) -> None:
+    span = Span(Source(name, f"{line}END\n"), len(line), len(line) + 3)
+    error = ShapeError(message, span=span, notes=notes, hint=hint)
+    text = str(error)
+    assert len(text) < 16_000
+    assert len(text.splitlines()) < 60
+    kinds = {unicodedata.category(char) for char in text if char not in "\n\t"}
+    assert not kinds & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    rows = text.split("\n")
+    place = next(index for index, row in enumerate(rows) if row.lstrip().startswith("--> "))
+    source, caret = rows[place + 2], rows[place + 3]
+    assert source[caret.index("^") : caret.rindex("^") + 1] == "END"
+    assert len(json.dumps(error.to_json())) < 100_000
+
+
+def test_what_is_left_out_is_counted() -> None:
+    error = ShapeError(f"the name {'a' * 100_000} is unknown")
+    assert str(error) == (
+        f"W200: the name {'a' * 40}...(99940 characters left out)...{'a' * 20} is unknown"
+    )
+    assert "(11 lines left out)" in str(ShapeError("line\n" * 39))
+    assert "(5 notes left out)" in str(ShapeError("x", notes=["note"] * 15))
+
+
+@pytest.mark.parametrize("text", [
+    "@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n    return " + "y" * 100_000 + "\n",
+    "@R.function\ndef f(x: R.Tensor((2,), '" + "float" * 20_000 + "')):\n    return x\n",
+    "@R.function\ndef f(x: R.Tensor((" + "9" * 4_000 + ",), 'float32')):\n    return R.nn.nothing(x)\n",
+    "@R.function\ndef f(x: R.Tensor((2,), 'float32\\x1b[31m')):\n    return x\n",
+    "@R.function\ndef f(x: R.Tensor(('" + "n + " * 20_000 + "n',), 'float32')):\n    return R.nn.nothing(x)\n",
+])  # fmt: skip
+def test_errors_about_long_and_odd_names_fit_a_screen(text: str) -> None:
+    with pytest.raises(WeftError) as caught:
+        weft.parse(text)
+    assert len(str(caught.value)) < 4_000
+    assert "\x1b" not in str(caught.value)
+
+
+def test_json_on_a_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", "no\x9b\u202efile.py"]) == 1
+    out = capsys.readouterr().out
+    assert not {"\x9b", "\u202e"} & set(out)
+    assert json.loads(out)[0]["file"] == "no\x9b\u202efile.py"
+
+
+def test_log_lines_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("weft")
+    handlers, level = list(logger.handlers), logger.level
+    try:
+        start("info")
+        logger.warning("compiled %s", "f\x1b[2J")
+    finally:
+        logger.handlers, logger.level = handlers, level
+    assert capsys.readouterr().err == "weft: compiled f\\x1b[2J\n"
+
+
+def test_words_about_names_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    say("\x9b31mname\u202e")
+    assert capsys.readouterr().out == "\\x9b31mname\\u202e\n"

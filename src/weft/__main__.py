@@ -25,7 +25,7 @@ from typing import Any
 
 from weft import __version__
 from weft.command.report import report_errors
-from weft.errors import WeftError
+from weft.errors import WeftError, printable
 
 __all__ = ["main"]
 
@@ -254,7 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE if error.code == "W017" else EXIT_INPUT
     except Exception as error:
         _trace()
-        print(f"weft itself failed: {type(error).__name__}: {_first_lines(error)}", file=sys.stderr)
+        print(printable(f"weft itself failed: {type(error).__name__}: {_first_lines(error)}"), file=sys.stderr)
         print("This is a fault in weft, not in your input. WEFT_TRACEBACK=full shows where.", file=sys.stderr)
         return EXIT_FAULT
 

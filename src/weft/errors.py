@@ -8,12 +8,14 @@ Contract:
     span    ::= (source, start, end)            offsets in characters, line and column computed on demand (1-based)
     code    ::= "W" digits                      stable; the first digit tells the class (see each class)
 
-`str(error)` is one screen: the message, the place with a caret under the exact expression, the notes, the hint.
+`str(error)` is one screen: the message, the place with a caret under the exact expression, the notes, the hint. However
+long the names in it are, what is left out is counted; characters that a terminal would obey are written as escapes.
 """
 
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,18 +120,60 @@ class Span:
         width = max(1, stop - column)
         shown, before = _window(text, column - 1, width)
         width = max(1, min(width, len(shown) - before))
+        ahead, under, behind = map(printable, (shown[:before], shown[before : before + width], shown[before + width :]))
+        shown, width = f"{ahead}{under}{behind}", max(1, len(under))
         # Tabs are kept in the padding so that the caret lines up however wide the terminal shows them.
-        padding = "".join("\t" if char == "\t" else " " for char in shown[:before])
+        padding = "".join("\t" if char == "\t" else " " for char in ahead)
         gutter = " " * len(str(line))
         made = f" (made by {self.origin})" if self.origin else ""
         return (
-            f"{gutter}--> {self.filename}:{line}:{column}{made}\n"
+            f"{gutter}--> {printable(shortened(self.filename))}:{line}:{column}{made}\n"
             f"{gutter} |\n{line} | {shown}\n{gutter} | {padding}{'^' * width}"
         )
 
 
 _WIDEST = 240  # characters of a source line that an error shows
 _LONGEST = 2000  # characters of a message
+_LINES = 30  # of a message
+_LONGEST_PATH = 4096  # no system opens a longer one, so that a tool finds the file by the name that it is told
+_MOST_NOTES = 10
+_WORD = 400  # characters in one piece, such as a name, a number or a quoted text without spaces
+# Control characters, marks that turn the direction of text around, separators of lines, halves of characters.
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""The text with escapes for what a terminal obeys instead of showing it (line breaks and tabs stay).
+
+    >>> print(printable("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """The text, where it is too long without the middle of its long words, and then of itself; says what is missing.
+
+    >>> shortened("the name " + "a" * 10_000 + " is unknown")
+    'the name aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...(9940 characters left out)...aaaaaaaaaaaaaaaaaaaa is unknown'
+    """
+    if len(text) > _WORD:
+        text = _LONG_WORD.sub(lambda found: _without_middle(found[0], 40, 20), text)
+    lines = text.split("\n")
+    if len(lines) > _LINES:
+        text = "\n".join([*lines[: _LINES - 1], f"...({len(lines) - _LINES + 1} lines left out)"])
+    return _cut(text, longest)
+
+
+_LONG_WORD = re.compile(rf"\S{{{_WORD},}}")
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else _without_middle(text, longest - 180, 80)
+
+
+def _without_middle(text: str, first: int, last: int) -> str:
+    return f"{text[:first]}...({len(text) - first - last} characters left out)...{text[len(text) - last :]}"
 
 
 def _window(text: str, start: int, width: int) -> tuple[str, int]:
@@ -176,8 +220,7 @@ class WeftError(Exception):
         notes: Iterable[str] = (),
         hint: str | None = None,
     ) -> None:
-        if len(message) > _LONGEST:  # an error is one screen, whatever the names in it
-            message = f"{message[: _LONGEST - 100]} ... {message[-80:]}"
+        message = shortened(message)  # an error is one screen, whatever the names in it
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
@@ -192,13 +235,19 @@ class WeftError(Exception):
         return self
 
     def __str__(self) -> str:
-        lines = [f"{self.code}: {self.message}"]
+        lines = [f"{self.code}: {printable(self.message)}"]
         if self.span is not None:
             lines.append(self.span.render())
-        lines.extend(f"note: {note}" for note in self.notes)
+        lines.extend(f"note: {printable(note)}" for note in self._shown_notes())
         if self.hint:
-            lines.append(f"hint: {self.hint}")
+            lines.append(f"hint: {printable(shortened(self.hint, _LONGEST // 2))}")
         return "\n".join(lines)
+
+    def _shown_notes(self) -> list[str]:
+        """The notes as far as a screen has room for them."""
+        shown = [shortened(str(note), _LONGEST // 2) for note in self.notes[:_MOST_NOTES]]
+        more = len(self.notes) - len(shown)
+        return [*shown, f"...({more} notes left out)"] if more else shown
 
     def to_json(self) -> dict[str, Any]:
         """The error as JSON-like data with code, message, file, line, column, end_line, end_column, notes, hint."""
@@ -206,13 +255,13 @@ class WeftError(Exception):
         return {
             "code": self.code,
             "message": self.message,
-            "file": span.filename if span else None,
+            "file": _cut(span.filename, _LONGEST_PATH) if span else None,
             "line": span.line if span else None,
             "column": span.column if span else None,
             "end_line": span.end_line if span else None,
             "end_column": span.end_column if span else None,
-            "notes": list(self.notes),
-            "hint": self.hint,
+            "notes": self._shown_notes(),
+            "hint": shortened(self.hint, _LONGEST // 2) if self.hint else self.hint,
         }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-from weft.errors import PassError
+from weft.errors import PassError, printable
 
 __all__ = ["start"]
 
@@ -23,7 +23,14 @@ def start(level: str) -> None:
     if level.lower() not in _LEVELS:
         raise PassError(f"WEFT_LOG is {level!r}", code="W505", hint=f"use {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}")
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    handler.setFormatter(_Printable("%(name)s: %(message)s"))
     logger = logging.getLogger("weft")
     logger.setLevel(level.upper())
     logger.addHandler(handler)
+
+
+class _Printable(logging.Formatter):
+    """Lines in which the names of programs cannot move the cursor of a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from weft.codegen.cache.code import object_cache
+from weft.command.report import say
 
 __all__ = ["cache_command"]
 
@@ -25,6 +26,6 @@ def cache_command(options: argparse.Namespace) -> int:
         print("nothing is kept: WEFT_CACHE_DIR is off")
     else:
         if info.refused:
-            print(f"ignored  {info.refused}")
-        print(f"folder   {folder}\nentries  {info.entries}\nsize     {info.bytes} of at most {info.limit} bytes")
+            say(f"ignored  {info.refused}")
+        say(f"folder   {folder}\nentries  {info.entries}\nsize     {info.bytes} of at most {info.limit} bytes")
     return 0

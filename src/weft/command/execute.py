@@ -11,7 +11,7 @@ import weft
 from weft.command import arrays
 from weft.command.entry_points import Callee, find_callee, run_setup
 from weft.command.files import InputError, as_module, is_archive, load_one, write_file
-from weft.command.report import print_json
+from weft.command.report import print_json, say
 from weft.command.targets import chosen_target
 from weft.ir import IRModule
 
@@ -52,10 +52,10 @@ def _report_run(
         print_json({"function": name, "symbols": chosen, "seconds": seconds, "results": rows})
         return
     if chosen:
-        print(f"chosen at random: {', '.join(f'{symbol} = {size}' for symbol, size in chosen.items())}")
+        say(f"chosen at random: {', '.join(f'{symbol} = {size}' for symbol, size in chosen.items())}")
     for row in rows:
-        print(_row_text(row))
-    print(f"{name} took {seconds * 1e3:.3f} ms")
+        say(_row_text(row))
+    say(f"{name} took {seconds * 1e3:.3f} ms")
 
 
 def _row_text(row: dict[str, Any]) -> str:
@@ -88,7 +88,7 @@ def compile_command(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"output": output, "functions": names, "seconds": seconds, "bytes": Path(output).stat().st_size})
     else:
-        print(f"{output}: {', '.join(names)}, compiled in {seconds:.2f} s")
+        say(f"{output}: {', '.join(names)}, compiled in {seconds:.2f} s")
     return 0
 
 
@@ -174,5 +174,5 @@ def export_command(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"output": str(path), "files": files})
     else:
-        print("\n".join(files))
+        say("\n".join(files))
     return 0

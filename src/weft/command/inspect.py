@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import weft
 from weft.command.files import InputError, as_module, file_name, load_one, load_units
-from weft.command.report import as_json, print_json
+from weft.command.report import as_json, print_json, say
 from weft.errors import WeftError
 from weft.ir import GlobalVar, IRModule, walk
 from weft.ir.module import BaseFunc
@@ -87,7 +87,7 @@ def _check_file(file: str, quiet: bool) -> list[WeftError]:
     if not quiet:
         for error in errors:
             print(f"{error}\n", file=sys.stderr)
-        print(f"{file_name(file)}: {_verdict(count, len(errors))}", flush=True)
+        say(f"{file_name(file)}: {_verdict(count, len(errors))}")
     return errors
 
 

@@ -10,14 +10,20 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.errors import WeftError
+from weft.errors import OBEYED, WeftError, printable
 
-__all__ = ["as_json", "print_json", "report_errors"]
+__all__ = ["as_json", "print_json", "report_errors", "say"]
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON document on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a JSON document on standard output; in it, what a terminal would obey is an escape."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    print(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def say(text: str) -> None:
+    """Print words about the user's names on standard output; what a terminal would obey in them is escaped."""
+    print(printable(text), flush=True)
 
 
 def as_json(error: WeftError, file: str | None = None) -> dict[str, Any]:

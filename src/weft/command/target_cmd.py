@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import weft
-from weft.command.report import print_json
+from weft.command.report import print_json, say
 from weft.command.targets import UsageError, chosen_target
 from weft.errors import ArtifactError
 from weft.runtime import load
@@ -97,13 +97,13 @@ def _described(artifact: Artifact) -> dict[str, Any]:
 
 def _show(artifacts: ArtifactSet) -> None:
     for artifact in artifacts.values():
-        print(artifact.summary())
+        say(artifact.summary())
         rows = {"target": artifact.target, "codegen": artifact.codegen, "loader": artifact.loader}
         rows["needs"] = ", ".join(symbol.name for symbol in artifact.needs)
         rows.update({key: str(value) for key, value in artifact.provenance.items()})
         for key, value in rows.items():
             if value and value != "{}":
-                print(f"    {key}: {value if len(value) <= _WIDE else value[: _WIDE - 3] + '...'}")
+                say(f"    {key}: {value if len(value) <= _WIDE else value[: _WIDE - 3] + '...'}")
     print(f"{len(artifacts)} artifacts, {artifacts.content_hash}")
 
 
@@ -113,7 +113,7 @@ def _verify(file: str, artifacts: ArtifactSet, as_json: bool) -> int:
     if as_json:
         print_json({"file": file, "artifacts": len(artifacts), "sha256": artifacts.content_hash})
     else:
-        print(f"{file}: {len(artifacts)} artifacts, every hash is right, every symbol is there")
+        say(f"{file}: {len(artifacts)} artifacts, every hash is right, every symbol is there")
     return 0
 
 
@@ -122,6 +122,6 @@ def _diff(left: ArtifactSet, right: ArtifactSet, as_json: bool) -> int:
     if as_json:
         print_json(lines)
     else:
-        print("\n".join(lines) or "the same artifacts")
+        say("\n".join(lines) or "the same artifacts")
     return 1 if lines else 0
 
