@@ -51,6 +51,7 @@ from weft.ir.dim.inspection import (
     substitute,
     value_at,
 )
+from weft.ir.dim.intervals import interval_of
 from weft.ir.dim.parsing import parse_dim
 from weft.ir.dim.proofs import bounds, prove_equal, prove_le, prove_lt, prove_ne, prove_nonnegative
 from weft.ir.dim.solving import match_dims, solve_for
@@ -70,6 +71,7 @@ __all__ = [
     "format_dim",
     "free_symbols",
     "fresh_name",
+    "interval_of",
     "is_symbolic",
     "match_dims",
     "maximum",

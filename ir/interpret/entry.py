@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, PassError, RecursionDepthError, ShapeError, Span, WeftError, described
+from weft.errors import (
+    ArgumentError,
+    OutOfMemoryError,
+    PassError,
+    RecursionDepthError,
+    ShapeError,
+    Span,
+    WeftError,
+    described,
+)
 from weft.ir.graph import Call, ExternFunc, Function
 from weft.ir.infer import ShapeCheck
 from weft.ir.interpret.compiled import Lookup
@@ -106,7 +115,11 @@ class GraphFunction:
                 hint="a recursion needs a condition under which it ends",
             ) from None  # fmt: skip
         session.require(result, f"the result of {self.function.name}", self.function.span)
-        result = _own(result, args)
+        try:
+            result = _own(result, args)
+        except MemoryError as failure:
+            message = f"no memory for the result of {self.function.name}: {failure}"
+            raise OutOfMemoryError(message, code="W950", span=self.function.span) from None
         return result if steps is None else (result, steps)
 
 

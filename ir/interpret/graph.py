@@ -7,7 +7,6 @@ tensors (outputs of kernels, allocations) hold nothing until they are written, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
 from weft.ir.dim import Dim, DimExpr
+from weft.ir.extents import tensor_bytes
 from weft.ir.graph import (
     Binding,
     Call,
@@ -146,13 +146,6 @@ class Session:
             )
 
 
-def bytes_of(shape: Sequence[int], dtype: str) -> int:
-    """The bytes of a tensor."""
-    from weft.dtypes import storage
-
-    return math.prod(shape) * storage(dtype).itemsize
-
-
 def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
     """An array whose bytes mean nothing; ShapeError W225 for a negative size."""
     from weft.dtypes import storage
@@ -162,7 +155,7 @@ def poisoned(shape: Sequence[int], dtype: str) -> np.ndarray:
     try:
         array = np.empty(tuple(shape), storage(dtype))
     except (MemoryError, ValueError):  # more than there is, more than an array can have
-        raise OutOfMemoryError(f"no memory for a tensor of {bytes_of(shape, dtype)} bytes", code="W950") from None
+        raise OutOfMemoryError(f"no memory for a tensor of {tensor_bytes(shape, dtype)} bytes", code="W950") from None
     array.reshape(-1).view(np.uint8)[:] = 0xA5
     return array
 
@@ -286,7 +279,7 @@ class Evaluator:
             shape = None
         if shape is None:
             return None
-        return f"no memory for {binding.var.name}: {bytes_of(shape, binding.var.ty.dtype)} bytes"  # type: ignore[union-attr]
+        return f"no memory for {binding.var.name}: {tensor_bytes(shape, binding.var.ty.dtype)} bytes"  # type: ignore[union-attr]
 
     def sizes_of(self, ty: Type | None, scope: Scope) -> tuple[int, ...] | None:
         """The sizes of a tensor of a type as far as they are written out."""

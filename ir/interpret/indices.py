@@ -1,23 +1,29 @@
 """Indices, sizes and bindings of block variables: integers that may not overflow.
 
 An index means the exact number: compiled code computes it in 64 bits and holds that against the buffer. Where it, or a
-part of it, is not a number of its narrower dtype, arithmetic in that dtype would mean another element, so the
-interpreter reports it: BoundsError W905. Values wrap, as everywhere; a variable is doubtful when the value that it was
+part of it, is not a number of its dtype, arithmetic in that dtype would mean another element, so the interpreter
+reports it: BoundsError W905. Values wrap, as everywhere; a variable is doubtful when the value that it was
 bound to has wrapped, and an index that uses it is an error too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
 from weft.errors import BoundsError
 from weft.ir.graph import Expr
 from weft.ir.interpret.scalars import binary_function
-from weft.ir.tensor import Binary, Cast, PrimVar
+from weft.ir.tensor import COMPARISONS, Binary, Cast, PrimVar
 
-__all__ = ["doubt_of", "index_closure"]
+__all__ = ["doubt_of", "exact_condition", "index_closure"]
 
+_EXACTLY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: int(a) + int(b),
+    "sub": lambda a, b: int(a) - int(b),
+    "mul": lambda a, b: int(a) * int(b),
+}
 _ARITHMETIC = frozenset({"add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
 
 
@@ -59,28 +65,47 @@ def _variable(compiler: Any, node: PrimVar) -> Any:
 def _binary(compiler: Any, node: Binary) -> Any:
     parts = [_closure(compiler, part) for part in (node.a, node.b)]
     bits = dtypes.bits(node.dtype)
-    if bits == 64 and parts == [None, None]:
-        return None
     a, b = (part or compiler.expression(side) for part, side in zip(parts, (node.a, node.b), strict=True))
-    function = binary_function(node.kind, "int64")
-    if bits == 64:
-        return lambda frame: function(a(frame), b(frame))
+    function = _EXACTLY.get(node.kind) or binary_function(node.kind, "int64")
     limit = 1 << (bits - 1)
 
     def binary(frame: Any) -> Any:
         value = function(a(frame), b(frame))
         if not -limit <= value < limit:
             message = f"the index {node.script()} is {value}, which {node.dtype} does not hold"
-            hint = "compute it in int64"
+            hint = "compute it in int64" if bits < 64 else None
             raise BoundsError(message, code="W905", span=node.span, notes=compiler.values_in(frame), hint=hint)
         return value
 
     return binary
 
 
+def exact_condition(compiler: Any, node: Expr) -> Any:
+    """The closure of the condition of a check of bounds: a comparison whose arithmetic overflows does not hold."""
+    if isinstance(node, Binary) and node.kind in ("and", "or") and dtypes.lanes(node.dtype) == 1:
+        a, b = (exact_condition(compiler, side) for side in (node.a, node.b))
+        if node.kind == "and":
+            return lambda frame: a(frame) and b(frame)
+        return lambda frame: a(frame) or b(frame)
+    if not isinstance(node, Binary) or node.kind not in COMPARISONS or not _is_integer(node.a):
+        return compiler.expression(node)
+    a, b = (index_closure(compiler, side) for side in (node.a, node.b))
+    compare = binary_function(node.kind, "int64")
+
+    def condition(frame: Any) -> Any:
+        try:
+            return compare(a(frame), b(frame))
+        except BoundsError as error:
+            if error.code != "W905":
+                raise
+            return False
+
+    return condition
+
+
 def doubt_of(compiler: Any, node: PrimVar, value: Expr) -> Any:
-    """What notes, when a narrow variable is bound, that its value has wrapped; None where it cannot."""
-    exact = _closure(compiler, value) if _is_integer(node) and dtypes.bits(node.dtype) < 64 else None
+    """What notes, when a variable is bound, that its value has wrapped; None where it cannot."""
+    exact = _closure(compiler, value) if _is_integer(node) else None
     if exact is None:
         compiler.doubts.pop(id(node), None)
         return None

@@ -14,9 +14,10 @@ import numpy as np
 from weft import dtypes
 from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
 from weft.ir.dim import prove_equal
+from weft.ir.extents import check_extents
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.infer import quick_type
-from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage, bytes_of
+from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.op import OpDef, get_op
@@ -25,9 +26,6 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = ["apply_operator"]
-
-_LARGEST = (1 << 63) - 1
-"""The bytes of the largest array there can be."""
 
 
 class _Given:
@@ -75,8 +73,8 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     except ValueError as error:
         ty = evaluator.type_of(node)
         sizes = evaluator.sizes_of(ty, scope)
-        if sizes is not None and bytes_of(sizes, ty.dtype) > _LARGEST:  # type: ignore[union-attr]
-            raise MemoryError(str(error)) from None
+        if sizes is not None:
+            check_extents(sizes, ty.dtype, f"the result of R.{name}", node.span)  # type: ignore[union-attr]
         raise ShapeError(f"R.{name}: {error}", code="W224", span=node.span) from None
     except TypeError as error:  # a dtype that was not known when the call was deduced
         raise DTypeError(f"R.{name}: {error}", code="W320", span=node.span) from None

@@ -15,10 +15,19 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, DTypeError, PassError, ShapeError, VerifyError, WeftError
+from weft.errors import (
+    ArgumentError,
+    BoundsError,
+    DTypeError,
+    OutOfMemoryError,
+    PassError,
+    ShapeError,
+    VerifyError,
+    WeftError,
+)
 from weft.ir.interpret.compiled import CallKernel, Compiled, Frame, Lookup
 from weft.ir.interpret.expressions import FunctionCompiler, is_vector
-from weft.ir.interpret.indices import doubt_of
+from weft.ir.interpret.indices import doubt_of, exact_condition
 from weft.ir.interpret.memory import Memory, Pointer, View
 from weft.ir.interpret.scalars import wrapper
 from weft.ir.node import replace
@@ -243,7 +252,13 @@ class StatementCompiler(FunctionCompiler):
         slot, make = self.slot(buffer), self.view_maker(buffer)
 
         def allocate(frame: Frame) -> None:
-            shape, strides, offset = make(frame)
+            try:
+                shape, strides, offset = make(frame)
+            except BoundsError as error:
+                if error.code != "W905":
+                    raise
+                message = f"no memory for the buffer {buffer.name}: {error.message}"
+                raise OutOfMemoryError(message, code="W950", span=error.span, notes=error.notes) from None
             if strides is None:
                 count = _product(shape)
             else:
@@ -421,7 +436,8 @@ class StatementCompiler(FunctionCompiler):
     # Others
 
     def _assert(self, node: AssertStmt) -> Compiled:
-        condition = self.expression(node.condition)
+        exact = node.kind == "BoundsError"
+        condition = exact_condition(self, node.condition) if exact else self.expression(node.condition)
 
         def check(frame: Frame) -> None:
             if not condition(frame):

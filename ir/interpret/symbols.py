@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, evaluate, free_symbols, solve_for
+from weft.ir.extents import size_in_64_bits
 
 __all__ = ["SymbolTable", "shape_text"]
 
@@ -57,8 +58,8 @@ class SymbolTable:
         return found
 
     def value(self, dim: Dim) -> int:
-        """The value of a dimension; ShapeError W286 when a symbol has none."""
-        return dim if isinstance(dim, int) else evaluate(dim, self.values)
+        """The value of a dimension; ShapeError W286 when a symbol has none, OutOfMemoryError W950 beyond 64 bits."""
+        return dim if isinstance(dim, int) else size_in_64_bits(evaluate(dim, self.values), dim)
 
     def agrees(self, dims: Sequence[Dim], sizes: Sequence[int]) -> bool:
         """Whether the dimensions have these values."""
@@ -66,7 +67,7 @@ class SymbolTable:
             return False
         for dim, size in zip(dims, sizes, strict=True):
             try:
-                if self.value(dim) != size:
+                if (dim if isinstance(dim, int) else evaluate(dim, self.values)) != size:
                     return False
             except ShapeError:
                 return False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ShapeError
+from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi.signature import dim_names, dim_tree, evaluate_dim, expected_text, solve_linear
 from weft.runtime.abi.values import as_array, check_scalar, is_size, shape_sizes, storage, value_text
 
@@ -31,7 +31,18 @@ class Symbols:
         self.sources = dict(sources or {})
 
     def size(self, dim: Any) -> int:
-        """The value of a dimension; ShapeError W280 for a division by zero, W744 for a symbol without a value."""
+        """The value of a dimension.
+
+        Raises: ShapeError W280 for a division by zero, W744 for a symbol without a value; OutOfMemoryError W950 for one
+        that 64 bits do not hold.
+        """
+        value = self._exactly(dim)
+        if not -(1 << 63) <= value < 1 << 63:
+            text = dim[0] if isinstance(dim, list) else dim
+            raise OutOfMemoryError(f"no memory for a size of {text}: it does not fit 64 bits", code="W950")
+        return value
+
+    def _exactly(self, dim: Any) -> int:
         tree = dim_tree(dim)
         value = evaluate_dim(tree, self.values)
         if value is not None:
@@ -69,7 +80,7 @@ class Symbols:
                 tree = dim_tree(dim)
                 if dim is None or any(name not in self.values for name in dim_names(tree)):
                     continue  # nothing to compare with: the symbol is only ever named here
-                if self.size(dim) != size:
+                if self._exactly(dim) != size:
                     raise _mismatch(what, kind, part, code, self.explain(dims))
 
     def bind(self, symbol: str, value: int, source: str) -> None:

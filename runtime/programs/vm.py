@@ -6,6 +6,7 @@ calls depends on Python's. Hooks see every call as it ends; `profile` adds up wh
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.runtime.abi.failures import span_of
-from weft.runtime.abi.signature import arranged
+from weft.runtime.abi.signature import arranged, shape_text
 from weft.runtime.abi.symbols import Symbols, converted
 from weft.runtime.abi.values import Packer, as_array, check_scalar, copy_into, dense, storage
 from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
@@ -287,15 +288,14 @@ def _alloc_tensor(frame: _Frame, args: list[Any]) -> np.ndarray:
 
 def fresh_memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
     """Fresh memory at a 64-byte boundary."""
-    count = 1
-    for size in shape:
-        count *= size
+    bytes_ = math.prod(shape) * kind.itemsize
     try:
-        block = np.empty(count * kind.itemsize + 64, np.uint8)
-    except (MemoryError, ValueError):
-        raise OutOfMemoryError(f"no memory for a tensor of {count * kind.itemsize} bytes", code="W950") from None
-    start = -block.__array_interface__["data"][0] % 64
-    return block[start : start + count * kind.itemsize].view(kind).reshape(tuple(shape))
+        block = np.empty(bytes_ + 64, np.uint8)
+        start = -block.__array_interface__["data"][0] % 64
+        return block[start : start + bytes_].view(kind).reshape(tuple(shape))
+    except (MemoryError, ValueError):  # more than there is, more than an array can have
+        message = f"no memory for a tensor of shape {shape_text(shape)}: {bytes_} bytes"
+        raise OutOfMemoryError(message, code="W950") from None
 
 
 def _alloc_storage(frame: _Frame, args: list[Any]) -> np.ndarray:

@@ -1,20 +1,22 @@
 """What is known about index expressions: tensor-level arithmetic as dimensions, and facts under which it is decided.
 
-    Knowledge   the variables of one function as dimensions, and the way back to expressions
-    Facts       what holds at a point of the code: bounds, implications, conditions that were asserted
+    IndexAnalyzer   the variables of one function as dimensions, and the way back to expressions
+    Facts           what holds at a point of the code (`facts`)
+    Exactness       which values arithmetic in 64 bits has exactly: the rule of wrapping (`exactness`)
 
 The symbols of a dimension are nonnegative, variables are not: a variable that can be negative is the difference of two
 symbols, or its start plus a symbol, and stands only in sums and products. Everything else that involves such variables,
 and what dimensions cannot say (values read from memory, calls), is an atom: a symbol of its own, of which a few things
 are known. Atoms that read memory are volatile: what is known of them ends where memory may be written.
 
-Index arithmetic counts as exact where generated code computes it in 64 bits, and where the result is proved to fit.
+The dimension of an expression is its value modulo 2**64 where code computes it in 64 bits, and its value where it is
+proved to fit (`Exactness`): an index whose dimension is proved to lie in a buffer is the one that the code computes.
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,94 +54,13 @@ from weft.ir.tensor import (
     Select,
     Unary,
 )
+from weft.transform.analysis.exactness import LARGEST, LEAST, Exactness, limits_of
+from weft.transform.analysis.facts import Fact, Facts, is_choice, negated, reads_memory
 
-__all__ = ["INDEX", "Facts", "Knowledge", "conjunction", "disjunction", "negated"]
+__all__ = ["INDEX", "IndexAnalyzer"]
 
 INDEX = "int64"
 _MOST_CASES = 6  # choices looked into for one question
-_INVERSE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
-
-
-def conjunction(parts: Iterable[PrimExpr]) -> PrimExpr:
-    """All of them (at least one), evaluated from the left."""
-    result: PrimExpr | None = None
-    for part in parts:
-        result = part if result is None else binary("and", result, part)
-    assert result is not None
-    return result
-
-
-def disjunction(parts: Iterable[PrimExpr]) -> PrimExpr:
-    """One of them (of at least one), evaluated from the left."""
-    result: PrimExpr | None = None
-    for part in parts:
-        result = part if result is None else binary("or", result, part)
-    assert result is not None
-    return result
-
-
-def negated(condition: PrimExpr) -> PrimExpr:
-    """The opposite; comparisons of integers are turned round."""
-    if isinstance(condition, Unary) and condition.kind == "not":
-        return condition.a
-    if isinstance(condition, Binary) and condition.kind in COMPARISONS and dtypes.is_integer(condition.a.dtype):
-        kind = _INVERSE[condition.kind]
-        if isinstance(condition.a, IntImm) and kind == "ge":
-            return Binary("le", condition.b, condition.a, span=condition.span)
-        return Binary(kind, condition.a, condition.b, span=condition.span)
-    return Unary("not", condition, span=condition.span)
-
-
-@dataclass(frozen=True)
-class Fact:
-    """`nonnegative` >= 0, or == 0; it comes from the range of the loop of `owner`, if any."""
-
-    nonnegative: Dim
-    equal: bool = False
-    owner: PrimVar | None = None
-    volatile: bool = False
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What holds at one point; immutable."""
-
-    facts: tuple[Fact, ...] = ()
-    implications: tuple[tuple[PrimExpr, PrimExpr], ...] = ()  # where the first holds, the second does
-    asserted: tuple[tuple[int, PrimExpr], ...] = ()
-
-    def has_asserted(self, condition: PrimExpr, key: int) -> bool:
-        """Whether just this condition, with its structural hash, is known to hold."""
-        return any(key == other and structural_equal(condition, known) for other, known in self.asserted)
-
-    def with_asserted(self, condition: PrimExpr, key: int) -> Facts:
-        """These, and a condition as it stands, with its structural hash."""
-        return replace(self, asserted=(*self.asserted, (key, condition)))
-
-    def with_facts(self, *facts: Fact) -> Facts:
-        """These and more."""
-        return replace(self, facts=(*self.facts, *facts))
-
-    def without_owners(self, owners: set[PrimVar]) -> Facts:
-        """These without what the ranges of some loops say."""
-        return replace(self, facts=tuple(fact for fact in self.facts if fact.owner not in owners))
-
-    def after_write(self) -> Facts:
-        """What is left when memory was written."""
-        return Facts(
-            tuple(fact for fact in self.facts if not fact.volatile),
-            tuple(pair for pair in self.implications if not any(reads_memory(part) for part in pair)),
-            tuple(pair for pair in self.asserted if not reads_memory(pair[1])),
-        )
-
-
-def reads_memory(expr: PrimExpr) -> bool:
-    """Whether a value can change when memory is written, or when it is evaluated again."""
-    return any(isinstance(part, (BufferLoad, PrimCall)) and not _is_choice(part) for part in walk(expr))
-
-
-def _is_choice(part: Any) -> bool:
-    return isinstance(part, PrimCall) and part.op in ("if_then_else", "likely")
 
 
 @dataclass(frozen=True)
@@ -153,7 +74,7 @@ class _Atom:
     quotient: tuple[Dim, Dim] | None = None  # (a, b) of a // b with b > 0
 
 
-class Knowledge:
+class IndexAnalyzer:
     """The integer variables and values of one function as dimensions."""
 
     def __init__(self) -> None:
@@ -167,13 +88,15 @@ class Knowledge:
         self.atom_of: dict[str, _Atom] = {}
         self.signed: set[str] = set()  # symbols that stand only in sums and products
         self.volatile: set[str] = set()
+        self.exactness = Exactness()
         self._decided: dict[tuple[Dim, tuple[Fact, ...]], bool] = {}
 
     # Variables
 
-    def size(self, variable: PrimVar) -> Dim:
+    def size(self, variable: PrimVar, largest: float = LARGEST) -> Dim:
         """A variable that is never negative."""
         name = self._fresh(variable.name)
+        self.exactness.note(name, 0, largest)
         self.spelling[name] = variable
         self.moving[variable] = name
         self.values[variable] = symbol(name)
@@ -201,13 +124,16 @@ class Knowledge:
         if self.is_volatile(start):
             facts = self.unknown(variable, facts)
         elif self.proves(start, facts):
-            self.size(variable)
+            self.size(variable, max(0, self.exactness.interval(self.spelled(start + extent - 1))[1]))
         else:
             name = self._fresh(variable.name)
             self.spelling[name] = variable
             offset = self._fresh(f"{name}_from_start")
             self.formal[offset] = symbol(name) - start
             self.signed |= {offset, name}
+            low, _ = self.exactness.interval(self.spelled(start))
+            _, high = self.exactness.interval(self.spelled(start + extent - 1))
+            self.exactness.note(name, low, high)
             self.values[variable], self.moving[variable] = start + symbol(offset), offset
         value = self.values[variable]
         low = Fact(value - start, owner=variable, volatile=volatile)
@@ -218,7 +144,7 @@ class Knowledge:
         reads: dict[int, tuple[PrimExpr, PrimVar]] = {}
 
         def freeze(part: Any) -> PrimVar | None:
-            if not isinstance(part, (BufferLoad, PrimCall)) or _is_choice(part):
+            if not isinstance(part, (BufferLoad, PrimCall)) or is_choice(part):
                 return None
             same = next((var for expr, var in reads.values() if structural_equal(expr, part)), None)
             variable = PrimVar(_label(part), part.dtype) if same is None else same
@@ -252,6 +178,7 @@ class Knowledge:
         self.formal[above] = symbol(name) + symbol(below)
         self.formal[below] = symbol(below)  # cancels
         self.signed |= {above, below, name}
+        self.exactness.note(name, *(limits_of(expr.dtype) if dtypes.is_integer(expr.dtype) else (LEAST, LARGEST)))
         return symbol(above) - symbol(below), above
 
     def replaced(self, dim: Dim, variable: PrimVar, value: Dim) -> Dim:
@@ -313,6 +240,8 @@ class Knowledge:
         a, b = self.dim(expr.a, facts), self.dim(expr.b, facts)
         if kind in ("add", "sub", "mul"):
             return a + b if kind == "add" else a - b if kind == "sub" else a * b
+        if not self.is_exact(a, facts) or not self.is_exact(b, facts):
+            return None
         mixed = self._is_signed(a) or self._is_signed(b)
         if kind in ("min", "max"):
             # By what always holds alone: one expression means one dimension wherever it stands.
@@ -331,16 +260,40 @@ class Knowledge:
         return not self.signed.isdisjoint(free_symbols(dim))
 
     def fits(self, dim: Dim, dtype: str, facts: Facts) -> bool:
-        """Whether a value is one of a dtype; 64 bits count as enough."""
+        """Whether a value is one of a dtype; 64 bits count as enough, since they keep it modulo 2**64."""
         if not dtypes.is_integer(dtype):
             return False
-        if dtype == INDEX:
+        return dtype == INDEX or self._lies_in(dim, int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype)), facts)
+
+    def is_exact(self, dim: Dim, facts: Facts, dtype: str = INDEX) -> bool:
+        """Whether arithmetic in 64 bits, or in a narrower dtype, has just this value."""
+        return self._lies_in(dim, *limits_of(dtype), facts)
+
+    def _lies_in(self, dim: Dim, low: int, high: int, facts: Facts) -> bool:
+        if isinstance(dim, int):
+            return low <= dim <= high
+        below, above = self.exactness.interval(self.spelled(dim))
+        if low <= below and above <= high:
             return True
-        low, high = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
+        least = max(low, -LARGEST)  # a constant of a dimension is a number of 64 bits, and so is its opposite
         try:
-            return self.proves(dim - low, facts) and self.proves(high - dim, facts)
-        except ShapeError:  # W281: the bounds of uint64 and a dimension do not fit in one
+            return (low <= below or self._is_bounded(dim - least, facts)) and (
+                above <= high or self._is_bounded(high - dim, facts)
+            )
+        except ShapeError:  # over the limits of dimensions
             return False
+
+    def _is_bounded(self, dim: Dim, facts: Facts) -> bool:
+        """Whether a dimension is not negative, by what is known of the tensors that exist as well."""
+        for fact in (*self.exactness.extents, *facts.facts):
+            if self.exactness.interval(self.spelled(dim - fact.nonnegative))[0] >= 0:
+                return True
+        return self.proves(dim, facts.with_facts(*self.exactness.extents))
+
+    def compared(self, expr: PrimExpr, facts: Facts) -> Dim:
+        """The value that a comparison sees: one of its dtype, which is an atom where arithmetic may have wrapped."""
+        dim = self.dim(expr, facts)
+        return dim if self.is_exact(dim, facts, expr.dtype) else self._opaque(expr, facts)
 
     def _opaque(self, expr: PrimExpr, facts: Facts) -> Dim:
         expr = self.closed(expr)
@@ -423,6 +376,11 @@ class Knowledge:
             return IntImm(int(left <= right if kind == "le" else left < right), "bool")
         return binary(kind, as_expr(dim_to_prim(left, env), INDEX), as_expr(dim_to_prim(right, env), INDEX))
 
+    def exact_condition(self, dim: Dim) -> PrimExpr:
+        """That a dimension is a number of 64 bits, as a check of bounds says it: its arithmetic does not overflow."""
+        env: Mapping[str, Any] = {name: cast(INDEX, self.spelling[name]) for name in free_symbols(self.spelled(dim))}
+        return binary("le", as_expr(dim_to_prim(self.spelled(dim), env), INDEX), IntImm(LARGEST, INDEX))
+
     def text(self, dim: Dim) -> str | None:
         """A dimension as users read it; None when it has parts without a name."""
         spelled = self.spelled(dim)
@@ -431,8 +389,8 @@ class Knowledge:
 
     # Facts
 
-    def assume(self, condition: Any, facts: Facts) -> Facts:
-        """What holds where a condition does, besides."""
+    def assume(self, condition: Any, facts: Facts, *, exact: bool = False) -> Facts:
+        """What holds where a condition does, besides; the comparisons of a check of bounds are `exact`."""
         if not isinstance(condition, PrimExpr) or dtypes.lanes(condition.dtype) > 1:
             return facts
         if isinstance(condition, IntImm):
@@ -447,14 +405,14 @@ class Knowledge:
         if not isinstance(condition, Binary):
             return facts
         if condition.kind == "and" or (condition.kind == "bitwise_and" and dtypes.is_bool(condition.dtype)):
-            return self.assume(condition.b, self.assume(condition.a, facts))
+            return self.assume(condition.b, self.assume(condition.a, facts, exact=exact), exact=exact)
         if condition.kind == "or":
             if isinstance(condition.b, IntImm) and not condition.b.value:
-                return self.assume(condition.a, facts)
+                return self.assume(condition.a, facts, exact=exact)
             pair = (negated(condition.a), condition.b)
             return replace(facts, implications=(*facts.implications, pair))
         if condition.kind in COMPARISONS and dtypes.is_integer(condition.a.dtype):
-            return self._assume_order(condition, facts)
+            return self._assume_order(condition, facts, self.dim if exact else self.compared)
         return facts
 
     def _assume_not(self, condition: PrimExpr, facts: Facts) -> Facts:
@@ -470,9 +428,9 @@ class Knowledge:
         opposite = negated(condition)
         return facts if isinstance(opposite, Unary) and opposite.kind == "not" else self.assume(opposite, facts)
 
-    def _assume_order(self, condition: Binary, facts: Facts) -> Facts:
+    def _assume_order(self, condition: Binary, facts: Facts, value: Callable[[PrimExpr, Facts], Dim]) -> Facts:
         try:
-            more = self.dim(condition.b, facts) - self.dim(condition.a, facts)
+            more = value(condition.b, facts) - value(condition.a, facts)
         except ShapeError:  # over the limits of dimensions
             return facts
         volatile = self.is_volatile(more)
@@ -557,7 +515,7 @@ class Knowledge:
             return self.holds(condition.a, facts) or self.holds(condition.b, facts)
         if isinstance(condition, Binary) and condition.kind in COMPARISONS and dtypes.is_integer(condition.a.dtype):
             if dtypes.lanes(condition.a.dtype) == 1:
-                more = self.dim(condition.b, facts) - self.dim(condition.a, facts)
+                more = self.compared(condition.b, facts) - self.compared(condition.a, facts)
                 wanted = {"le": [more], "lt": [more - 1], "ge": [-more], "gt": [-more - 1], "eq": [more, -more]}
                 return condition.kind != "ne" and all(self.proves(side, facts) for side in wanted[condition.kind])
         return False

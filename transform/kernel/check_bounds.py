@@ -18,7 +18,7 @@ second run changes nothing. An assumption (T.assume) becomes an assertion as wel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,20 +64,15 @@ from weft.ir.tensor import (
     Unary,
     While,
 )
-from weft.transform.analysis.index_analyzer import (
-    Fact,
-    Facts,
-    Knowledge,
-    conjunction,
-    disjunction,
-    negated,
-    reads_memory,
-)
+from weft.transform.analysis.exactness import LARGEST, limits_of, most_elements
+from weft.transform.analysis.facts import Fact, Facts, conjunction, disjunction, negated, reads_memory
+from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["CheckBounds", "check_bounds"]
 
 _JUMPS = (Break, Continue, Return)
+_QUOTIENTS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
 
 
 @dataclass(frozen=True)
@@ -105,11 +100,12 @@ def check_bounds(function: PrimFunc) -> PrimFunc:
 
 @dataclass(frozen=True)
 class _Check:
-    """What must hold before a statement: every dimension nonnegative wherever the guards hold."""
+    """What must hold before a statement wherever the guards hold: dimensions nonnegative, and numbers of 64 bits."""
 
     message: str
     needs: tuple[Dim, ...]
     guards: tuple[PrimExpr, ...] = ()
+    exact: tuple[Dim, ...] = ()
     span: Span | None = None
     always: frozenset[PrimVar] = frozenset()  # loops without which the access happens, too (see `_block`)
 
@@ -117,7 +113,7 @@ class _Check:
 class _Checker:
     def __init__(self, function: PrimFunc) -> None:
         self.function = function
-        self.known = Knowledge()
+        self.known = IndexAnalyzer()
         self.chain: tuple[PrimVar, ...] = ()  # the loops of the perfect nest that ends here
         self.found: list[_Check] = []
         self.conditions: dict[Any, tuple[PrimExpr, tuple[PrimExpr, ...]]] = {}
@@ -133,7 +129,11 @@ class _Checker:
     def _parameters(self) -> Facts:
         facts = Facts()
         buffers = [param for param in self.function.params if isinstance(param, Buffer)]
-        sizes = {x for buffer in buffers for x in buffer.shape if isinstance(x, PrimVar)}
+        sizes: dict[PrimVar, int] = {}
+        for buffer in buffers:
+            for extent in buffer.shape:
+                if isinstance(extent, PrimVar):
+                    sizes[extent] = min(sizes.get(extent, LARGEST), most_elements(buffer))
         for param in self.function.params:
             if isinstance(param, PrimVar) and param not in sizes and dtypes.is_integer(param.dtype):
                 facts = self.known.unknown(param, facts)
@@ -142,22 +142,25 @@ class _Checker:
             for extent in layout:
                 if isinstance(extent, PrimVar) and extent not in self.known.values:
                     if extent in sizes:
-                        self.known.size(extent)
+                        self.known.size(extent, sizes[extent])
                     else:
                         facts = self.known.unknown(extent, facts)
+        for buffer in buffers:
+            self.known.exactness.exists(buffer, tuple(self.known.dim(extent, facts) for extent in buffer.shape))
         sides = [self.known.dim(extent, facts) for buffer in buffers for extent in buffer.shape]
         return facts.with_facts(*(Fact(side) for side in sides if not self.known.proves(side, facts)))
 
     # Placing ----------------------------------------------------------------------------------------------------------
 
     def _condition(self, check: _Check) -> PrimExpr:
-        key = (check.needs, tuple(map(id, check.guards)))
+        key = (check.needs, check.exact, tuple(map(id, check.guards)))
         if key not in self.conditions:
             self.conditions[key] = (self._built(check), check.guards)  # the guards stay alive, and with them their ids
         return self.conditions[key][0]
 
     def _built(self, check: _Check) -> PrimExpr:
-        needed = conjunction(self.known.condition(need) for need in check.needs)
+        exact = map(self.known.exact_condition, check.exact)
+        needed = conjunction((*exact, *(self.known.condition(need) for need in check.needs)))
         return disjunction((*(negated(guard) for guard in check.guards), needed))
 
     def _key(self, condition: PrimExpr) -> int:
@@ -168,10 +171,11 @@ class _Checker:
         return found[1]
 
     def _is_volatile(self, check: _Check) -> bool:
-        return any(map(self.known.is_volatile, check.needs)) or any(map(reads_memory, check.guards))
+        dims = (*check.needs, *check.exact)
+        return any(map(self.known.is_volatile, dims)) or any(map(reads_memory, check.guards))
 
     def _uses(self, check: _Check) -> set[PrimVar]:
-        needed = {variable for need in check.needs for variable in self.known.variables(need)}
+        needed = {variable for dim in (*check.needs, *check.exact) for variable in self.known.variables(dim)}
         return needed | {part for guard in check.guards for part in walk(guard) if isinstance(part, PrimVar)}
 
     def _left(self, check: _Check, facts: Facts) -> _Check | None:
@@ -182,11 +186,12 @@ class _Checker:
         for guard in check.guards:
             inside = self.known.assume(guard, inside)
         needs = tuple(need for need in check.needs if not self.known.proves(need, inside))
+        exact = tuple(dim for dim in check.exact if not self.known.is_exact(dim, inside))
         guards = tuple(guard for guard in check.guards if not self.known.holds(guard, facts))
-        if not needs:
+        if not needs and not exact:
             return None
         never = tuple(need for need in needs if isinstance(need, int))  # what remains is negative
-        check = _changed(check, needs=never[:1] or needs, guards=guards)
+        check = _changed(check, needs=never[:1] or needs, guards=guards, exact=exact)
         return None if self._is_asserted(self._condition(check), facts) else check
 
     def _is_asserted(self, condition: PrimExpr, facts: Facts) -> bool:
@@ -195,8 +200,8 @@ class _Checker:
     def _learn(self, check: _Check, facts: Facts) -> Facts:
         condition = self._condition(check)
         if check.guards:
-            return self.known.assume(condition, facts).with_asserted(condition, self._key(condition))
-        new = (self._fact(need) for need in check.needs)
+            return self.known.assume(condition, facts, exact=True).with_asserted(condition, self._key(condition))
+        new = map(self._fact, (*check.needs, *_below_largest(check.exact)))
         return facts.with_facts(*new).with_asserted(condition, self._key(condition))
 
     def _asserts(self, checks: Iterable[_Check], facts: Facts) -> tuple[list[Stmt], Facts]:
@@ -305,7 +310,8 @@ class _Checker:
     def _after(self, stmt: Stmt, facts: Facts) -> Facts:
         """What is known after a statement."""
         if isinstance(stmt, AssertStmt):
-            return self.known.assume(stmt.condition, facts).with_asserted(stmt.condition, self._key(stmt.condition))
+            facts = self.known.assume(stmt.condition, facts, exact=stmt.kind == "BoundsError")
+            return facts.with_asserted(stmt.condition, self._key(stmt.condition))
         if isinstance(stmt, Bind):
             return self._bound(stmt.var, stmt.value, facts)
         if isinstance(stmt, (AllocBuffer, DeclBuffer)):
@@ -347,6 +353,8 @@ class _Checker:
         chain = self.chain
         header, facts = self._expressions(facts, stmt.start, stmt.extent, stmt.step)
         start, extent = self.known.dim(stmt.start, facts), self.known.dim(stmt.extent, facts)
+        ranges, facts = self._checks_of(facts, lambda facts: self._range_fits(stmt, start, extent, facts))
+        header = [*header, *ranges]
         inside = self.known.range(stmt.loop_var, start, extent, facts)
         factors = self.known.nonzero_factors(stmt.extent, facts)
         inside = inside.with_facts(*(self._fact(x - 1, stmt.loop_var) for x in factors)).after_write()
@@ -362,6 +370,17 @@ class _Checker:
         new = replace(stmt, body=self._placed(stay, body, inside))
         return self._outside(header, new, facts)
 
+    def _range_fits(self, loop: For, start: Dim, extent: Dim, facts: Facts) -> Facts:
+        """The start and the end of a loop are the numbers that they say."""
+        ends = dict.fromkeys((start, extent, start + extent))
+        left = tuple(dim for dim in ends if not self.known.is_exact(dim, facts))
+        if not left:
+            return facts
+        self.found.append(
+            _Check(f"the range of the loop of {loop.loop_var.name!r} does not fit 64 bits", (), (), left, loop.span)
+        )
+        return facts.with_facts(*map(self._fact, _below_largest(left)))
+
     def _fact(self, nonnegative: Dim, owner: PrimVar | None = None) -> Fact:
         return Fact(nonnegative, owner=owner, volatile=self.known.is_volatile(nonnegative))
 
@@ -369,6 +388,8 @@ class _Checker:
         """A check of the start of a loop's body as one before the loop; None when it cannot go there."""
         var, needs = loop.loop_var, check.needs
         if any(var in walk(guard) for guard in check.guards):
+            return None
+        if any(var in self.known.variables(dim) for dim in check.exact):
             return None
         if any(var in self.known.variables(need) for need in needs):
             if (
@@ -625,10 +646,14 @@ class _Checker:
         self, buffer: Buffer, indices: Sequence[PrimExpr], picked: Sequence[int], span: Span | None,
         guards: tuple[PrimExpr, ...], facts: Facts,
     ) -> Facts:  # fmt: skip
+        facts = self._operands_are_exact(buffer, indices, guards, span, facts)
         for axis, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             limit = self.known.dim(extent, facts)
             places = [self.known.dim(_lane(index, lane), facts) for lane in picked]
             needs = [need for place in places for need in (place, limit - 1 - place)]
+            if not isinstance(index, (Ramp, Broadcast)) and dtypes.lanes(index.dtype) != 1:
+                largest = limits_of(dtypes.element(index.dtype))[1]  # lanes are computed in their dtype
+                needs += [largest - place for place in places if largest < LARGEST]
             message = f"index out of range for {buffer.name!r} (dimension {axis})"
             place, size = self.known.text(places[0]), self.known.text(limit)
             if len(places) == 1 and size is not None:
@@ -636,15 +661,42 @@ class _Checker:
             facts = self._need(message, needs, guards, span, facts)
         return facts
 
+    def _operands_are_exact(
+        self, buffer: Buffer, indices: Sequence[PrimExpr], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
+    ) -> Facts:
+        """What an index divides, or takes the remainder of, is the number that it says."""
+        parts = (part for index in indices for part in walk(index) if isinstance(part, Binary))
+        operands = (side for part in parts if part.kind in _QUOTIENTS for side in (part.a, part.b))
+        dims = dict.fromkeys(self.known.dim(side, facts) for side in operands if _is_word(side))
+        left = tuple(dim for dim in dims if not self.known.is_exact(dim, facts))
+        if not left:
+            return facts
+        message = f"the arithmetic of an index of {buffer.name!r} does not fit 64 bits"
+        self.found.append(_Check(message, (), guards, left, span))
+        return facts.with_facts(*map(self._fact, _below_largest(left)))
+
     def _need(
         self, message: str, needs: Iterable[Dim], guards: tuple[PrimExpr, ...], span: Span | None, facts: Facts
     ) -> Facts:
         left = tuple(need for need in dict.fromkeys(needs) if not self.known.proves(need, facts))
         if not left:
             return facts
-        check = _Check(message, left, guards, span)
+        check = _Check(message, left, guards, span=span)
         self.found.append(check)
         return facts.with_facts(*(self._fact(need) for need in left))
+
+
+def _is_word(expr: PrimExpr) -> bool:
+    return dtypes.lanes(expr.dtype) == 1 and dtypes.is_integer(expr.dtype) and dtypes.is_signed(expr.dtype)
+
+
+def _below_largest(dims: Iterable[Dim]) -> Iterator[Dim]:
+    """What is not negative where dimensions are numbers of 64 bits, as far as it is a dimension."""
+    for dim in dims:
+        try:
+            yield LARGEST - dim
+        except ShapeError:  # a constant over 64 bits
+            continue
 
 
 def _changed(check: _Check, **changes: Any) -> _Check:

@@ -42,6 +42,7 @@ from weft.ir import (
     walk,
 )
 from weft.ir.builder import BlockBuilder
+from weft.ir.extents import check_extents
 from weft.ir.infer import TypeContext, infer_type, type_text
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
@@ -190,6 +191,7 @@ class _Lowering(PlainBlocks):
                 f"no memory can be allocated for {var.name!r}: its type is {type_text(ty)}", code="W530", span=span,
                 hint="state the shape and dtype in out_ty",
             )  # fmt: skip
+        check_extents(ty.dims or (), ty.dtype, var.name, span)
         shape = ty.shape if isinstance(ty.shape, Var) else ShapeExpr(ty.shape, span=span)
         scope = ty.vdevice.scope if isinstance(ty.vdevice, VDevice) else "global"
         options = {"dtype": ty.dtype, "runtime_device_index": 0, "storage_scope": scope}

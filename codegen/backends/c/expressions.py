@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from weft import dtypes
-from weft.codegen.backends.c.helpers import MATH, c_type, cast_helper, helper, math_helper
+from weft.codegen.backends.c.helpers import MATH, c_type, cast_helper, exact_helper, helper, math_helper
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
 from weft.ir.prim import as_expr, buffer_strides
@@ -37,6 +37,7 @@ from weft.ir.tensor import (
 
 __all__ = ["expression", "float_literal", "int_literal", "unsupported"]
 
+_EXACT_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&", "or": "||"}
 _ARITHMETIC = {
     "add": "+",
@@ -155,6 +156,47 @@ def _binary(writer: Scope, expr: Binary, lane: str | None) -> str:
         wide = f"u{_wide(dtype)}"
         return f"(({c_type(dtype)})(({wide}){a} {operator} ({wide}){b}))"
     return f"{writer.use(helper(expr.kind, dtype))}({a}, {b})"
+
+
+EXACT = "weft_exact"
+"""The name of what says whether the arithmetic of a check of bounds fits 64 bits."""
+
+
+def exact_condition(writer: Scope, condition: PrimExpr) -> str | None:
+    """The condition of a check of bounds, where a comparison whose arithmetic leaves 64 bits does not hold.
+
+    None when there is no such arithmetic.
+    """
+    if isinstance(condition, Binary) and condition.kind in ("and", "or"):
+        sides = [exact_condition(writer, side) for side in (condition.a, condition.b)]
+        if sides == [None, None]:
+            return None
+        a, b = (
+            text or expression(writer, side) for text, side in zip(sides, (condition.a, condition.b), strict=True)
+        )
+        return f"({a} {'&&' if condition.kind == 'and' else '||'} {b})"
+    if not isinstance(condition, Binary) or condition.kind not in COMPARISONS:
+        return None
+    sides = [_exact(writer, side) for side in (condition.a, condition.b)]
+    if sides == [None, None]:
+        return None
+    a, b = (text or expression(writer, side) for text, side in zip(sides, (condition.a, condition.b), strict=True))
+    return f"({EXACT} = 1, ({a} {_OPERATORS[condition.kind]} {b}) && {EXACT})"
+
+
+def _exact(writer: Scope, expr: PrimExpr) -> str | None:
+    """Signed scalar arithmetic in 64 bits that notes when it leaves them; None for anything else."""
+    if isinstance(expr, Cast) and expr.dtype == "int64" and dtypes.is_signed(expr.value.dtype):
+        return _exact(writer, expr.value)
+    if not isinstance(expr, Binary) or dtypes.lanes(expr.dtype) > 1 or not dtypes.is_signed(expr.dtype):
+        return None
+    if not dtypes.is_integer(expr.dtype) or expr.kind not in _EXACT_KINDS:
+        return None
+    sides = [_exact(writer, side) for side in (expr.a, expr.b)]
+    a, b = (text or expression(writer, side) for text, side in zip(sides, (expr.a, expr.b), strict=True))
+    if expr.kind in ("add", "sub", "mul"):
+        return f"{writer.use(exact_helper(expr.kind))}({a}, {b}, &{EXACT})"
+    return None if sides == [None, None] else f"{writer.use(helper(expr.kind, 'int64'))}({a}, {b})"
 
 
 def _bool_arithmetic(expr: Binary, a: str, b: str) -> str:

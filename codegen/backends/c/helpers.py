@@ -84,6 +84,21 @@ def helper(kind: str, dtype: str) -> tuple[str, str]:
     return name, f"static inline {kind_type} {name}({kind_type} a, {kind_type} b) {body}"
 
 
+_EXACT = {
+    "add": "b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b",
+    "sub": "b < 0 ? a > INT64_MAX + b : a < INT64_MIN + b",
+    "mul": "a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a) : "
+    "(b > 0 ? a < INT64_MIN / b : (a != 0 && b < INT64_MAX / a))",
+}
+
+
+def exact_helper(kind: str) -> tuple[str, str]:
+    """(name, definition) of 64-bit arithmetic that says when its result does not fit."""
+    name, operator = f"weft_exact_{kind}", {"add": "+", "sub": "-", "mul": "*"}[kind]
+    body = f"{{ if ({_EXACT[kind]}) {{ *exact = 0; return 0; }} return a {operator} b; }}"
+    return name, f"static inline int64_t {name}(int64_t a, int64_t b, int *exact) {body}"
+
+
 def cast_helper(source: str, target: str) -> tuple[str, str]:
     """(name, definition) of the conversion of a float to an integer: truncates, saturates, nan gives 0."""
     name = f"weft_{target}_from_{source}"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from weft import dtypes
-from weft.codegen.backends.c.expressions import expression, offset, unsupported
+from weft.codegen.backends.c.expressions import EXACT, exact_condition, expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
@@ -318,6 +318,11 @@ class KernelWriter:
     def check(self, stmt: AssertStmt) -> None:
         """An assertion: its number is the result when it fails."""
         number = self.helpers.message(stmt.kind, stmt.message)
+        if stmt.kind == "BoundsError" and (text := exact_condition(self, stmt.condition)) is not None:
+            with self.block(""):
+                self.line(f"int {EXACT} = 1;")
+                self.line(f"if (!{text}) return {number};")
+            return
         self.line(f"if (!{expression(self, stmt.condition)}) return {number};")
 
     def attribute(self, stmt: AttrStmt) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.sizes import SizeEmitter
 from weft.codegen.backends.llvm.host.values import (
     DYNAMIC_WORDS,
@@ -105,7 +106,9 @@ class CheckingEmitter(SizeEmitter):
             zero = substitute_dim(dim, {missing[0]: 0})
             slope = substitute_dim(dim, {missing[0]: 1}) - zero
             if isinstance(slope, int) and slope > 0:
-                rest = self.w.sub(size, self._size(zero, self.symbols, span))
+                exact = Exact(self.w)
+                rest = exact.sub(size, self.exactly(zero, self.symbols, exact, span))
+                self.fits_64_bits(zero, exact, span)
                 value = rest if slope == 1 else self.scalars.arith.binary("floordiv", "int64", str(rest), str(slope))
                 self.bind_symbol(missing[0], value, what)
                 return True
@@ -115,12 +118,13 @@ class CheckingEmitter(SizeEmitter):
         for dim, size in zip(dims, sizes, strict=True):
             if isinstance(dim, DimExpr) and any(name not in self.symbols for name in free_symbols(dim)):
                 continue  # nothing to compare with: the symbol is only ever named here
-            wanted = self.size(dim, span)
-            if wanted == size:
+            wanted, same = self.compared(dim, size, self.symbols, span)
+            if same is True:
                 continue
             parts, values = mismatch(what, ty, dims, sizes, self.symbols, self.sources)
-            same = self.w.emit(f"icmp eq i64 {wanted}, {size}")
-            self.unless(same, "ShapeError", parts, values, span, "W222")
+            self.unless(same or "false", "ShapeError", parts, values, span, "W222")
+            if isinstance(dim, DimExpr):
+                self.sizes.setdefault(dim, wanted)
 
     def fitted(self, value: Value, ty: Type | None, what: str, span: Span | None) -> Value:
         """The value in the form of a type, its sizes checked."""

@@ -273,14 +273,4 @@ entry:
   ret void
 }}
 """,
-    "weft.product": f"""define i64 @weft.product(i64 %a, i64 %b) nounwind {{
-  %x = sext i64 %a to i128
-  %y = sext i64 %b to i128
-  %p = mul i128 %x, %y
-  %big = icmp sgt i128 %p, {1 << 62}
-  %low = trunc i128 %p to i64
-  %r = select i1 %big, i64 {1 << 62}, i64 %low
-  ret i64 %r
-}}
-""",
 }

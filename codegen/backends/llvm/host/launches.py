@@ -88,7 +88,7 @@ class KernelMatch:
             for dim, size in zip(dims, sizes, strict=True):
                 if isinstance(dim, DimExpr) and any(name not in self.values for name in free_symbols(dim)):
                     continue
-                self._compare(position, dims, sizes, self.emitter._size(dim, self.values, self.span), size)
+                self._compare(position, dims, sizes, dim, size)
         layout: dict[Any, Size] = {}
         for (_, _, sizes), param in zip(
             self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True
@@ -100,16 +100,16 @@ class KernelMatch:
             layout.setdefault(param.elem_offset, 0)
         return [self.values.get(self.names[s], layout.get(s, 0)) for s in buffer_symbols(self.kernel)]
 
-    def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], wanted: Size, size: Size) -> None:
-        if wanted == size:
+    def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], dim: Dim, size: Size) -> None:
+        wanted, same = self.emitter.compared(dim, size, self.values, self.span)
+        if same is True:
             return
         what = f"{self._place(position)} of {self.name}"
         parts, values = mismatch(what, self.types[position], dims, sizes, self.values, self.sources)
         if isinstance(wanted, int) and isinstance(size, int) and all(isinstance(value, int) for value in values):
             message = "".join(part if isinstance(part, str) else str(values[part]) for part in parts)
             raise ShapeError(message, code="W222", span=self.span)
-        same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {size}")
-        self.emitter.unless(same, "ShapeError", parts, values, self.span, "W222")
+        self.emitter.unless(same or "false", "ShapeError", parts, values, self.span, "W222")
 
 
 def call_kernel(

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import element_bytes
 from weft.codegen.backends.llvm.host.checks import CheckingEmitter
@@ -130,13 +131,7 @@ class OperandEmitter(CheckingEmitter):
 
     def bytes_of(self, sizes: Sequence[Size], dtype: str) -> Size:
         """The bytes of a tensor; a number beyond all memory where 64 bits do not hold it."""
-        found: Size = element_bytes(dtype)
-        for size in sizes:
-            known = isinstance(found, int) and isinstance(size, int)
-            found = (
-                self.w.mul(found, size) if known else self.w.emit(f"call i64 @weft.product(i64 {found}, i64 {size})")
-            )
-        return found
+        return Exact(self.w).bytes_of(sizes, element_bytes(dtype))
 
     def copied(self, value: Tensor, span: Span | None) -> Tensor:
         """A copy that may be written."""

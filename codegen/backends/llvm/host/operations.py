@@ -67,17 +67,19 @@ def _fits(
     emitter: OperandEmitter, offset: str, sizes: Sequence[Size], dtype: str, storage: Tensor, span: Span | None
 ) -> None:
     """BoundsError W903 when a tensor at an offset in bytes does not lie within another one."""
+    w = emitter.w
     end = emitter.bytes_of(sizes, dtype)
     room: Size = element_bytes(storage.dtype)
     for size in storage.sizes:
-        room = emitter.w.mul(room, size)
-    last = emitter.w.add(end, number(offset))
+        room = w.mul(room, size)  # memory that is there
+    last = w.add(end, number(offset))
     if isinstance(last, int) and isinstance(room, int) and 0 <= int(offset) and last <= room:
         return
-    fits = emitter.w.emit(f"icmp sle i64 {last}, {room}")
-    positive = emitter.w.emit(f"icmp sge i64 {offset}, 0")
+    # `end` is at most 2**62: where the offset is not negative either, the sum is exact as an unsigned number.
+    fits = w.emit(f"icmp ule i64 {last}, {room}")
+    positive = w.emit(f"icmp sge i64 {offset}, 0")
     parts = ["a tensor that ends at byte ", 0, " does not fit in a storage of ", 1]
-    emitter.unless(emitter.w.emit(f"and i1 {fits}, {positive}"), "BoundsError", parts, [last, room], span, "W903")
+    emitter.unless(w.emit(f"and i1 {fits}, {positive}"), "BoundsError", parts, [last, room], span, "W903")
 
 
 # Operators of the executor

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.state import FunctionState
-from weft.errors import ShapeError, Span, TargetError
+from weft.errors import OutOfMemoryError, ShapeError, Span, TargetError
 from weft.ir.dim import Dim, DimExpr, operation
 
 __all__ = ["SizeEmitter"]
@@ -21,10 +22,39 @@ class SizeEmitter(FunctionState):
             return int(dim)
         found = self.sizes.get(dim)
         if found is None:
-            found = self.sizes[dim] = self._size(dim, self.symbols, span)
+            exact = Exact(self.w)
+            found = self.sizes[dim] = self.exactly(dim, self.symbols, exact, span)
+            self.fits_64_bits(dim, exact, span)
         return found
 
-    def _size(self, dim: Dim, symbols: Mapping[str, Size], span: Span | None = None) -> Size:
+    def fits_64_bits(self, dim: Dim, exact: Exact, span: Span | None) -> None:
+        """OutOfMemoryError W950 when a size, or a part of it, is no 64-bit number."""
+        holds = exact.holds()
+        message = f"no memory for a size of {dim}: it does not fit 64 bits"
+        if holds is False:
+            raise OutOfMemoryError(message, code="W950", span=span)
+        if holds is not True:
+            self.unless(holds, "MemoryError", [message], [], span)
+
+    def compared(
+        self, dim: Dim, size: Size, symbols: Mapping[str, Size], span: Span | None
+    ) -> tuple[Size, bool | str]:
+        """A dimension for the values of its symbols, and whether it is exactly a size."""
+        exact = Exact(self.w)
+        if not isinstance(dim, DimExpr) or (symbols is self.symbols and dim in self.sizes):
+            wanted = self.size(dim, span)
+        else:
+            wanted = self.exactly(dim, symbols, exact, span)
+        holds = exact.holds()
+        if holds is False or (isinstance(wanted, int) and isinstance(size, int)):
+            return wanted, holds is True and wanted == size
+        if wanted == size and holds is True:
+            return wanted, True
+        same = self.w.emit(f"icmp eq i64 {wanted}, {size}")
+        return wanted, same if holds is True else self.w.emit(f"and i1 {same}, {holds}")
+
+    def exactly(self, dim: Dim, symbols: Mapping[str, Size], exact: Exact, span: Span | None = None) -> Size:
+        """A dimension for the values of its symbols; `exact` knows whether it fits."""
         kind, operands = operation(dim)
         if kind == "constant":
             return operands[0]
@@ -33,11 +63,11 @@ class SizeEmitter(FunctionState):
                 raise TargetError(f"llvm: the symbol {operands[0]} has no value in {self.name}", code="W744", span=span)
             return symbols[operands[0]]
         if kind == "pow":
-            base = self._size(operands[0], symbols, span)
-            return self._fold([base] * operands[1], self.w.mul)
-        values = [self._size(operand, symbols, span) for operand in operands]
+            base = self.exactly(operands[0], symbols, exact, span)
+            return self._fold([base] * operands[1], exact.mul)
+        values = [self.exactly(operand, symbols, exact, span) for operand in operands]
         if kind in ("add", "mul"):
-            return self._fold(values, self.w.add if kind == "add" else self.w.mul)
+            return self._fold(values, exact.add if kind == "add" else exact.mul)
         if kind in ("min", "max"):
             return self._fold(values, lambda a, b: self.scalars.arith.binary(kind, "int64", str(a), str(b)))
         if not isinstance(values[1], int):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import constant, element_bytes, memory_type, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic, mangled
@@ -23,6 +24,7 @@ from weft.errors import TargetError
 from weft.ir.graph import Expr, StringImm
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.tensor import (
+    COMPARISONS,
     Binary,
     Broadcast,
     Buffer,
@@ -45,6 +47,7 @@ from weft.ir.visit import walk
 __all__ = ["BufferView", "ExpressionEmitter", "Linear", "Scattered", "dtype_of"]
 
 _TRUE, _FALSE = ("true", "splat (i1 true)"), ("false", "splat (i1 false)")
+_SIZES = frozenset({"add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _CHEAP = (PrimVar, IntImm, FloatImm, Binary, Unary, Cast, Select, Broadcast, Ramp)
 
@@ -176,13 +179,14 @@ class ExpressionEmitter:
         until = self.splat(self.arith.cast("int64", "int32", str(count)), "int32", lanes)
         return self.w.emit(f"icmp {'sge' if turned else 'slt'} <{lanes} x i32> {ramp}, {until}")
 
-    def _short_circuit(self, expr: Binary) -> str:
+    def _short_circuit(self, expr: Binary, evaluate: Callable[[PrimExpr], str] | None = None) -> str:
         """The right side is evaluated only when it decides: `i < n and x[i] > 0` never reads past the end."""
-        a, w = self.value(expr.a), self.w
+        evaluate = evaluate or self.value
+        a, w = evaluate(expr.a), self.w
         start, more, done = w.block_label, w.label("more"), w.label("done")
         w.branch(a, *((more, done) if expr.kind == "and" else (done, more)))
         w.open(more)
-        b, end = self.value(expr.b), w.block_label
+        b, end = evaluate(expr.b), w.block_label
         w.open(done)
         return w.emit(f"phi i1 [ {'false' if expr.kind == 'and' else 'true'}, %{start} ], [ {b}, %{end} ]")
 
@@ -306,6 +310,39 @@ class ExpressionEmitter:
                 a, b = str(self.size(extent.a)), str(self.size(extent.b))
                 return _known(self.arith.binary(extent.kind, "int64", a, b))
         return _known(self._widened(extent))
+
+    def exact_size(self, extent: Extent, exact: Exact) -> Size:
+        """An extent in 64 bits; `exact` knows whether a part of its arithmetic leaves them."""
+        if isinstance(extent, Cast) and dtypes.is_integer(extent.dtype) and dtypes.is_integer(extent.value.dtype):
+            if dtypes.bits(extent.dtype) >= dtypes.bits(extent.value.dtype) and dtypes.is_signed(extent.value.dtype):
+                return self.exact_size(extent.value, exact)
+        if isinstance(extent, Binary) and extent.kind in _SIZES and dtypes.is_signed(extent.dtype):
+            a, b = self.exact_size(extent.a, exact), self.exact_size(extent.b, exact)
+            if extent.kind in ("add", "sub", "mul"):
+                return getattr(exact, extent.kind)(a, b)
+            value = self.arith.binary(extent.kind, "int64", str(a), str(b))
+            return int(value) if value.lstrip("-").isdigit() else value
+        return self.size(extent)
+
+    def exact_condition(self, condition: PrimExpr) -> str:
+        """The condition of a check of bounds: a comparison whose arithmetic leaves 64 bits does not hold."""
+        if isinstance(condition, Binary) and condition.kind in ("and", "or"):
+            if self.is_cheap(condition.b) and not _has_arithmetic(condition.b):
+                return self.arith.binary(
+                    condition.kind, "bool", self.exact_condition(condition.a), self.value(condition.b)
+                )
+            return self._short_circuit(condition, self.exact_condition)
+        if not isinstance(condition, Binary) or condition.kind not in COMPARISONS or not _has_arithmetic(condition):
+            return self.value(condition)
+        if not (dtypes.is_integer(condition.a.dtype) and dtypes.is_signed(condition.a.dtype)):
+            return self.value(condition)
+        exact = Exact(self.w)
+        a, b = self.exact_size(condition.a, exact), self.exact_size(condition.b, exact)
+        holds = exact.holds()
+        compared = self.arith.binary(condition.kind, "int64", str(a), str(b))
+        if isinstance(holds, bool):
+            return compared if holds else "false"
+        return self.arith.binary("and", "bool", compared, holds)
 
     def _combined(self, kind: str, a: Size, plus_a: int, b: Size, plus_b: int) -> tuple[Size, int]:
         w = self.w
@@ -754,3 +791,11 @@ _VALUES = {
     Let: ExpressionEmitter._let,
     PrimCall: ExpressionEmitter._call,
 }
+
+
+def _has_arithmetic(condition: PrimExpr) -> bool:
+    """Whether a condition compares results of 64-bit arithmetic that could overflow."""
+    return any(
+        isinstance(part, Binary) and part.kind in ("add", "sub", "mul") and dtypes.is_signed(part.dtype)
+        for part in walk(condition)
+    )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import Program, frame_word, kernel_symbol
 from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type, value_type
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, ExpressionEmitter, dtype_of
@@ -443,7 +444,9 @@ class KernelEmitter(ExpressionEmitter):
 
     def _assert(self, stmt: AssertStmt) -> None:
         bad, good = self.w.label("assert"), self.w.label("ok")
-        self.w.branch(self.value(stmt.condition), good, bad, WARM)
+        is_check = stmt.kind == "BoundsError"
+        condition = self.exact_condition(stmt.condition) if is_check else self.value(stmt.condition)
+        self.w.branch(condition, good, bad, WARM)
         self.w.open(bad)
         note, values = self._witness(stmt.condition)
         self.program.fail(self.w, stmt.kind, stmt.message, values, span=stmt.span, note=note)
@@ -480,31 +483,31 @@ class KernelEmitter(ExpressionEmitter):
     def _allocate(self, stmt: AllocBuffer) -> None:
         buffer = stmt.buffer
         view = self.describe(buffer, "")
-        count: Size = 1
-        for extent in view.shape:
-            count = self.w.mul(count, max(0, extent) if isinstance(extent, int) else extent)
-        if buffer.strides is not None:
-            count = self._span_of(view)
-        size = self.w.mul(count, element_bytes(buffer.dtype) * dtypes.lanes(buffer.dtype))
+        itemsize = element_bytes(buffer.dtype) * dtypes.lanes(buffer.dtype)
+        exact = Exact(self.w)
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            self.exact_size(extent, exact)
+        counts = map(self._nonnegative, view.shape) if buffer.strides is None else [self._span_of(view, exact)]
+        size = exact.bytes_of(counts, itemsize)
         if isinstance(size, int) and size <= STACK_BYTES and self.stack_bytes + size <= STACK_TOTAL:
             self.stack_bytes += size
             self.buffers[buffer] = self.describe(buffer, self.w.alloca("i8", max(1, size), align=64))
-            self.buffers[buffer].room = count if isinstance(count, int) else 0
+            self.buffers[buffer].room = size // itemsize
         else:
             self.buffers[buffer] = self.describe(buffer, self._heap(stmt, size))
 
-    def _span_of(self, view: BufferView) -> Size:
+    def _nonnegative(self, extent: Size) -> Size:
+        return max(0, extent) if isinstance(extent, int) else self.arith.binary("max", "int64", extent, "0")
+
+    def _span_of(self, view: BufferView, exact: Exact) -> Size:
         """Elements from the first to the last that a strided buffer has."""
         count: Size = 1
         for extent, stride in zip(view.shape, view.strides, strict=True):
-            count = self.w.add(count, self.w.mul(self.w.sub(extent, 1), stride))
-        return count
+            count = exact.add(count, exact.mul(exact.sub(extent, 1), stride))
+        return self._nonnegative(count)
 
     def _heap(self, stmt: AllocBuffer, size: Size) -> str:
         self.module.declare("aligned_alloc", "noalias ptr", ("i64", "i64"), "allocsize(1)")
-        size = str(size)
-        if size.startswith("%"):
-            size = self.arith.binary("max", "int64", size, "0")
         padded = self.w.emit(f"add i64 {size}, 64")
         rounded = self.w.emit(f"and i64 {padded}, -64")
         pointer = self.w.emit(f"call ptr @aligned_alloc(i64 64, i64 {rounded})")

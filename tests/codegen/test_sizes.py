@@ -1,0 +1,96 @@
+"""Sizes and indices near the limits of 64 bits: exact, or an error of ours; no wrapped number, no dead process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+PROGRAM = Path(__file__).with_name("sizes_program.py")
+COUNT = 14
+_PARTLY_WRITTEN = ["error", "W902"]  # what the interpreter says of an output of which one element is written
+
+
+@cache
+def outcomes(executor: str, seed: int) -> list[tuple[str, Any]]:
+    """(program, what it gave) of random programs, run in a process of their own."""
+    command = [sys.executable, str(PROGRAM), executor, str(seed), str(COUNT)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    names = [line["name"] for line in lines if "name" in line]
+    assert run.returncode == 0, f"the process ended with {run.returncode} in: {names[-1:]}\n{run.stderr[-800:]}"
+    found = [line["outcome"] for line in lines if "outcome" in line]
+    assert len(found) == COUNT
+    return list(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_sizes_near_the_limits_are_exact_or_refused_as_the_interpreter_refuses_them(executor: str) -> None:
+    for (name, wanted), (_, got) in zip(outcomes("interpret", 1), outcomes(executor, 1), strict=True):
+        if wanted == _PARTLY_WRITTEN:
+            assert got[0] == "value", name
+        elif wanted[0] == "error" and wanted[1].startswith("W90"):
+            assert got[0] == "error" and got[1].startswith("W90"), (name, wanted, got)  # noqa: PT018
+        else:
+            assert got == wanted, name
+
+
+def _module(body: str, params: str = "n: T.int64") -> weft.IRModule:
+    head = "from weft.script import ir as I, relax as R, tir as T\n\n@I.ir_module\nclass M:\n"
+    lines = "\n".join(f"        {line}" for line in body.splitlines())
+    return weft.parse(f'{head}    @T.prim_func\n    def k(A: T.Buffer((8,), "float32"), {params}):\n{lines}\n')
+
+
+@pytest.mark.parametrize(
+    ("body", "n"),
+    [
+        ("A[n * n] = T.float32(7)", 3037000500),
+        ("A[8 * n] = T.float32(7)", 2**61),
+        ("if n >= 0:\n    if 8 * n < 8:\n        A[n] = T.float32(7)", 2**61),
+        ("A[(8 * n) % 8] = T.float32(7)", 2**61),
+        ("A[(8 * n) // 8 - 1] = T.float32(7)", 2**61),
+        ("for i in range(8 * n + 1):\n    A[i] = T.float32(7)", 2**61),
+    ],
+)
+@pytest.mark.parametrize("executor", ["interpret", "native"])
+def test_an_index_whose_arithmetic_leaves_64_bits_is_an_error(body: str, n: int, executor: str) -> None:
+    array = np.ones(8, "float32")
+    run = weft.interpret(_module(body)) if executor == "interpret" else weft.compile(_module(body))
+    with pytest.raises(weft.BoundsError):
+        run["k"](array, n)
+    assert array.tolist() == [1.0] * 8
+
+
+def test_a_condition_in_32_bits_proves_nothing_of_an_index_in_64() -> None:
+    module = _module("if a * a < 8:\n    A[a * a] = T.float32(7)", "a: T.int32")
+    array = np.ones(8, "float32")
+    with pytest.raises(weft.BoundsError):
+        weft.compile(module)["k"](array, 65536)
+    weft.compile(module)["k"](array, 2)
+    assert array.tolist() == [1.0] * 4 + [7.0] + [1.0] * 3
+
+
+def test_scratch_whose_size_wraps_is_an_error() -> None:
+    module = _module("B = T.alloc_buffer((n * n,), 'float32')\nB[0] = A[0]\nA[1] = B[0]")
+    for run in (weft.interpret(module), weft.compile(module)):
+        with pytest.raises((weft.OutOfMemoryError, weft.BoundsError)):  # compiled code checks B[0] first
+            run["k"](np.ones(8, "float32"), 2**32)
+
+
+def test_a_tensor_that_no_memory_holds_is_refused_before_it_runs() -> None:
+    text = (
+        "from weft.script import relax as R\n\n@R.function\ndef main():\n"
+        "    y = R.zeros((2**40, 2**40), 'float32')\n    return y\n"
+    )
+    for executor in ("native", "vm"):
+        with pytest.raises(weft.OutOfMemoryError) as caught:
+            weft.compile(weft.parse(text), executor=executor)
+        assert caught.value.code == "W950"
