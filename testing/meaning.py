@@ -58,7 +58,7 @@ def random_arguments(
 ) -> list[Any]:
     """Arguments that fit the signature of a function: NumPy arrays of moderate values, sizes from 0 up, or `symbols`.
 
-    Errors: ArgumentError W908 where no sizes were found that make every dimension of the signature at least 0.
+    Errors: ArgumentError W866 where no sizes were found that make every dimension of the signature at least 0.
 
     >>> main = random_module(3)["main"]
     >>> len(random_arguments(main, 5)) == len(main.params)

@@ -52,7 +52,7 @@ def symbol_values(types: Sequence[Type], choices: Choices) -> dict[str, int]:
         except Exception:  # an undefined dimension: other values
             continue
     shown = ", ".join(map(str, dims[:8]))
-    raise ArgumentError(f"no sizes were found for which {shown} are all at least 0", code="W908")
+    raise ArgumentError(f"no sizes were found for which {shown} are all at least 0", code="W866")
 
 
 def random_arguments(
