@@ -82,9 +82,11 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "weft.transform.schedule",
-        "weft.transform.schedule",
-        "declared>annotations folds>reducer marks>loop_kinds placing>compute_at staging>buffering",
+        "weft.transform.schedule.primitives",
+        "declared>annotations blocks caching epilogues inlining layouts loops marks>loop_kinds padding "
+        "placing>compute_at queries reductions sampling staging>buffering",
     ),
+    ("weft.transform.schedule", "weft.transform.schedule", "folds>reducer"),
     ("weft.ir.target", "weft.target", "builtin config cpus>processors kinds schema syntax triple value"),
     ("weft.ir", "weft", "target dtype>dtypes"),
     ("weft", "weft", "late>providers"),

@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 from weft.transform.kernel.scheduled import SCHEDULED
-from weft.transform.schedule.blocks import TensorIntrin
 from weft.transform.schedule.core import register_primitive
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
+from weft.transform.schedule.primitives.blocks import TensorIntrin
 from weft.transform.schedule.schedule import Schedule
 from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace
 

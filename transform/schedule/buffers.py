@@ -10,7 +10,7 @@ from weft.transform.analysis.affine import Bindings
 from weft.transform.analysis.dependence import barrier, update_of
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.failure import failure
-from weft.transform.schedule.queries import scope_blocks, written_buffers
+from weft.transform.schedule.primitives.queries import scope_blocks, written_buffers
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, loads_in, sequence, stores_in
 
 __all__ = [

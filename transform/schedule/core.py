@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -23,6 +23,7 @@ from weft.ir.tensor import Block, For, PrimFunc, PrimVar
 from weft.ir.verify import assert_well_formed, verify
 from weft.transform.infra.registry import nearest
 from weft.transform.kernel.scheduled import SCHEDULED, is_scheduled
+from weft.transform.schedule.choices import RandomChoices
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, Handle, LoopRV
 from weft.transform.schedule.trace import PRIMITIVES, Instruction, Primitive, Trace, handles_in
@@ -76,7 +77,7 @@ class _State:
     separate: frozenset[PrimVar]
 
 
-class ScheduleCore:
+class ScheduleCore(RandomChoices):
     """The state of a schedule and what primitives are written with."""
 
     reserved: frozenset[str] = frozenset()
@@ -97,12 +98,9 @@ class ScheduleCore:
         self._trees: dict[str, Tree] = {}
         self._depth = 0
         self._noted: dict[str, Any] = {}
-        self._decision: Any = None
-        self._choices: list[Any] = []  # what primitives inside of the present one have chosen
-        self._given: list[Any] = []  # what they are to choose
         self._trace = Trace()
         self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay apart
-        self._random = random.Random(seed)
+        super().__init__(seed)
 
     # What users read --------------------------------------------------------------------------------------------------
 
@@ -152,18 +150,6 @@ class ScheduleCore:
         new = self.copy()
         new.seed(self.fork_seed() if seed is None else seed)
         return new
-
-    def seed(self, seed: int) -> None:
-        """Start the sequence of random choices anew."""
-        self._random = random.Random(seed)
-
-    def choose_next(self, choices: Sequence[Any]) -> None:
-        """What the sampling primitives choose that the next primitive uses: how traces repeat primitives of users."""
-        self._given = list(choices)
-
-    def fork_seed(self) -> int:
-        """A seed for another schedule."""
-        return self._random.randrange(1, 2**31)
 
     def __getattr__(self, name: str) -> Any:
         found = PRIMITIVES.get(name)
@@ -235,10 +221,6 @@ class ScheduleCore:
         """Keep other values of arguments in the trace than those given (text for a function, say)."""
         if self._depth == 1:
             self._noted.update(arguments)
-
-    def _decide(self, decision: Any) -> None:
-        """Keep what a sampling primitive decided."""
-        self._decision = decision
 
     def _name_of_function(self, name: str | None) -> str:
         name = self._function if name is None else name

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from weft.transform.schedule.annotations import Declared
-from weft.transform.schedule.blocks import Blocks
-from weft.transform.schedule.buffering import Staging
-from weft.transform.schedule.compute_at import Placing
 from weft.transform.schedule.core import ScheduleCore
-from weft.transform.schedule.epilogues import Epilogues
-from weft.transform.schedule.layouts import Layouts
-from weft.transform.schedule.loop_kinds import Marks
-from weft.transform.schedule.loops import LoopPrimitives
-from weft.transform.schedule.padding import Padding
-from weft.transform.schedule.queries import Queries
-from weft.transform.schedule.reductions import Reductions
-from weft.transform.schedule.sampling import Sampling
+from weft.transform.schedule.primitives.annotations import Declared
+from weft.transform.schedule.primitives.blocks import Blocks
+from weft.transform.schedule.primitives.buffering import Staging
+from weft.transform.schedule.primitives.compute_at import Placing
+from weft.transform.schedule.primitives.epilogues import Epilogues
+from weft.transform.schedule.primitives.layouts import Layouts
+from weft.transform.schedule.primitives.loop_kinds import Marks
+from weft.transform.schedule.primitives.loop_merging import LoopMerging
+from weft.transform.schedule.primitives.loops import LoopPrimitives
+from weft.transform.schedule.primitives.padding import Padding
+from weft.transform.schedule.primitives.queries import Queries
+from weft.transform.schedule.primitives.reductions import Reductions
+from weft.transform.schedule.primitives.reindexing import Reindexing
+from weft.transform.schedule.primitives.sampling import Sampling
+from weft.transform.schedule.primitives.storage import Storage
 
 __all__ = ["Schedule"]
 
 
 class Schedule(
-    Queries, LoopPrimitives, Marks, Placing, Staging, Declared, Reductions, Epilogues, Layouts, Padding, Blocks,
-    Sampling,
+    Queries, LoopPrimitives, LoopMerging, Marks, Placing, Staging, Reindexing, Storage, Declared, Reductions, Epilogues,
+    Layouts, Padding, Blocks, Sampling,
 ):
     """Changes the loops and blocks of a module's tensor functions step by step; each step keeps what they compute.
 

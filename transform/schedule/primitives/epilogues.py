@@ -33,8 +33,8 @@ from weft.transform.schedule.buffers import (
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.inlining import one_load, only_store, require_free_between
-from weft.transform.schedule.queries import written_buffers
+from weft.transform.schedule.primitives.inlining import one_load, only_store, require_free_between
+from weft.transform.schedule.primitives.queries import written_buffers
 from weft.transform.schedule.reducer import fold_of, is_identity
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions
 

@@ -41,12 +41,12 @@ from weft.transform.schedule.buffers import (
     require_plain_uses,
     writers,
 )
-from weft.transform.schedule.caching import Where, nest_over, read_map, where_of
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.loops import chain_between
+from weft.transform.schedule.primitives.caching import Where, nest_over, read_map, where_of
+from weft.transform.schedule.primitives.loops import chain_between
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, map_buffers, sequence, without_regions
 

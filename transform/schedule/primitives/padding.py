@@ -38,13 +38,13 @@ from weft.transform.schedule.buffers import (
     require_reduction,
     with_allocation,
 )
-from weft.transform.schedule.caching import nest_over
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.inlining import only_store
-from weft.transform.schedule.loops import chain_between
+from weft.transform.schedule.primitives.caching import nest_over
+from weft.transform.schedule.primitives.inlining import only_store
+from weft.transform.schedule.primitives.loops import chain_between
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, loads_in, map_buffers, sequence, without_regions
 

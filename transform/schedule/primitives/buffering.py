@@ -47,12 +47,12 @@ from weft.transform.schedule.buffers import (
     with_allocation,
     without_allocation,
 )
-from weft.transform.schedule.caching import Caching, Choice, buffer_of, index_dtype, nest_over, word
 from weft.transform.schedule.copies import fresh_buffer, fresh_variable
 from weft.transform.schedule.core import primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.queries import written_buffers
+from weft.transform.schedule.primitives.caching import Caching, Choice, buffer_of, index_dtype, nest_over, word
+from weft.transform.schedule.primitives.queries import written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import (
     Tree,

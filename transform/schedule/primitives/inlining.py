@@ -25,7 +25,7 @@ from weft.transform.schedule.buffers import (
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.queries import scope_blocks, written_buffers
+from weft.transform.schedule.primitives.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of
 from weft.transform.schedule.tree import Tree, buffers_of, loads_in, map_buffers, without_regions
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 
 from weft.ir.tensor import For
-from weft.transform.schedule.compute_at import INLINE, ROOT, can_compute_at
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
-from weft.transform.schedule.queries import consumers
+from weft.transform.schedule.primitives.compute_at import INLINE, ROOT, can_compute_at
+from weft.transform.schedule.primitives.queries import consumers
 from weft.transform.schedule.tree import Tree
 
 __all__ = ["Sampling"]

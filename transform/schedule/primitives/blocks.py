@@ -45,7 +45,7 @@ from weft.transform.schedule.copies import fresh_copy, fresh_variable
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.loops import chain_between
+from weft.transform.schedule.primitives.loops import chain_between
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of, without_regions
 

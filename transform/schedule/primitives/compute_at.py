@@ -32,8 +32,8 @@ from weft.transform.schedule.buffers import (
 from weft.transform.schedule.core import primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.inlining import Inlining, certain_load, require_readers_after
-from weft.transform.schedule.queries import scope_blocks, written_buffers
+from weft.transform.schedule.primitives.inlining import Inlining, certain_load, require_readers_after
+from weft.transform.schedule.primitives.queries import scope_blocks, written_buffers
 from weft.transform.schedule.rebuild import all_of, nest_of_loops
 from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, sequence, statements_of, stores_in
 

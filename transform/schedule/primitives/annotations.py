@@ -19,12 +19,12 @@ from weft.ir.regions import block_accesses
 from weft.ir.tensor import Block, Buffer, BufferRegion, Range
 from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import require_dividing
-from weft.transform.schedule.caching import Choice, Where, buffer_of, index_dtype, read_map, where_of
 from weft.transform.schedule.copies import fresh_buffer
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV
-from weft.transform.schedule.queries import regions_of
+from weft.transform.schedule.primitives.caching import Choice, Where, buffer_of, index_dtype, read_map, where_of
+from weft.transform.schedule.primitives.queries import regions_of
 from weft.transform.schedule.tree import Tree, without_regions
 
 __all__ = ["Declared"]

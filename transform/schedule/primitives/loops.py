@@ -13,21 +13,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import WeftError
-from weft.ir import Node, replace, rewrite, substitute
-from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, free_symbols, parse_dim, product, symbol
+from weft.ir import substitute
+from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, parse_dim, product, symbol
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.prim import as_expr, binary, cast
 from weft.ir.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
-from weft.transform.analysis.dependence import Clash, Nest, clash, never_before
+from weft.transform.analysis.dependence import Clash, Nest, clash
 from weft.transform.analysis.points import Point, variables_in
 from weft.transform.schedule.buffers import sets_result_when_empty
-from weft.transform.schedule.copies import fresh_copy
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, ExprRV, LoopRV
 from weft.transform.schedule.rebuild import guarded, nest_of_loops, tidied
-from weft.transform.schedule.tree import Tree, blocks_in, sequence, statements_of
+from weft.transform.schedule.tree import Tree, blocks_in
 
 __all__ = ["Factor", "LoopPrimitives", "chain_between", "require_plain", "times"]
 
@@ -105,8 +104,8 @@ class LoopPrimitives(ScheduleCore):
         exact = extent is not None and point.at_most(product(whole), extent)
         if not exact:
             if disable_predication:
-                raise failure("W604", f"the factors {_text(sizes)} do not divide the extent of {variable.name!r}", tree,
-                              found, hint="without disable_predication the rest is guarded")  # fmt: skip
+                raise failure("W604", f"the factors {sizes_text(sizes)} do not divide the extent of {variable.name!r}",
+                              tree, found, hint="without disable_predication the rest is guarded")  # fmt: skip
             require_terms(tree, found, "split")
             body = guarded(body, binary("lt", value, as_expr(found.extent, variable.dtype)))
         new = self._tidied(tree, found, nest_of_loops(loops, body))
@@ -144,7 +143,7 @@ class LoopPrimitives(ScheduleCore):
         """The factors with the open one filled in; W604 when they are too few or too small."""
         extent = point.dim(loop.extent)
         if not sizes or sizes.count(None) > 1:
-            raise failure("W604", f"the factors {_text(sizes)} leave more than one extent open" if sizes else
+            raise failure("W604", f"the factors {sizes_text(sizes)} leave more than one extent open" if sizes else
                           "a loop is split by at least one factor", tree, loop)  # fmt: skip
         known = product(size for size in sizes if size is not None)
         if None in sizes:
@@ -152,8 +151,9 @@ class LoopPrimitives(ScheduleCore):
                 raise failure("W604", f"the extent of {loop.loop_var.name!r} is no dimension", tree, loop)
             return [ceildiv(extent, known) if size is None else size for size in sizes]
         if extent is None or not point.at_most(extent, known):
-            raise failure("W604", f"the factors {_text(sizes)} do not cover the extent {_shown(loop.extent)} of"
-                          f" {loop.loop_var.name!r}", tree, loop, hint="leave one of them open: None")  # fmt: skip
+            raise failure("W604", f"the factors {sizes_text(sizes)} do not cover the extent"
+                          f" {extent_text(loop.extent)} of {loop.loop_var.name!r}", tree, loop,
+                          hint="leave one of them open: None")  # fmt: skip
         return [size for size in sizes if size is not None]
 
     def _tidied(self, tree: Tree, old: Stmt, new: Stmt) -> Stmt:
@@ -235,85 +235,9 @@ class LoopPrimitives(ScheduleCore):
                               " it", tree, loop)  # fmt: skip
         why = clash(Nest(tuple(chain), chain[-1].body, Point.around(tree, chain[0])), order)
         if why is not None:
-            raise _refused(why, tree, loops[0], "reorder")
+            raise refused(why, tree, loops[0], "reorder")
         new = nest_of_loops(order, chain[-1].body)
         self._set(tree, tree.replaced((chain[0], new)))
-
-    @primitive
-    def merge(self, *loops: LoopRV) -> LoopRV:
-        """Loops that follow one another directly, of one extent, as one loop with all the bodies.
-
-        ScheduleError W605 when they do not follow one another, W606 when their ranges differ, W607 when an iteration
-        needs what a later one of an earlier loop computes.
-        """
-        found = [self._loop(loop) for loop in loops]
-        if len(found) < 2:
-            raise failure("W604", "merging takes at least two loops")
-        tree, first = found[0]
-        nests = [loop for _, loop in found]
-        parent = tree.parents[first]
-        siblings = statements_of(parent) if parent is not None else (first,)
-        places = [siblings.index(loop) if loop in siblings else -1 for loop in nests]
-        if -1 in places or places != list(range(places[0], places[0] + len(places))):
-            raise failure("W605", "the loops do not follow one another directly", tree, nests[-1])
-        point = Point.around(tree, first)
-        for loop in nests:
-            require_plain(tree, loop, "merge")
-            if not (point.equal(loop.extent, first.extent) and point.equal(loop.start, first.start)):
-                raise failure("W606", f"the loops {first.loop_var.name!r} and {loop.loop_var.name!r} have different"
-                              " ranges", tree, loop)  # fmt: skip
-        for loop in nests:
-            require_terms(tree, loop, "merge")
-        merged = [first.body]
-        for loop in nests[1:]:
-            body = substitute(loop.body, {loop.loop_var: first.loop_var})
-            why = never_before(replace(first, body=sequence(merged)), body, point)
-            if why is not None:
-                raise _refused(why, tree, loop, "merge")
-            merged.append(body)
-        variable = PrimVar(f"{first.loop_var.name}_m", first.loop_var.dtype)
-        new = replace(first, loop_var=variable, body=substitute(sequence(merged), {first.loop_var: variable}))
-        parent_new = [new if item is first else item for item in siblings if item is first or item not in nests]
-        assert parent is not None
-        tree = self._set(tree, tree.replaced((parent, sequence(parent_new))))
-        return self._loop_handle(tree.name, variable)
-
-    @primitive
-    def loop_partition(
-        self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True
-    ) -> list[LoopRV]:
-        """One loop as several one after the other, of the given numbers of iterations; one may be None: the rest.
-
-        ScheduleError W604 when the numbers are not those of the loop, W606 a loop that is not a plain serial one.
-        """
-        tree, found = self._loop(loop)
-        require_plain(tree, found, "loop_partition")
-        point = Point.around(tree, found)
-        extent = point.dim(found.extent)
-        counts: list[Dim | None] = [None if item is None else self._number(item) for item in factors]
-        if extent is None or not counts or counts.count(None) > 1 or any(isinstance(c, int) and c < 1 for c in counts):
-            raise failure(
-                "W604", f"the loop {found.loop_var.name!r} is not partitioned by {_text(counts)}", tree, found
-            )
-        known = sum((count for count in counts if count is not None), 0)
-        rest = extent - known
-        if not point.at_most(0, rest) or (None not in counts and not point.same(rest, 0)):
-            raise failure("W604", f"{_text(counts)} iterations are not the {_shown(found.extent)} of"
-                          f" {found.loop_var.name!r}", tree, found)  # fmt: skip
-        taken = set(tree.blocks)
-        sizes = [rest if count is None else count for count in counts]
-        later = _without_inits(tree, found, point, sizes)
-        parts: list[Stmt] = []
-        start: Dim = point.dim(found.start) or 0
-        dtype = found.loop_var.dtype
-        for position, size in enumerate(sizes):
-            variable = PrimVar(f"{found.loop_var.name}_{position}", dtype)
-            body = found.body if not position else fresh_copy(later, taken)
-            body = substitute(body, {found.loop_var: variable})
-            parts.append(For(variable, point.extent(start, dtype), point.extent(size, dtype), body, span=found.span))
-            start = as_dim(start) + size
-        tree = self._set(tree, tree.replaced((found, sequence(parts))))
-        return [self._loop_handle(tree.name, part.loop_var) for part in parts if isinstance(part, For)]
 
     @primitive
     def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
@@ -326,24 +250,6 @@ class LoopPrimitives(ScheduleCore):
         variable = PrimVar("u", "int32" if inner is None else inner.dtype)
         tree = self._set(tree, tree.replaced((found, For(variable, 0, 1, found))))
         return self._loop_handle(tree.name, variable)
-
-
-def _without_inits(tree: Tree, loop: For, point: Point, counts: Sequence[Dim]) -> Stmt:
-    """The body of a part that is not the first: sums over the loop have been initialised, if there was a first one."""
-
-    def post(node: Node) -> Node | None:
-        if not isinstance(node, Block) or node.init is None:
-            return None
-        kinds = {item.kind for item in node.iter_vars if loop.loop_var in variables_in(item.value)}
-        if "reduce" not in kinds:
-            return None
-        alone = kinds == {"reduce"}
-        if not all(point.at_most(1, count) for count in (counts[:1] if alone else counts)):
-            raise failure("W604", f"a part of the sum {node.name!r} may be empty, and then its result would not be set"
-                          " as it is now", tree, loop, hint="decompose_reduction first")  # fmt: skip
-        return replace(node, init=None) if alone else None
-
-    return rewrite(loop.body, post)
 
 
 def _takes_part(block: Block, loop: For) -> bool:
@@ -371,7 +277,7 @@ def require_terms(tree: Tree, loop: For, what: str, *, always: bool = False) -> 
                           hint="decompose_reduction first")  # fmt: skip
 
 
-def _refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:
+def refused(why: Clash, tree: Tree, loop: For, what: str) -> Exception:
     return failure("W607", f"cannot {what} the loop {loop.loop_var.name!r}: {why.reason}", tree, loop)
 
 
@@ -399,9 +305,9 @@ def times(a: Extent, b: Extent, dtype: str | None = None) -> Extent:
     return binary("mul", as_expr(a, dtype), b) if isinstance(b, int) else binary("mul", a, as_expr(b, dtype))
 
 
-def _shown(extent: Extent) -> str:
+def extent_text(extent: Extent) -> str:
     return str(extent) if isinstance(extent, int) else extent.script()
 
 
-def _text(sizes: Sequence[Any]) -> str:
+def sizes_text(sizes: Sequence[Any]) -> str:
     return f"[{', '.join(map(str, sizes))}]"

@@ -1,0 +1,213 @@
+"""Primitives that put copies between buffers and blocks.
+
+cache_read        what a block reads is copied into a buffer of another scope first
+cache_write       what a block writes goes into a buffer of another scope, and is copied from there after it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import WeftError
+from weft.ir import replace, substitute
+from weft.ir.index_map import index_map_text
+from weft.ir.prim import binary
+from weft.ir.tensor import (
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IterVar,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+from weft.transform.analysis.points import Point
+from weft.transform.analysis.touched_ranges import Span, inside, stored_box, touched
+from weft.transform.schedule.buffers import (
+    empty_cases,
+    require_covering,
+    require_sole_writer,
+    with_allocation,
+)
+from weft.transform.schedule.copies import fresh_buffer
+from weft.transform.schedule.core import ScheduleCore, primitive
+from weft.transform.schedule.failure import failure
+from weft.transform.schedule.handles import BlockRV
+from weft.transform.schedule.primitives.queries import read_buffers, scope_blocks, written_buffers
+from weft.transform.schedule.rebuild import nest_of_loops
+from weft.transform.schedule.tree import (
+    Tree,
+    buffers_of,
+    sequence,
+    stores_in,
+)
+
+__all__ = [
+    "Caching", "Choice", "Where", "buffer_of", "index_dtype", "nest_over", "read_map", "where_of",
+    "word",
+]  # fmt: skip
+
+Choice = int | str
+Where = tuple[str, int] | str
+
+
+class Caching(ScheduleCore):
+    """Copies of buffers."""
+
+    @primitive
+    def cache_read(
+        self, block: BlockRV, read_buffer_index: Choice, storage_scope: str,
+        consumer_blocks: Sequence[BlockRV] | None = None,
+    ) -> BlockRV:  # fmt: skip
+        """Copy what blocks read of a buffer into a buffer of another scope, and let them read that one.
+
+        The buffer is given by its place among those that the block reads, or by its name; `consumer_blocks` None: all
+        blocks of the scope that read it. Gives the block that copies. ScheduleError W604 no such buffer, W613 when the
+        buffer changes while it is read.
+        """
+        tree, found = self._block(block)
+        buffer = buffer_of(tree, found, read_buffer_index, "read")
+        order = scope_blocks(tree, found)
+        readers = [item for item in order if buffer in buffers_of(item) and not stores_in(item, buffer)]
+        if found not in readers:
+            raise failure("W613", f"block {found.name!r} also writes {buffer.name!r}", tree, found)
+        if consumer_blocks is not None:
+            chosen = [self._block(item)[1] for item in consumer_blocks]
+            readers = [item for item in readers if item in chosen or item is found]
+        makers = [item for item in order if buffer in written_buffers(item)]
+        places = {tree.place_of(item) for item in readers}
+        first = tree.order(list(places))[0]
+        shared = next((item for item in makers if tree.place_of(item) in places), None)
+        late = next((item for item in makers if order.index(item) > min(map(order.index, readers))), shared)
+        if late is not None:
+            raise failure("W613", f"block {late.name!r} writes {buffer.name!r} where it is read", tree, late)
+        point = Point.around(tree, first)
+        spans = inside(touched(readers_with_loops(tree, readers), buffer, point), buffer, point)
+        if spans is None:
+            raise failure("W604", f"the sizes of {buffer.name!r} are no dimensions", tree, found)
+        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
+                             strides=None, elem_offset=None)  # fmt: skip
+        name = tree.fresh_block_name(cache.name)
+        copy = _copy(name, buffer, cache, spans, point, index_dtype(found))
+        changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in readers]
+        self._insert(tree, first, copy, None, cache, changes)
+        return self._block_handle(tree.name, name)
+
+    @primitive
+    def cache_write(
+        self, block: BlockRV, write_buffer_index: Choice, storage_scope: str,
+        consumer_blocks: Sequence[BlockRV] | None = None,
+    ) -> BlockRV:  # fmt: skip
+        """Let a block write into a buffer of another scope, and copy from there after it.
+
+        `consumer_blocks` are those that read the new buffer instead of the old one (the ones in the same loops always
+        do). Gives the block that copies. ScheduleError W604 no such buffer, W611 when not a whole box of it is written.
+        """
+        tree, found = self._block(block)
+        buffer = buffer_of(tree, found, write_buffer_index, "write")
+        require_sole_writer(tree, found, buffer)
+        require_covering(tree, found)
+        place = tree.place_of(found)
+        point = Point.around(tree, place)
+        spans = stored_box(found, buffer, point, tree.loops_around(found))
+        if spans is None:
+            raise failure("W611", f"the elements of {buffer.name!r} that block {found.name!r} writes are not one box",
+                          tree, found)  # fmt: skip
+        chosen = [self._block(item)[1] for item in consumer_blocks or ()]
+        others = [item for item in scope_blocks(tree, found) if item is not found and buffer in buffers_of(item)]
+        empty = empty_cases(tree, found, buffer)
+        moved = [item for item in others if item in chosen or item in empty or tree.place_of(item) is place]
+        cache = fresh_buffer(buffer, {}, name=f"{buffer.name}_{word(storage_scope)}", scope=storage_scope, data=None,
+                             strides=None, elem_offset=None)  # fmt: skip
+        name = tree.fresh_block_name(cache.name)
+        copy = _copy(name, cache, buffer, spans, point, index_dtype(found))
+        changes: list[tuple[Stmt, Stmt]] = [(item, substitute(item, {buffer: cache})) for item in (found, *moved)]
+        self._insert(tree, place, None, copy, cache, changes)
+        return self._block_handle(tree.name, name)
+
+    def _insert(
+        self, tree: Tree, place: Stmt, before: Stmt | None, after: Stmt | None, buffer: Buffer,
+        changes: Sequence[tuple[Stmt, Stmt]],
+    ) -> None:  # fmt: skip
+        """Put statements around one of the scope's sequence, allocate a buffer in the scope, and make other changes."""
+        scope = tree.scope(place)
+        inner = [pair for pair in changes if pair[0] is place or tree.is_above(place, pair[0])]
+        outer = [pair for pair in changes if pair not in inner]
+        small = Tree("", replace(tree.function, body=place))
+        changed = small.replaced(*inner).body if inner else place
+        new = sequence([part for part in (before, changed, after) if part is not None])
+        function = tree.replaced((place, new), *outer)
+        self._set(tree, with_allocation(function, scope, buffer))
+
+
+def read_map(index_map: Any) -> str:
+    """The text of an index map given as text or function; W604 when it is none."""
+    try:
+        return index_map_text(index_map)
+    except WeftError as error:
+        raise failure("W604", error.message, hint=error.hint) from None
+
+
+def buffer_of(tree: Tree, block: Block, choice: Choice, kind: str) -> Buffer:
+    """A buffer that a block reads or writes, by place or by name; W604 when there is none."""
+    found = read_buffers(block) if kind == "read" else written_buffers(block)
+    if isinstance(choice, int) and not isinstance(choice, bool) and 0 <= choice < len(found):
+        return found[choice]
+    named = [buffer for buffer in found if buffer.name == choice]
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(f"{i}: {buffer.name}" for i, buffer in enumerate(found)) or "nothing"
+    raise failure("W604", f"the block {block.name!r} {kind}s no buffer {choice!r}", tree, block,
+                  hint=f"it {kind}s {names}")  # fmt: skip
+
+
+def where_of(tree: Tree, block: Block, where: Where) -> tuple[str, Buffer]:
+    """("read" or "write", the buffer) that a user means; W604 when there is none."""
+    if isinstance(where, str):
+        kinds = [kind for kind in ("read", "write") if any(
+            b.name == where for b in (read_buffers(block) if kind == "read" else written_buffers(block))
+        )]  # fmt: skip
+        return (kinds or ["read"])[-1], buffer_of(tree, block, where, (kinds or ["read"])[-1])
+    if isinstance(where, (tuple, list)) and len(where) == 2 and where[0] in ("read", "write"):
+        return where[0], buffer_of(tree, block, where[1], where[0])
+    raise failure("W604", f"{where!r} names no buffer of block {block.name!r}", tree, block,
+                  hint='("read", 0), ("write", 0) or a name')  # fmt: skip
+
+
+def readers_with_loops(tree: Tree, blocks: Sequence[Block]) -> list[Stmt]:
+    """Each block in the loops of its scope."""
+    return [nest_of_loops(tree.loops_around(block), block) for block in blocks]
+
+
+def word(scope: str) -> str:
+    """The name of a scope as a part of a name."""
+    return "".join(char if char.isalnum() else "_" for char in scope)
+
+
+def index_dtype(block: Block) -> str:
+    """The dtype of the variables of a block."""
+    return block.iter_vars[0].var.dtype if block.iter_vars else "int32"
+
+
+def _copy(name: str, source: Buffer, target: Buffer, spans: Sequence[Span], point: Point, dtype: str) -> Stmt:
+    """Loops and a block that copy a box of one buffer to the same place of another."""
+    items: list[IterVar] = []
+    indices: list[PrimExpr] = []
+    for position, (low, high) in enumerate(spans):
+        variable = PrimVar(f"v{position}", dtype)
+        items.append(IterVar(variable, 0, point.extent(high - low + 1, dtype), "spatial"))
+        at_zero = isinstance(low, int) and low == 0
+        indices.append(variable if at_zero else binary("add", point.expr(low, dtype), variable))
+    return nest_over(name, items, BufferStore(target, BufferLoad(source, tuple(indices)), tuple(indices)))
+
+
+def nest_over(name: str, items: Sequence[IterVar], body: Stmt) -> Stmt:
+    """A block over the domains of its variables, each in a loop."""
+    loops = [For(PrimVar(f"ax{i}", item.var.dtype), item.start, item.extent, body) for i, item in enumerate(items)]
+    own = tuple(replace(item, value=loop.loop_var) for item, loop in zip(items, loops, strict=True))
+    return nest_of_loops(loops, Block(name, body, own))
+
+
