@@ -11,7 +11,7 @@ Errors: TargetError W741 a construct that cannot stand in such a function, W745 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +19,13 @@ from weft import dtypes
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
 from weft.errors import Span, TargetError
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute, symbol
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.module import IRModule
-from weft.ir.types import TensorType
+from weft.ir.prim_dim import kernel_signature, symbol_names
+from weft.ir.subtyping import dims_of, match_types, type_text
+from weft.ir.tensor import PrimFunc, PrimVar
+from weft.ir.types import ShapeType, TensorType, TupleType, Type
 from weft.ir.upper_bounds import upper_bounds
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 
@@ -54,7 +57,10 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Step:
-    """A call of a kernel of the module, or of an external function, which writes into its last arguments."""
+    """A call of a kernel of the module, or of an external function, which writes into its last arguments.
+
+    Of kind "check": two sizes that must be equal; the name says which.
+    """
 
     kind: str
     name: str
@@ -126,14 +132,14 @@ def read_entry(module: IRModule, name: str = "main") -> Entry:
     function = module[name]
     if not isinstance(function, Function):
         raise TargetError(f"{name!r} is no graph function", code="W741", span=function.span)
-    return _Reader(read_function(name, function, module.functions)).read()
+    return _Reader(read_function(name, function, module.functions), module).read()
 
 
 class _Reader:
     """Reads one function; `values` are those of variables: places, tuples as tuples, else operands."""
 
-    def __init__(self, function: host.HostFunction) -> None:
-        self.function = function
+    def __init__(self, function: host.HostFunction, module: IRModule) -> None:
+        self.function, self.module = function, module
         self.entry = Entry(function.name, function.source, bounds=upper_bounds(function.source))
         self.values: dict[Var, Any] = {}
         self.constants: dict[int, int] = {}
@@ -149,8 +155,10 @@ class _Reader:
         self.find_results(function.body)
         for step in function.body.steps:
             _STEPS[type(step)](self, step)
+        declared = _fields(function.source.ret_type)
         for index, value in enumerate(self.flat(self.value(function.body.result))):
             place = self.place(value, function.body.span)
+            self.check_type(declared[index], place, f"the result of {entry.name}", function.body.span)
             wanted = Place("output", index, place.shape, place.dtype)
             entry.outputs.append(wanted)
             if place != wanted:
@@ -230,16 +238,21 @@ class _Reader:
 
     def add(self, kind: str, name: str, step: host.Launch | host.Extern) -> None:
         arguments = tuple(self.argument(self.value(arg), step.span) for arg in step.arguments)
+        kernel = self.module.functions.get(name) if kind == "kernel" else None
+        if isinstance(kernel, PrimFunc):
+            self.check_kernel(kernel, arguments, step.span)
         self.entry.steps.append(Step(kind, name, arguments, step.span))
         self.values[step.into] = ()
 
     def match(self, step: host.Match) -> None:
         place, ty = self.place(self.value(step.value), step.span), step.type
+        known = set(self.entry.symbols)
         if isinstance(ty, TensorType) and ty.dims is not None and len(ty.dims) == len(place.shape):
-            if all(prove_equal(a, b) is True for a, b in zip(ty.dims, place.shape, strict=True)):
+            if all(known.issuperset(_symbols(dim)) for dim in ty.dims):
+                self.check_type(ty, place, f"match_cast of {step.into.name}", step.span)
                 self.values[step.into] = place
                 return
-        raise self.refuse("a match_cast that only the values decide", step.span)
+        raise self.refuse("a match_cast that gives a size its name", step.span)
 
     def bind(self, step: host.Bind) -> None:
         self.values[step.into] = self.value(step.value)
@@ -256,6 +269,33 @@ class _Reader:
 
     def operation(self, step: host.Operation) -> None:
         raise self.refuse(f"R.{step.name}", step.span)
+
+    # Sizes
+
+    def check_type(self, ty: Type, place: Place, what: str, span: Span | None) -> None:
+        """Compare the sizes of a tensor with those of a type."""
+        text = f"{what}: expected {type_text(ty)}, got {type_text(TensorType(place.shape, place.dtype))}"
+        self.compare(zip(dims_of(ty) or (), place.shape, strict=False), text, span)
+
+    def check_kernel(self, kernel: PrimFunc, arguments: Sequence[Place | Scalar], span: Span | None) -> None:
+        """Compare the sizes that a kernel's parameters relate: the kernel gets addresses alone."""
+        names, wanted, given = symbol_names(kernel), list(kernel_signature(kernel)), list[Type]()
+        for position, (param, item) in enumerate(zip(kernel.params, arguments, strict=True)):
+            if isinstance(item, Place):
+                given.append(TensorType(item.shape, item.dtype))
+            elif isinstance(item.value, (int, DimExpr)) and isinstance(param, PrimVar):
+                wanted[position] = ShapeType((symbol(names[param]),))
+                given.append(ShapeType((item.value,)))
+            else:
+                given.append(wanted[position])
+        self.compare(match_types(wanted, given).pairs, f"the sizes of the arguments of {kernel.name}", span)
+
+    def compare(self, pairs: Iterable[tuple[Dim, Dim]], what: str, span: Span | None) -> None:
+        """Have the program stop where two sizes that are not proved equal are not."""
+        for wanted, given in pairs:
+            if prove_equal(wanted, given) is not True:
+                sizes = Scalar(wanted, "int64"), Scalar(given, "int64")
+                self.entry.steps.append(Step("check", f"{what}: {wanted} must be {given}", sizes, span))
 
     # Values
 
@@ -317,6 +357,10 @@ _STEPS: Mapping[type, Callable[[_Reader, Any], None]] = {
     host.Closure: _Reader.function_value,
     host.Operation: _Reader.operation,
 }
+
+
+def _fields(ty: Type) -> list[Type]:
+    return [part for item in ty.fields for part in _fields(item)] if isinstance(ty, TupleType) else [ty]
 
 
 def element_width(dtype: str) -> int:

@@ -117,6 +117,10 @@ class _Writer:
         return BufferLoad(buffer, (*(IntImm(0, "int64") for _ in buffer.shape[1:]), start))
 
     def step(self, step: Step) -> None:
+        if step.kind == "check":
+            wanted, given = (self.scalar(item) for item in step.arguments if isinstance(item, Scalar))
+            self.body.append(AssertStmt(binary("eq", wanted, given), step.name, "ShapeError", span=step.span))
+            return
         arguments: list[Expr] = []
         for item in step.arguments:
             if isinstance(item, Scalar):

@@ -5,6 +5,7 @@
     node    ::= {op: "kernel" | "extern", name, arguments: [argument], span}
     argument::= {kind: "input" | "constant" | "output" | "arena", index, dtype, dims, offset: dim} | {value, dtype}
     copy    ::= {op: "copy", arguments: [source, target]}
+    check   ::= {op: "check", name: message, arguments: [size, size]}         ShapeError W222 unless they are equal
 
 All memory that lives within a call is one arena, of a size that is known before; calls that are over leave theirs for
 the next ones, one for each thread that runs at the same time.
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, ArtifactError, BoundsError, WeftError
+from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols
@@ -129,6 +130,9 @@ class GraphFunction(EntryFunction):
             try:
                 if node["op"] == "copy":
                     values[1][...] = values[0]
+                elif node["op"] == "check":
+                    if values[0] != values[1]:
+                        raise ShapeError(f"{node['name']}, but {values[0]} is not {values[1]}", code="W222")
                 elif node["op"] == "kernel":
                     function = self.kernels[node["name"]]
                     params = function.signature["params"]  # type: ignore[attr-defined]
@@ -185,7 +189,7 @@ def _check(program: Mapping[str, Any], kernels: Mapping[str, Any], constants: in
         if program["executor"] == "aot" and program["name"] not in kernels:
             wrong.append(program["name"])
         for node in program.get("nodes", ()):
-            if node["op"] not in ("kernel", "extern", "copy") or (
+            if node["op"] not in ("kernel", "extern", "copy", "check") or (
                 node["op"] == "kernel" and node["name"] not in kernels
             ):
                 wrong.append(node.get("name", node["op"]))

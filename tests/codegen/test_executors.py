@@ -463,3 +463,27 @@ class Module:
     finally:
         assert loader
         unregister_loader("toy-program")
+
+
+RELATED = {
+    "an operator": ("y = R.add(x, w)", "the sizes of the arguments of add: n must be m"),
+    "an annotation": ('y: R.Tensor((m,), "float32") = R.exp(x)', "match_cast of y: .* m must be n"),
+    "a result": ("y = R.exp(x)", "the result of main: .* m must be n"),
+}
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+@pytest.mark.parametrize(("line", "message"), RELATED.values(), ids=RELATED)
+def test_straight_line_programs_compare_the_sizes_that_the_text_relates(executor: str, line: str, message: str) -> None:
+    """Kernels get addresses alone: without it `add` would read beyond the end of the shorter array."""
+    result = ' -> R.Tensor(("m",), "float32")' if "exp" in line else ""
+    module = parse(
+        "@I.ir_module\nclass M:\n    @R.function\n"
+        f'    def main(x: R.Tensor(("n",), "float32"), w: R.Tensor(("m",), "float32")){result}:\n'
+        f'        R.func_attr({{"tir_var_upper_bound": {{"n": 8, "m": 8}}}})\n        {line}\n        return y\n'
+    )
+    run = weft.compile(module, executor=executor)["main"]
+    x = np.zeros(3, "float32")
+    assert run(x, x).shape == (3,)
+    with pytest.raises(ShapeError, match=message):
+        run(x, x[:2].copy())
