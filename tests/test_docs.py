@@ -51,6 +51,16 @@ def test_a_written_page_is_what_the_code_says_today(name: str) -> None:
     assert written == generate.PAGES[name](), f"docs/{name} is out of date: run `python docs/generate.py`"
 
 
+_FOLDERS = "ir|target|script|transform|codegen|runtime|testing|src|docs|tests|examples|benchmarks"
+_PLACE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_place_that_a_page_names_is_there(page: Path) -> None:
+    missing = [place for place in _PLACE.findall(page.read_text(encoding="utf-8")) if not (ROOT / place).exists()]
+    assert missing == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
