@@ -13,17 +13,15 @@ W736 a part that nothing can make code for, W738 a field of a configuration that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from weft.codegen.backends.llvm.machine.machine import host
-from weft.codegen.target import HostTarget, host_target
+from weft.codegen.backends.base import Plan, back_end_of
+from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
 from weft.errors import TargetError
-from weft.ir.externs import Extern
 from weft.ir.module import IRModule
 from weft.target import Config, Target
-from weft.target.builtin import EXECUTORS, LLVM, C
-from weft.target.triple import Triple
+from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import driving_label, leaf_parts
 
@@ -31,56 +29,6 @@ __all__ = ["CARRIED", "Plan", "make_plan"]
 
 CARRIED = "target"
 """The attribute of a module that holds its target."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to build: the whole target, its leaf parts, the part that drives, the machines of parts that run here.
-
-    `passes` is the target that the phases see: parts for this machine name the level of its processor. `externs` are
-    the names of foreign code that the caller lets the program call, `knobs` those of the schedules, whose level is
-    `opt`.
-    """
-
-    target: Target
-    parts: Mapping[str, Target]
-    driver: str
-    machines: Mapping[str, HostTarget]
-    passes: Target
-    executor: str
-    opt: int
-    externs: frozenset[str] = frozenset()
-    knobs: Knobs = field(default=Knobs())
-
-    @property
-    def runs_here(self) -> bool:
-        """Whether the driving part is machine code of this machine."""
-        return self.driver in self.machines
-
-    @property
-    def straight_line(self) -> bool:
-        """Whether the program becomes one straight line of steps, which has no place for calls of graph functions."""
-        return self.executor in ("graph", "aot") or (not self.runs_here and self.parts[self.driver].kind is LLVM)
-
-    @property
-    def model(self) -> str:
-        """The name of the compiled model, for symbols and files: that of the package, else `model`."""
-        package = self.target.options.get("package") if self.target.kind.name == "config" else None
-        return str(package.get("name", "model")) if package else "model"
-
-    @property
-    def declared(self) -> dict[str, Extern]:
-        """The C functions that the kinds of the parts declare."""
-        return {name: extern for part in self.parts.values() for name, extern in part.kind.externs.items()}
-
-    @property
-    def c_functions(self) -> frozenset[str]:
-        """The names of C functions that kernels may call beside those that are declared for every program."""
-        return self.externs.union(self.declared)
-
-    def where(self, label: str) -> str:
-        """A part, in words."""
-        return f"part {label!r} ({self.parts[label]})" if label else f"the target {self.parts[label]}"
 
 
 def make_plan(
@@ -93,7 +41,7 @@ def make_plan(
     if isinstance(wanted, HostTarget):
         return _for_host(wanted, executor, opt)
     parts = dict(leaf_parts(wanted))
-    machines = {label: found for label, part in parts.items() if (found := _machine(part, opt)) is not None}
+    machines = {label: found for label, part in parts.items() if (found := back_end_of(part).processor(part, opt))}
     driver = driving_label(parts)
     described = {label: machine.described() for label, machine in machines.items()}
     plan = Plan(wanted, parts, driver, machines, _described(wanted, described), _executor(wanted, executor), opt)
@@ -142,22 +90,6 @@ def _for_host(machine: HostTarget, executor: str | None, opt: int) -> Plan:
     return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
 
 
-def _machine(part: Target, opt: int) -> HostTarget | None:
-    """The processor of a part whose code runs in this process; None for other kinds and other machines."""
-    if part.kind is not LLVM:
-        return None
-    try:
-        return host_target(part, opt)
-    except TargetError as error:
-        if error.code not in ("W731", "W732"):
-            raise
-        # Without a triple, a processor of this family that this machine lacks is a mistake; with one it is meant.
-        triple = part.triple
-        if triple is None or ("mtriple" not in part.options and triple.arch == Triple.parse(host()[0]).arch):
-            raise
-        return None
-
-
 def _described(target: Target, machines: Mapping[str, Target]) -> Target:
     """The target with the parts for this machine at the level of its processor."""
     if target.is_leaf:
@@ -176,7 +108,7 @@ def _described(target: Target, machines: Mapping[str, Target]) -> Target:
 
 
 def _executor(target: Target, argument: str | None) -> str:
-    stated = dict(target.options.get("executor", {})).get("kind") if target.kind.name == "config" else None
+    stated = None if target.is_leaf else dict(target.options.get("executor", {})).get("kind")
     if stated is not None and argument is not None and stated != argument:
         raise TargetError(
             f"the configuration says executor {stated!r}, the argument says {argument!r}",
@@ -196,9 +128,7 @@ def _chosen(executor: str | None) -> str:
 
 def _check_fields(plan: Plan) -> None:
     """Refuse what a configuration says that the driving part cannot do."""
-    if plan.target.kind.name != "config":
-        return
-    options = plan.target.options
+    options = plan.configuration
     runtime = dict(options.get("runtime", {})).get("kind", "host")
     if plan.runs_here and runtime != "host":
         raise TargetError(
@@ -206,9 +136,9 @@ def _check_fields(plan: Plan) -> None:
             code="W738",
             hint="give the driving part a processor: c -mcpu=...",
         )
-    if "memory" in options and plan.parts[plan.driver].kind is not C:
+    if "memory" in options and not plan.parts[plan.driver].kind.plans_memory:
         raise TargetError(
-            f"memory pools are laid out for C only, and {plan.where(plan.driver)} drives",
+            f"memory pools are laid out by parts that plan memory themselves, and {plan.where(plan.driver)} drives",
             code="W738",
             hint="leave `memory` out, or let a part of kind c drive",
         )

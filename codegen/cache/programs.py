@@ -34,7 +34,6 @@ from weft.ir.op import OPS
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.values import storage
 from weft.runtime.executable import Program
-from weft.target.builtin import LLVM
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]
@@ -47,9 +46,10 @@ _FORMAT = "program 1"
 
 def key_of(module: IRModule, plan: Plan) -> str | None:
     """The key of what a module compiles to; None where that follows from more than can be seen."""
-    if plan.executor not in ("native", "vm") or not plan.runs_here or plan.target.kind is not LLVM:
+    if plan.executor not in ("native", "vm") or not plan.runs_here or not plan.target.is_leaf:
         return None
-    if LLVM.hooks or LLVM.lowering_hook or LLVM.code_generator or not is_plain() or check_level():
+    kind = plan.target.kind
+    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level():
         return None
     if object_cache().folder is None:
         return None

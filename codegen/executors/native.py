@@ -20,12 +20,12 @@ from weft.codegen.backends.llvm.host.heap import declare_heap, emit_heap
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, is_explicit
 from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
 from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
+from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compile_module
 from weft.codegen.host.kernels import is_noalias
 from weft.codegen.host.program import HostProgram
 from weft.codegen.host.read import read_program
 from weft.codegen.host.signature import graph_signature, kernel_data
-from weft.codegen.target import HostTarget
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash

@@ -10,8 +10,8 @@ import pytest
 
 import weft
 from weft import dtypes
+from weft.codegen.backends.llvm.machine.host_target import LEVELS
 from weft.codegen.backends.llvm.machine.machine import host, host_features
-from weft.codegen.target import LEVELS
 from weft.ir.interpret.small_floats import encode
 from weft.ir.prim import cast, intrinsic
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar

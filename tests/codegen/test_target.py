@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import weft
+from weft.codegen.backends.llvm.machine.host_target import host_target
 from weft.codegen.backends.llvm.machine.machine import host, host_features
-from weft.codegen.target import host_target
 from weft.errors import TargetError
 
 SOURCE = """

@@ -15,6 +15,7 @@ from typing import Any
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
 from weft.target import DOT_PRODUCTS, Target
+from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
 from weft.target.machine_model import OVERRIDES
 
@@ -80,7 +81,7 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     if target is None or target == "llvm":
         return HostTarget(opt=opt)
     wanted = target if isinstance(target, Target) else Target(_spec(target))
-    if not wanted.is_leaf or wanted.kind.name != "llvm":
+    if not wanted.is_leaf or wanted.kind is not LLVM:
         raise TargetError(
             f"machine code of this machine is for targets of kind llvm; got {wanted}", code="W730", hint='say "llvm"'
         )

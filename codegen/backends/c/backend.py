@@ -1,0 +1,68 @@
+"""The C back end: a tree of sources when it drives, kernels compiled here when it works for another part."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from weft.codegen.backends.base import BackEnd, Job, register_back_end
+from weft.codegen.backends.c.library import SourceTree, source_tree
+from weft.codegen.backends.c.part import compiles_here, kernels_of_part
+from weft.codegen.backends.generators import Generator
+from weft.codegen.host.single_kernel import with_entry
+from weft.errors import TargetError
+from weft.ir.graph import Function
+from weft.runtime.artifact import ArtifactSet
+from weft.target import Target
+from weft.target.builtin import C
+
+__all__ = ["CBackEnd", "SourceArtifacts"]
+
+
+class SourceArtifacts(ArtifactSet):
+    """The artifacts of a tree of C sources; exported to a folder they are the whole tree with its build files."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        super().__init__(tree.artifacts().values())
+        self.tree = tree
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write a shared object (a path that ends in .so) or the tree; ArtifactError W818 when that cannot be done."""
+        if Path(path).suffix == ".so":
+            return super().export(path)
+        self.tree.write(path)
+        return Path(path)
+
+
+class CBackEnd(BackEnd):
+    """C99."""
+
+    forms = ("c",)
+
+    def generator(self, label: str, part: Target) -> Generator | None:
+        """Kernels, compiled by the C compiler of this machine."""
+        return kernels_of_part(label) if compiles_here(part) else None
+
+    def build(self, job: Job) -> ArtifactSet:
+        """C for all parts: those of other kinds give C drivers of their own."""
+        return _c_sources(job)
+
+
+def _c_sources(job: Job) -> ArtifactSet:
+    made, _ = job.remaining(lambda label: job.plan.parts[label].kind is C)
+    graphs = [name for name, function in made.items() if isinstance(function, Function) and not function.private]
+    if not graphs:
+        made, graphs = with_entry(made)
+    if len(graphs) == 1:
+        return SourceArtifacts(
+            source_tree(made, job.plan.target, name=job.plan.model, function=graphs[0], externs=job.plan.externs)
+        )
+    raise TargetError(
+        f"c: one entry can be compiled, the module has {', '.join(graphs)}",
+        code="W739",
+        span=made[graphs[1]].span,
+        hint="make the others private, or compile them one by one",
+    )
+
+
+register_back_end(C.name, CBackEnd())
