@@ -18,8 +18,6 @@ from weft.errors import BoundsError
 from weft.ir import te
 from weft.ir.dim import (
     Dim,
-    DimExpr,
-    bounds,
     ceildiv,
     maximum,
     minimum,
@@ -52,8 +50,8 @@ from weft.ir.op.manipulate import (
     UNLIMITED,
     extent,
     from_start,
-    holds_for_large_sizes,
     inside,
+    is_one_element,
     negative_boundary,
     split_index,
 )
@@ -116,7 +114,7 @@ def _slice(args: Arguments, position: int, axis: int, size: Dim) -> _Slice:
         for name, index in named.items()
         if negative_boundary(index, size)
     ]
-    if isinstance(length, DimExpr) and bounds(length)[1] == 1 and holds_for_large_sizes(1, length):
+    if is_one_element(length):
         assumed.append((1, length, f"the slice of axis {axis} must have its one element"))
         length = 1
     return _Slice(start, length, step, tuple(assumed))

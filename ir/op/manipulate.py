@@ -12,6 +12,7 @@ from weft.ir.dim import (
     Dim,
     DimExpr,
     Facts,
+    bounds,
     ceildiv,
     floordiv,
     floormod,
@@ -53,8 +54,8 @@ __all__ = [
     "UNLIMITED",
     "extent",
     "from_start",
-    "holds_for_large_sizes",
     "inside",
+    "is_one_element",
     "moved",
     "negative_boundary",
     "regroup",
@@ -495,7 +496,14 @@ def stack(args: Arguments, context: TypeContext) -> TensorType:
 
 
 def _sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
-    """(start, size) of every part of a split axis."""
+    """(start, size) of every part of a split axis, as `_assumed` has it."""
+    parts = _clamped_sections(args, size)
+    if not isinstance(args.indices_or_sections, tuple):
+        return parts
+    return [(start, 1 if is_one_element(length) else length) for start, length in parts]
+
+
+def _clamped_sections(args: Arguments, size: Dim) -> list[tuple[Dim, Dim]]:
     wanted = args.indices_or_sections
     if not isinstance(wanted, tuple):
         part = ceildiv(size, wanted)
@@ -592,6 +600,11 @@ def negative_boundary(index: Dim, size: Dim) -> bool:
     return prove_le(size + index, 0, Facts().assume_le(index, -1)) is not True
 
 
+def is_one_element(length: Dim) -> bool:
+    """Whether a part of an axis that has at most one element is assumed to have it: `min(n, 1)` of `x[:1]`."""
+    return isinstance(length, DimExpr) and bounds(length)[1] == 1 and holds_for_large_sizes(1, length)
+
+
 def holds_for_large_sizes(low: Dim, high: Dim) -> bool:
     """Whether low <= high but where a symbol is small: what a program may be meant to assume.
 
@@ -624,15 +637,22 @@ def _lower_split(args: Arguments, context: TypeContext, name: str) -> PrimFunc |
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return te.compute(shape, lambda *i: x(*i[:axis], i[axis] + te.size(start), *i[axis + 1 :]), "out")
 
-    for position in _open_positions(args, x.shape[axis]):
-        kernel.require_le(0, position, f"the position {position} must not be negative")
+    for low, high, message in _assumed(args, x.shape[axis]):
+        kernel.require_le(low, high, message)
     return kernel.finish(*(part(start, size) for start, size in _sections(args, x.shape[axis])))
 
 
-def _open_positions(args: Arguments, size: Dim) -> list[Dim]:
-    """The positions of a split that are assumed not to be negative."""
+def _assumed(args: Arguments, size: Dim) -> list[tuple[Dim, Dim, str]]:
+    """What a split assumes of symbolic sizes, as slices do: pairs (a, b) with a <= b, each with what it means."""
     wanted = args.indices_or_sections
-    return [index for index in wanted if negative_boundary(index, size)] if isinstance(wanted, tuple) else []
+    if not isinstance(wanted, tuple):
+        return []
+    open_positions = [index for index in wanted if negative_boundary(index, size)]
+    lengths = [length for _, length in _clamped_sections(args, size)]
+    return [
+        *((0, index, f"the position {index} must not be negative") for index in open_positions),
+        *((1, part, f"part {i} must have its one element") for i, part in enumerate(lengths) if is_one_element(part)),
+    ]
 
 
 def _numpy_split(x: np.ndarray, indices_or_sections: int | tuple[int, ...], axis: int) -> tuple[np.ndarray, ...]:
@@ -672,8 +692,8 @@ def split(args: Arguments, context: TypeContext) -> TupleType:
     dims = dims_of(x)
     if dims is None:
         return TupleType((_moved(x, None, x.ndim),) * count)
-    for position in _open_positions(args, dims[axis]):
-        context.require_le(0, position, f"{args.name}: the position {position} must not be negative", args.span)
+    for low, high, message in _assumed(args, dims[axis]):
+        context.require_le(low, high, f"{args.name}: {message}", args.span)
     parts = _sections(args, dims[axis])
     return TupleType(tuple(_moved(x, (*dims[:axis], size, *dims[axis + 1 :])) for _, size in parts))
 

@@ -100,7 +100,7 @@ def test_splits_are_those_of_numpy(size: Dim, cut: Any, symbols: dict[str, int])
     expected = _numpy_split(x, numbers, -1)
     if refused(call, symbols):
         assert isinstance(numbers, tuple)
-        assert min(numbers) < 0
+        assert min(numbers) < 0 or any(part.shape[-1] == 0 for part in expected)
         return
     got = outputs(call, symbols)
     assert [part.shape for part in got] == [part.shape for part in expected]
