@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, d
 
 import numpy as np
 
+from weft.ir.portable import Portable
 from weft.providers import provider
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class FieldInfo(NamedTuple):
     role: str
 
 
-class Node:
+class Node(Portable):
     """The base of every IR node; compared by identity."""
 
     __slots__ = ("__weakref__",)
@@ -54,13 +55,6 @@ class Node:
 
     def _repr_html_(self) -> str:
         return provider("html")(self)
-
-    def __repr__(self) -> str:
-        parts = (
-            f"{info.name}={getattr(self, info.name)!r}" for info in fields_of(type(self)) if info.role != "ignored"
-        )
-        text = ", ".join(parts)
-        return f"{type(self).__name__}({text[:400]}{'...' if len(text) > 400 else ''})"
 
 
 def binder(**options: Any) -> Any:

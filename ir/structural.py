@@ -68,6 +68,28 @@ def first_mismatch(a: Any, b: Any) -> str | None:
     return _Comparison().run(a, b)
 
 
+class _Path:
+    """A path as its last piece and the path before it: written out only where there is a difference."""
+
+    __slots__ = ("before", "piece")
+
+    def __init__(self, before: _Path | None, piece: str) -> None:
+        self.before = before
+        self.piece = piece
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        path: _Path | None = self
+        while path is not None:
+            pieces.append(path.piece)
+            path = path.before
+        return "".join(reversed(pieces))
+
+
+_Pair = tuple[Any, Any, _Path | None, bool]
+"""Two values to compare, where they stand (None: the end of a top-level function), and whether they bind."""
+
+
 class _Comparison:
     """One comparison: the two-way maps of bound objects and of symbol names, and a work list of pairs."""
 
@@ -76,14 +98,14 @@ class _Comparison:
         self.right: dict[int, Any] = {}
         self.symbols: dict[str, str] = {}
         self.symbols_back: dict[str, str] = {}
-        self.later: list[tuple[DimExpr, DimExpr, str]] = []
+        self.later: list[tuple[DimExpr, DimExpr, _Path]] = []
         self.in_kernel = False
 
     def run(self, a: Any, b: Any) -> str | None:
-        stack: list[tuple[Any, Any, str, bool]] = [(a, b, "root", False)]
+        stack: list[_Pair] = [(a, b, _Path(None, "root"), False)]
         while stack:
             x, y, path, defines = stack.pop()
-            if path == "":  # the end of a top-level function: its symbols go out of scope
+            if path is None:  # the end of a top-level function: its symbols go out of scope
                 self.in_kernel = False
                 message = self._finish_scope()
             else:
@@ -92,7 +114,7 @@ class _Comparison:
                 return message
         return self._finish_scope()
 
-    def _step(self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+    def _step(self, x: Any, y: Any, path: _Path, defines: bool, stack: list[_Pair]) -> str | None:
         if isinstance(x, Node) and isinstance(y, Node):
             if type(x) is not type(y):
                 return f"{path}: {type(x).__name__} against {type(y).__name__}"
@@ -108,7 +130,7 @@ class _Comparison:
                         (
                             getattr(x, info.name),
                             getattr(y, info.name),
-                            f"{path}.{info.name}",
+                            _Path(path, f".{info.name}"),
                             defines or info.role == "binder",
                         )
                     )
@@ -116,21 +138,20 @@ class _Comparison:
         if isinstance(x, tuple) and isinstance(y, tuple):
             if len(x) != len(y):
                 return f"{path}: {len(x)} items against {len(y)}"
-            stack.extend(
-                (p, q, f"{path}[{i}]", defines) for i, (p, q) in reversed(list(enumerate(zip(x, y, strict=True))))
-            )
+            pairs = reversed(list(enumerate(zip(x, y, strict=True))))
+            stack.extend((p, q, _Path(path, f"[{i}]"), defines) for i, (p, q) in pairs)
             return None
         if isinstance(x, FrozenMap) and isinstance(y, FrozenMap):
             if set(x) != set(y):
                 return f"{path}: keys {sorted(x)} against {sorted(y)}"
-            stack.extend((x[key], y[key], f"{path}[{key!r}]", defines) for key in reversed(sorted(x)))
+            stack.extend((x[key], y[key], _Path(path, f"[{key!r}]"), defines) for key in reversed(sorted(x)))
             return None
         if isinstance(x, DimExpr) and isinstance(y, DimExpr):
             return self._dimension(x, y, path)
         return None if _same_data(x, y) else f"{path}: {_show(x)} against {_show(y)}"
 
     def _identity(
-        self, x: Any, y: Any, path: str, defines: bool, stack: list[tuple[Any, Any, str, bool]]
+        self, x: Any, y: Any, path: _Path, defines: bool, stack: list[_Pair]
     ) -> str | None:
         known, known_back = self.left.get(id(x)), self.right.get(id(y))
         if known is not None or known_back is not None:
@@ -139,24 +160,24 @@ class _Comparison:
             return None if x is y else f"{path}: free {_show(x)} against {_show(y)}"
         self.left[id(x)], self.right[id(y)] = y, x
         if isinstance(x, Var):
-            stack.append((x.ty, y.ty, f"{path}.ty", True))
+            stack.append((x.ty, y.ty, _Path(path, ".ty"), True))
         else:
             for info in reversed(fields_of(type(x))):
                 if info.role != "ignored":
-                    stack.append((getattr(x, info.name), getattr(y, info.name), f"{path}.{info.name}", True))
+                    stack.append((getattr(x, info.name), getattr(y, info.name), _Path(path, f".{info.name}"), True))
         return None
 
-    def _module(self, x: IRModule, y: IRModule, path: str, stack: list[tuple[Any, Any, str, bool]]) -> str | None:
+    def _module(self, x: IRModule, y: IRModule, path: _Path, stack: list[_Pair]) -> str | None:
         if set(x.functions) != set(y.functions):
             return f"{path}.functions: {sorted(x.functions)} against {sorted(y.functions)}"
-        stack.append((x.global_infos, y.global_infos, f"{path}.global_infos", False))
-        stack.append((x.attrs, y.attrs, f"{path}.attrs", False))
+        stack.append((x.global_infos, y.global_infos, _Path(path, ".global_infos"), False))
+        stack.append((x.attrs, y.attrs, _Path(path, ".attrs"), False))
         for name in reversed(list(x.functions)):
-            stack.append((None, None, "", False))
-            stack.append((x.functions[name], y.functions[name], f"{path}[{name!r}]", False))
+            stack.append((None, None, None, False))
+            stack.append((x.functions[name], y.functions[name], _Path(path, f"[{name!r}]"), False))
         return None
 
-    def _dimension(self, x: DimExpr, y: DimExpr, path: str) -> str | None:
+    def _dimension(self, x: DimExpr, y: DimExpr, path: _Path) -> str | None:
         names, other = free_symbols(x), free_symbols(y)
         if len(names) != len(other):
             return f"{path}: {x} against {y}"

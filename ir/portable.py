@@ -1,0 +1,183 @@
+"""Copies, pickles and short texts of nodes, however deep these nest: no step of any of them recurses.
+
+    copy.copy(node)         a new node with the same parts
+    copy.deepcopy(node)     new nodes throughout; what occurs twice stays one object
+    pickle.dumps(node)      the parts in the order in which they can be made, each part before what holds it
+    repr(node)              Class(field=value, ...), cut after 400 characters
+
+Pickling meets nodes in several places of one pickle (a dictionary of functions, a list of variables): each node stands
+there as its `_Shell`, of which there is one for a node while a pickle knows it, so that one node stays one object.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+__all__ = ["Portable"]
+
+_MOST = 400
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+class Portable:
+    """The part of a node that copying, pickling and printing need; its fields are those of its dataclass."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Any:
+        return _made(type(self), tuple(getattr(self, name) for name in _names(type(self))))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        for item in _parts_first(self, memo):
+            held = (getattr(item, name) for name in _names(type(item)))
+            values = tuple(value if value.__class__ in _LEAVES else copy.deepcopy(value, memo) for value in held)
+            memo[id(item)] = _made(type(item), values)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _last, ([_shell(item) for item in _parts_first(self, ())],)
+
+    def __repr__(self) -> str:
+        text = ""
+        for piece in _pieces(self):
+            text += piece
+            if len(text) > _MOST:
+                break
+        return f"{type(self).__name__}({text[:_MOST]}{'...' if len(text) > _MOST else ''})"
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+_SHOWN: dict[type, tuple[str, ...]] = {}
+
+
+def _names(cls: type) -> tuple[str, ...]:
+    """All fields, those that are computed from others too."""
+    found = _NAMES.get(cls)
+    if found is None:
+        found = _NAMES[cls] = tuple(item.name for item in fields(cls))
+    return found
+
+
+def _shown(cls: type) -> tuple[str, ...]:
+    found = _SHOWN.get(cls)
+    if found is None:
+        names = {item.name for item in fields(cls) if item.init and item.metadata.get("role") != "ignored"}
+        order = [name for name in getattr(cls, "visit_order", ()) if name in names]
+        found = _SHOWN[cls] = (*order, *(name for name in _names(cls) if name in names and name not in order))
+    return found
+
+
+def _made(cls: type, values: tuple[Any, ...]) -> Any:
+    """A node of a class with the given fields, in their order."""
+    new = object.__new__(cls)
+    for name, value in zip(_names(cls), values, strict=True):
+        object.__setattr__(new, name, value)
+    return new
+
+
+def _parts_first(root: Portable, done: Container[int]) -> Iterator[Portable]:
+    """The nodes below and including the root that are not done, each after those that it holds."""
+    seen: set[int] = set()
+    stack: list[tuple[Portable, bool]] = [(root, False)]
+    while stack:
+        current, ready = stack.pop()
+        if ready:
+            yield current
+        elif id(current) not in seen and id(current) not in done:
+            seen.add(id(current))
+            stack.append((current, True))
+            for name in reversed(_names(type(current))):
+                value = getattr(current, name)
+                if isinstance(value, Portable):
+                    stack.append((value, False))
+                elif value.__class__ not in _LEAVES:
+                    stack.extend((part, False) for part in reversed(list(_nodes_in(value))))
+
+
+def _nodes_in(value: Any) -> Iterator[Portable]:
+    """The nodes that a field holds, by itself or in containers."""
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Portable):
+            yield current
+        elif isinstance(current, (tuple, list)):
+            stack.extend(reversed(current))
+        elif isinstance(current, Mapping):
+            stack.extend(current.values())
+
+
+class _Shell:
+    """A node on its way into a pickle, which makes the node itself when it is read."""
+
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, node: Portable) -> None:
+        self.node = node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        cls = type(self.node)
+        return _made, (cls, tuple(_shelled(getattr(self.node, name)) for name in _names(cls)))
+
+
+_SHELLS: weakref.WeakValueDictionary[int, _Shell] = weakref.WeakValueDictionary()  # a shell keeps its node, so its id
+
+
+def _shell(node: Portable) -> _Shell:
+    found = _SHELLS.get(id(node))
+    if found is None:
+        found = _SHELLS[id(node)] = _Shell(node)
+    return found
+
+
+def _shelled(value: Any) -> Any:
+    """A field with shells in place of nodes; itself where it holds none."""
+    if value.__class__ in _LEAVES:
+        return value
+    if isinstance(value, Portable):
+        return _shell(value)
+    if next(_nodes_in(value), None) is None:
+        return value
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_shelled, value))
+    return type(value)({key: _shelled(item) for key, item in value.items()})
+
+
+def _last(nodes: list[Any]) -> Any:
+    return nodes[-1]
+
+
+def _pieces(root: Portable) -> Iterator[str]:
+    """The text of the fields of a node, piece by piece."""
+    stack: list[tuple[str, Any]] = list(reversed(_fields_of(root)))
+    while stack:
+        before, value = stack.pop()
+        yield before
+        if isinstance(value, Portable):
+            stack.append((")", _NOTHING))
+            stack.extend(reversed(_fields_of(value)))
+            yield f"{type(value).__name__}("
+        elif isinstance(value, (tuple, list)) and type(value) in (tuple, list):
+            opening, closing = "()" if isinstance(value, tuple) else "[]"
+            stack.append(("," * (len(value) == 1 and opening == "(") + closing, _NOTHING))
+            stack.extend((", " if i else "", value[i]) for i in reversed(range(len(value))))
+            yield opening
+        elif isinstance(value, Mapping) and type(value) is not dict and next(_nodes_in(value), None) is not None:
+            stack.append(("})", _NOTHING))
+            items = list(value.items())
+            stack.extend((f"{', ' if i else ''}{items[i][0]!r}: ", items[i][1]) for i in reversed(range(len(items))))
+            yield f"{type(value).__name__}({{"
+        elif value is not _NOTHING:
+            yield repr(value)
+
+
+_NOTHING = object()
+
+
+def _fields_of(node: Portable) -> list[tuple[str, Any]]:
+    names = _shown(type(node))
+    return [(f"{', ' if i else ''}{name}=", getattr(node, name)) for i, name in enumerate(names)]
