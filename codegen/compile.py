@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace as with_fields
 from typing import Any, overload
 
@@ -31,14 +32,16 @@ from weft.codegen.foreign import (
     refuse_untrusted,
 )
 from weft.codegen.plan import Plan, make_plan
-from weft.errors import PassError, TargetError, described
+from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.recursion import deep_recursion
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify.spread import refuse_spread
 from weft.ir.visit import walk
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.infra.base import nested_too_deeply
 from weft.transform.infra.phases import Step, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
@@ -100,13 +103,26 @@ def compile(
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
     began = time.perf_counter()
-    lowered = _lowered(module, plan, pipeline, start, trace)
-    refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
-    made = build(lowered, plan, member_functions(module))
+    with _room():
+        lowered = _lowered(module, plan, pipeline, start, trace)
+        refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
+        made = build(lowered, plan, member_functions(module))
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
     return made
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Room for programs that nest deeply; PassError W524 for those that nest deeper than there is."""
+    try:
+        with deep_recursion():
+            yield
+    except RecursionDepthError:
+        raise
+    except RecursionError:
+        raise nested_too_deeply("to be compiled") from None
 
 
 def as_module(value: object) -> IRModule:

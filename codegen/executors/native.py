@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.codegen.backends.llvm.asm.asm import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program as Emission
+from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
 from weft.codegen.backends.llvm.host.fastcall import emit_fast_call
 from weft.codegen.backends.llvm.host.graph import emit_function
 from weft.codegen.backends.llvm.host.heap import declare_heap, emit_heap
@@ -79,6 +80,7 @@ def _runtime(cpu: str, features: str) -> tuple[bytes, str]:
     module = ModuleWriter()
     emit_heap(module)
     emit_chunk_runtime(module)
+    emit_stack_guard(module)
     return compile_module(Machine(cpu, features), str(module), quick=True)
 
 

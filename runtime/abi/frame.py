@@ -11,16 +11,14 @@
 `owner` is the block of memory that compiled code allocated for the tensor (0: somebody else's memory). A block starts
 HEADER bytes before the data that was allocated, with a reference count in its first word. On failure (1) `site`
 numbers the place in the program, whose text the executable holds, and `values` are the numbers that belong in its
-message; `place`, when not 0, numbers (from 1) the call in a graph function inside which it failed. `stack` is an
-address in the stack frame of the first graph function: calls below stop with an error STACK_LIMIT bytes away from it.
+message; `place`, when not 0, numbers (from 1) the call in a graph function inside which it failed. `stack` is the
+lowest address of the thread's stack that nested calls may reach, 0 until one asks for it.
 When `outputs` is not 0, the words of `results` say before the call where the caller wants results (data 0: anywhere)
 and their sizes; a result that was made elsewhere comes back with another address. `parallel` is the function that
 runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none.
 """
 
 from __future__ import annotations
-
-import sys
 
 __all__ = [
     "CALLBACK",
@@ -34,13 +32,11 @@ __all__ = [
     "PLACE",
     "SITE",
     "STACK",
-    "STACK_LIMIT",
     "VALUES",
     "VALUE_COUNT",
 ]
 
 SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL = 0, 1, 2, 3, 4, 5, 6, 7
-STACK_LIMIT = (4 << 20) if sys.platform == "linux" else (256 << 10)  # threads have 8 MiB on Linux, less elsewhere
 VALUES, VALUE_COUNT = 8, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16

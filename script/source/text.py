@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.errors import Source, Span
+from weft.ir.recursion import deep_recursion
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Limits, fail
 
@@ -94,16 +95,14 @@ def deep_stack(frames: int = 6000) -> Iterator[None]:
     while frame is not None:
         used += 1
         frame = frame.f_back  # type: ignore[assignment]
-    old = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(old, used + frames))
     try:
-        yield
+        with deep_recursion(used + frames):
+            yield
     except RecursionError:
         raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
     except MemoryError:
         raise fail("W103", "the script needs more memory than there is") from None
     finally:
-        sys.setrecursionlimit(old)
         if collecting:
             gc.enable()
 

@@ -28,11 +28,18 @@ from weft.transform.infra import checks, options
 from weft.transform.infra.context import PassContext, active_instruments, changed_options, is_disabled
 from weft.transform.infra.registry import kebab_case, nearest, register
 
-__all__ = ["FunctionPass", "Pass", "WrongResult", "function_pass", "map_functions", "module_pass"]
+__all__ = ["FunctionPass", "Pass", "WrongResult", "function_pass", "map_functions", "module_pass", "nested_too_deeply"]
 
 _log = logging.getLogger("weft.passes")
 
 P = TypeVar("P", bound="Pass")
+
+
+def nested_too_deeply(where: str) -> PassError:
+    """The error for a program that nests deeper than the thread that compiles it has stack for."""
+    return PassError(
+        f"the program is nested too deeply {where}", code="W524", hint="bind parts of long expressions to variables"
+    )
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,8 @@ class Pass:
         except WeftError as error:
             _note_pass(error, self.name)
             raise
+        except RecursionError as error:
+            raise nested_too_deeply(f"for pass {self.name}") from error
         except Exception as error:
             if self.checks_itself:  # a part of a pipeline reports itself; the rest comes from an instrument
                 raise

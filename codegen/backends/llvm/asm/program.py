@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.stack import deep_calls
 from weft.codegen.host.signature import span_json
 from weft.errors import Span
 from weft.ir.module import BaseFunc
@@ -50,9 +51,16 @@ class Program:
     links_later: bool = False
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
+    _deep: frozenset[str] | None = None
     _constant_ids: dict[int, int] = field(default_factory=dict)
     _written: dict[str, set[int]] = field(default_factory=dict)
     _kernel_types: dict[str, Any] = field(default_factory=dict)
+
+    def nests_deeply(self, name: str) -> bool:
+        """Whether calls of a function may nest so deeply that the stack has to be asked; never without a runtime."""
+        if self._deep is None:
+            self._deep = frozenset() if self.links_later else deep_calls(self.functions)
+        return name in self._deep
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The tensor-level function of that name, when the module has one."""

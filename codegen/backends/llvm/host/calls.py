@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codegen.backends.llvm.asm.program import frame_word
+from weft.codegen.backends.llvm.asm.stack import stack_is_enough
 from weft.codegen.backends.llvm.host.checks import is_void
 from weft.codegen.backends.llvm.host.direct_outputs import result_words
 from weft.codegen.backends.llvm.host.launches import call_kernel
@@ -15,7 +15,6 @@ from weft.codegen.host.signature import graph_symbol
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import TupleType
-from weft.runtime.abi.frame import STACK, STACK_LIMIT
 
 __all__ = ["call", "closure", "extern", "invoke", "launch"]
 
@@ -100,14 +99,7 @@ def _call_graph(
 
 def _check_stack(emitter: OperandEmitter, name: str, span: Span | None) -> None:
     """W951 where calls of graph functions are nested so deep that the stack would run out."""
-    w = emitter.w
-    here = w.emit(f"ptrtoint ptr {emitter.status} to i64")
-    word = frame_word(w, STACK)
-    first = w.emit(f"load i64, ptr {word}")
-    base = w.emit(f"select i1 {w.emit(f'icmp eq i64 {first}, 0')}, i64 {here}, i64 {first}")
-    w.do(f"store i64 {base}, ptr {word}")
-    used = emitter.scalars.arith.call(
-        "llvm.abs.i64", "int64", ("i64", w.emit(f"sub i64 {base}, {here}")), ("i1", "false")
-    )
-    fine = w.emit(f"icmp slt i64 {used}, {STACK_LIMIT}")
+    if not emitter.program.nests_deeply(name):
+        return
+    fine = stack_is_enough(emitter.w, emitter.module)
     emitter.unless(fine, "RecursionError", [f"calls of {name} are nested too deep"], [], span)

@@ -11,7 +11,6 @@ on the stack when it is small and of known size, else on the heap, and is freed 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,17 +18,19 @@ from weft import dtypes
 from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import Program, frame_word, kernel_symbol
+from weft.codegen.backends.llvm.asm.stack import stack_is_enough
 from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type, value_type
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, ExpressionEmitter, dtype_of
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams, fence, streams_of
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
 from weft.codegen.host.kernels import result_dtype, shared_positions
-from weft.errors import TargetError
+from weft.errors import Span, TargetError
 from weft.ir.externs import find_extern
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.node import Node
 from weft.ir.prim_dim import buffer_symbols
+from weft.ir.recursion import deep_recursion
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
     PREFETCH,
@@ -164,14 +165,9 @@ class KernelEmitter(ExpressionEmitter):
 
     def emit(self) -> None:
         """Emit the whole function."""
-        limit = sys.getrecursionlimit()
-        # Nesting of statements and expressions follows the user's program; Python frames hold it.
-        sys.setrecursionlimit(max(limit, 100_000))
-        try:
+        with deep_recursion():  # nesting of statements and expressions follows the user's program
             self._parameters()
             self.statement(self.function.body)
-        finally:
-            sys.setrecursionlimit(limit)
         self.leave(0)
         self.w.finish(beside=bool(self.parallel_loops) and not self.stores)
 
@@ -543,6 +539,7 @@ class KernelEmitter(ExpressionEmitter):
                 code="W740",
                 span=expr.span,
             )
+        self._check_stack(expr.op.name, expr.span)
         operands = ["ptr %frame"]
         for param, arg in zip(callee.params, expr.args, strict=True):
             if isinstance(param, Buffer):
@@ -561,6 +558,17 @@ class KernelEmitter(ExpressionEmitter):
         spelled = self.module.declare(symbol, "i32", ("ptr", *(t for t, _ in kernel_params(callee))))
         self.leave_if(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"))
         return self._from_memory(dtype, self._read(dtype, slot)) if dtype else "0"
+
+    def _check_stack(self, name: str, span: Span | None) -> None:
+        """W951 where calls of kernels are nested so deep that the stack would run out."""
+        if not self.program.nests_deeply(name):
+            return
+        bad, good = self.w.label("deep"), self.w.label("ok")
+        self.w.branch(stack_is_enough(self.w, self.module), good, bad, WARM)
+        self.w.open(bad)
+        self.program.fail(self.w, "RecursionError", [f"calls of {name} are nested too deep"], [], span=span)
+        self.leave(1)
+        self.w.open(good)
 
     def pointer(self, arg: Expr) -> str:
         """The address that a buffer argument means."""
