@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from weft.dtypes import check_dtype, is_numpy, storage
+from weft.dtypes import check_dtype, is_numpy, storage, stored
 from weft.errors import DTypeError, Span
 from weft.ir.dim import Dim
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, ignored, node, replace
@@ -82,7 +82,7 @@ class Constant(Expr):
     """An array known at compile time.
 
     `data` is a read-only C-contiguous NumPy array; for a dtype that NumPy lacks it holds the raw bits
-    (`dtype.storage`).
+    (`dtypes.storage`), and is given as them or as an array of `ml_dtypes`.
 
     >>> Constant(np.zeros((2, 2), "float32")).dtype
     'float32'
@@ -95,6 +95,7 @@ class Constant(Expr):
     def __post_init__(self) -> None:
         data = np.asarray(self.data)
         dtype = check_dtype(self.dtype or data.dtype)
+        data = stored(data, dtype)
         if data.dtype != storage(dtype):
             raise DTypeError(
                 f"a {dtype} constant is stored as {storage(dtype)}, got an array of {data.dtype}", code="W303"

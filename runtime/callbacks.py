@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import stored
 from weft.errors import ShapeError, WeftError
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
@@ -233,6 +234,8 @@ def _kept(value: Any) -> Any:
 
 def _tensor_result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
     array = as_array(value)
+    if array is not None and ty[1] is not None:
+        array = stored(array, ty[1])
     rank = len(ty[2]) if ty[2] is not None else ty[3]
     if array is None or (ty[1] is not None and array.dtype != storage(ty[1])) or (rank >= 0 and array.ndim != rank):
         raise _wrong(ty, value, name)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
@@ -224,7 +225,8 @@ class _Caller:
         found: dict[int, np.ndarray] = {}
         occupied = Occupied(array for array in arrays if isinstance(array, np.ndarray))
         for array, (dtype, dims, word) in zip(wanted, self._tensors, strict=True):
-            plain = type(array) is np.ndarray and array.flags.carray and array.dtype == storage(dtype)
+            plain = type(array) is np.ndarray and array.flags.carray and stored(array, dtype).dtype == storage(dtype)
+            plain = plain and (shares_bits(dtype) or array.dtype == storage(dtype))
             if not plain or array.ndim != len(dims) or not array.size:
                 continue
             if occupied.take(array):

@@ -24,6 +24,7 @@ from weft.ir.interpret.graph import Evaluator, Scope, Session
 from weft.ir.interpret.intrinsics import missing_function
 from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order
 from weft.ir.interpret.operators import apply_operator
+from weft.ir.interpret.values import shown
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
@@ -116,7 +117,7 @@ class GraphFunction:
             ) from None  # fmt: skip
         session.require(result, f"the result of {self.function.name}", self.function.span)
         try:
-            result = _own(result, args)
+            result = shown(_own(result, args), self.function.ret_type)
         except MemoryError as failure:
             message = f"no memory for the result of {self.function.name}: {failure}"
             raise OutOfMemoryError(message, code="W950", span=self.function.span) from None

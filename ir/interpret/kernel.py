@@ -156,7 +156,23 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run on arrays given by a user, by position or name; outputs are written in place."""
-        return self.run(in_order(self.function, args, named) if named else args, Caller())
+        given = in_order(self.function, args, named) if named else args
+        plain = len(given) != len(self.function.params) or all(type(arg) is not np.ndarray for arg in given)
+        return self.run(given, Caller()) if plain else self._run_stored(given)
+
+    def _run_stored(self, given: Sequence[Any]) -> Any:
+        """Run on arrays, those of `ml_dtypes` as their bits."""
+        params = self.function.params
+        raw = [
+            dtypes.stored(arg, param.dtype) if isinstance(arg, np.ndarray) and isinstance(param, Buffer) else arg
+            for arg, param in zip(given, params, strict=True)
+        ]
+        result = self.run(raw, Caller())
+        for param, arg, own in zip(params, given, raw, strict=True):
+            if own is not arg and isinstance(param, Buffer) and self.written.get(param):
+                if not dtypes.shares_bits(param.dtype):
+                    arg[...] = own
+        return result
 
     def run(self, args: Sequence[Any], caller: Caller) -> Any:
         """Bind, run, check what was written, copy out; the value of the return statement if any."""

@@ -74,11 +74,13 @@ def expected_text(ty: Type) -> str:
 
 def adopt(value: Any, ty: Type | None) -> Any:
     """A value from outside in the form the interpreter uses for the type (no conversion of dtypes)."""
-    if isinstance(ty, TensorType) and not isinstance(value, np.ndarray):
-        if hasattr(value, "__array__"):
-            return np.asarray(value)
-        if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
+    if isinstance(ty, TensorType):
+        if not isinstance(value, np.ndarray):
+            if hasattr(value, "__array__"):
+                value = np.asarray(value)
+            elif hasattr(value, "__dlpack__"):
+                value = np.from_dlpack(value)
+        return dtypes.stored(value, ty.dtype) if ty.dtype is not None and isinstance(value, np.ndarray) else value
     if isinstance(ty, TupleType) and isinstance(value, (tuple, list)) and len(value) == len(ty.fields):
         return tuple(adopt(item, field) for item, field in zip(value, ty.fields, strict=True))
     if isinstance(ty, ShapeType) and isinstance(value, (tuple, list)):
@@ -89,6 +91,14 @@ def adopt(value: Any, ty: Type | None) -> Any:
         scalar = check_scalar(value, ty.dtype)
         return value if scalar is None else scalar
     return tuple(value) if isinstance(value, list) else value
+
+
+def shown(value: Any, ty: Type | None) -> Any:
+    """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
+    if isinstance(ty, TupleType) and isinstance(value, tuple):
+        return tuple(map(shown, value, ty.fields))
+    dtype = ty.dtype if isinstance(ty, TensorType) else None
+    return dtypes.presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
 
 
 def check(values: Sequence[tuple[Any, Type, str]], table: SymbolTable, shape_of: ShapeOf) -> None:

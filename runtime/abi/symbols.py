@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import stored
 from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi.signature import dim_names, dim_tree, evaluate_dim, expected_text, solve_linear
 from weft.runtime.abi.values import as_array, check_scalar, is_size, shape_sizes, storage, value_text
@@ -147,7 +148,7 @@ def converted(value: Any, ty: Sequence[Any], what: str) -> Any:
         array = as_array(value)
         if array is None:
             raise _mismatch(what, ty, value, "W223")
-        return array
+        return array if ty[1] is None else stored(array, ty[1])
     if kind == "tuple":
         if len(ty) == 1:
             return ()

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.signature import Binder, expected_text, shape_text
@@ -88,16 +89,18 @@ class Packer:
         """The error for a value that does not have its type."""
         return self.binder.refuse(position, name, expected_text(ty), value_text(value), code=code, hint=hint)
 
-    def _array(self, ty: Sequence[Any], value: Any, position: int, name: str) -> np.ndarray:
+    def _array(self, ty: Sequence[Any], value: Any, position: int, name: str, written: bool) -> np.ndarray:
         array = as_array(value)
         if array is None:
             hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
             raise self.refuse(ty, value, position, name, hint=hint)
         dtype, dims, rank = ty[1], ty[2], len(ty[2]) if ty[2] is not None else ty[3]
         if dtype is not None and array.dtype != storage(dtype):
-            if dtype not in _NUMPY and array.dtype.name == dtype:  # an extension type of that name: the same bits
-                array = array.view(storage(dtype))
-            else:
+            given, array = array, stored(array, dtype)
+            if written and array is not given and not shares_bits(dtype):
+                self.require_writable(given, position, name)
+                self.copy_back.append((given, array))
+            if array is given:
                 hint = None if dtype not in _NUMPY else f"convert it first: {name}.astype({dtype!r})"
                 raise self.refuse(ty, array, position, name, hint=hint)
         if rank >= 0 and array.ndim != rank:
@@ -107,8 +110,8 @@ class Packer:
         return array
 
     def _tensor(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        given = self._array(ty, value, position, name)
         use = ty[4] if len(ty) > 4 else ""
+        given = self._array(ty, value, position, name, use == "written")
         if use == "written":
             self.require_writable(given, position, name)
         array = np.array(given, order="C", copy=True) if use == "copied" else dense(given)
@@ -140,7 +143,7 @@ class Packer:
 
     def _buffer(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
         _, _, _, strides, written = ty
-        array = self._array(ty, value, position, name)
+        array = self._array(ty, value, position, name, written)
         if written:
             self.require_writable(array, position, name)
         size = array.itemsize
@@ -470,10 +473,10 @@ def unpack(
     if kind == "tensor":
         data, owner, shape, dtype = tensor_parts(ty, words)
         if owner:
-            return np.asarray(_Block(data, owner, shape, storage(dtype), release))
+            return presented(np.asarray(_Block(data, owner, shape, storage(dtype), release)), dtype)
         if data in places and places[data].shape == shape:
             return places[data]
-        return view_memory(data, shape, dtype).copy()
+        return presented(view_memory(data, shape, dtype).copy(), dtype)
     if kind == "shape":
         return tuple(words[1 : 1 + words[0]] if ty[2] < 0 else words[: ty[2]])
     if kind == "prim":
@@ -499,10 +502,12 @@ def copy_into(out: Any, value: Any, where: str, function: str) -> Any:
         )
     if not isinstance(value, np.ndarray):
         return value
-    if not isinstance(out, np.ndarray) or out.dtype != value.dtype or out.shape != value.shape:
+    raw = stored(value, value.dtype.name)
+    fits = isinstance(out, np.ndarray) and out.dtype in (value.dtype, raw.dtype) and out.shape == value.shape
+    if not fits:
         raise ArgumentError(f"{where} of {function}: expected {value_text(value)}, got {value_text(out)}", code="W854")
     if not out.flags.writeable:
         raise ArgumentError(f"{where} of {function} is read-only", code="W853")
     if out is not value:
-        out[...] = value
+        out[...] = value if out.dtype == value.dtype else raw
     return out

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import presented
 from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.signature import arranged
@@ -73,7 +74,8 @@ class EntryFunction:
                 self._arenas.append(arena)
         for array, copy in copies:
             array[...] = copy
-        value = _nested(self.program["result"], iter(outputs))
+        shown = map(presented, outputs, (item["dtype"] for item in self.program["outputs"]))
+        value = _nested(self.program["result"], shown)
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def _arena(self) -> np.ndarray:

@@ -43,7 +43,8 @@ def takes_fast_calls(signature: Mapping[str, Any]) -> bool:
     if not result:
         return True
     flat = result[1:] if result[0] == "tuple" else [result]
-    if not flat or not all(ty[0] == "tensor" and ty[1] is not None and ty[2] is not None for ty in flat):
+    # Arrays of types that NumPy lacks have no buffers, by which the results would be written.
+    if not flat or not all(ty[0] == "tensor" and ty[1] in FORMATS and ty[2] is not None for ty in flat):
         return False
     dims = [dim for _, dims, _ in result_tensors(result) for dim in dims]
     return all(isinstance(dim, int) or (dim if isinstance(dim, str) else dim and dim[0]) in bound for dim in dims)

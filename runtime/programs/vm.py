@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import presented, shares_bits, stored
 from weft.errors import (
     ArgumentError,
     BoundsError,
@@ -399,7 +400,7 @@ class VMFunction:
         value = self.machine.call(self.name, values)
         for array, copy in copies:
             array[...] = copy
-        value = _owned(value, [*_arrays(values), *self.machine.constants])
+        value = _shown(_owned(value, [*_arrays(values), *self.machine.constants]), self.signature["result"])
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def watching(self, hook: Hook) -> Any:
@@ -440,18 +441,28 @@ def _adopt(value: Any, ty: Sequence[Any], copies: list[tuple[np.ndarray, np.ndar
     if ty[0] == "tensor":
         given = as_array(value)
         assert given is not None  # the packer took it
-        if ty[1] is not None and given.dtype != storage(ty[1]):
-            given = given.view(storage(ty[1]))
+        target = given
+        if ty[1] is not None:
+            given = stored(given, ty[1])
+            target = given if shares_bits(ty[1]) else target
         use = ty[4] if len(ty) > 4 else ""
         array = np.array(given, order="C", copy=True) if use == "copied" else dense(given)
-        if use == "written" and array is not given:
-            copies.append((given, array))
+        if use == "written" and array is not target:
+            copies.append((target, array))
         return array
     if ty[0] == "tuple":
         return tuple(_adopt(item, field, copies) for item, field in zip(value, ty[1:], strict=True))
     if ty[0] == "shape":
         return tuple(int(item) for item in value)
     return check_scalar(value, ty[1]) if ty[0] == "prim" and ty[1] != "handle" else value
+
+
+def _shown(value: Any, ty: Sequence[Any]) -> Any:
+    """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
+    if ty and ty[0] == "tuple" and isinstance(value, tuple):
+        return tuple(map(_shown, value, ty[1:]))
+    dtype: str | None = ty[1] if ty and ty[0] == "tensor" else None
+    return presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

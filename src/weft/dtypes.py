@@ -5,7 +5,7 @@
     scalar ::= "bool" | ("int" | "uint") bits | "float" bits | "bfloat16" | "float8_..." | "float6_..." | "float4_..."
 
 Types that NumPy lacks are stored in arrays of an unsigned integer of at least their width (`storage`), one element
-each.
+each; callers pass and get them as arrays of `ml_dtypes` (`array_dtype`), with `stored` and `presented` in between.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 from weft.errors import DTypeError
 
 __all__ = [
-    "Scalable", "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer", "is_numpy",
-    "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "promote", "storage", "with_lanes",
+    "Scalable", "array_dtype", "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer",
+    "is_numpy", "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "presented", "promote",
+    "shares_bits", "storage", "stored", "with_lanes",
 ]  # fmt: skip
 
 _SMALL_FLOATS = {
@@ -41,6 +42,8 @@ USUAL_DTYPES = (
 """The dtypes that are offered: those of the machine, and the short float."""
 _INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
 _FLOAT_BITS = (16, 32, 64)
+_REGISTERED = 2
+"""`isbuiltin` of NumPy's for dtypes that another package has registered."""
 
 
 class Scalable(int):
@@ -206,6 +209,51 @@ def storage(dtype: str) -> np.dtype[Any]:
     if kind == "int":
         return np.dtype("int8")
     return np.dtype("uint16" if width > 8 else "uint8")
+
+
+@functools.cache
+def array_dtype(dtype: str) -> np.dtype[Any]:
+    """The dtype of the arrays that callers pass and get: NumPy's, else that of `ml_dtypes`.
+
+    >>> array_dtype("float32"), array_dtype("bfloat16")
+    (dtype('float32'), dtype(bfloat16))
+    """
+    if is_numpy(dtype):
+        return np.dtype(dtype)
+    import ml_dtypes  # only programs with such types need it
+
+    found = getattr(ml_dtypes, dtype, None)
+    return storage(dtype) if found is None else np.dtype(found)
+
+
+def shares_bits(dtype: str) -> bool:
+    """Whether an array of `array_dtype` has the bits of one of `storage`: all but those of short signed integers."""
+    return is_numpy(dtype) or not is_signed(dtype)
+
+
+def stored(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array of `array_dtype` as one of `storage`; any other one as it is.
+
+    Over the same memory where the bits are the same (`shares_bits`), else a copy.
+
+    >>> stored(np.ones(2, array_dtype("bfloat16")), "bfloat16")
+    array([16256, 16256], dtype=uint16)
+    """
+    if array.dtype.isbuiltin != _REGISTERED or array.dtype.name != dtype:
+        return array
+    return array.view(storage(dtype)) if shares_bits(dtype) else array.astype(storage(dtype), order="C")
+
+
+def presented(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array of `storage` as one of `array_dtype`, the inverse of `stored`.
+
+    >>> presented(np.array([0x3F80, 0x4000], "uint16"), "bfloat16")
+    array([1, 2], dtype=bfloat16)
+    """
+    if is_numpy(dtype) or array.dtype != storage(dtype):
+        return array
+    kind = array_dtype(dtype)
+    return array.view(kind) if shares_bits(dtype) else array.astype(kind)
 
 
 def min_value(dtype: str) -> int | float:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.dtypes import storage
+from weft.dtypes import storage, stored
 from weft.errors import Span, WeftError
 from weft.ir import (
     Binding,
@@ -204,7 +204,7 @@ def _as_constant(value: Any, ty: Type, span: Span | None) -> Expr | None:
         return Tuple(known, span=span) if len(known) == len(fields) else None
     if not isinstance(ty, TensorType) or ty.dtype is None:
         return None
-    array = np.asarray(value)
+    array = stored(np.asarray(value), ty.dtype)
     if array.dtype != storage(ty.dtype) or array.shape != ty.dims:
         return None
     return Constant(array, ty.dtype, span=span)

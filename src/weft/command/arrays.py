@@ -20,7 +20,7 @@ import numpy as np
 
 from weft.command.entry_points import Parameter
 from weft.command.files import InputError, write_file
-from weft.dtypes import is_bool, is_float, is_numpy, max_value, storage
+from weft.dtypes import array_dtype, is_bool, is_float, max_value, stored
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, evaluate, format_dim, free_symbols, match_dims
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
@@ -178,9 +178,7 @@ class _Draw:
         return tuple(evaluate(dim, self.sizes) for dim in dims)
 
     def _array(self, shape: tuple[int, ...], dtype: str, name: str) -> np.ndarray:
-        if not is_numpy(dtype):
-            raise InputError(f"parameter {name!r} is {dtype}, which has no random values", code="W023")
-        kind = storage(dtype)
+        kind = array_dtype(dtype)
         if is_float(dtype):
             return np.asarray(self.rng.standard_normal(shape)).astype(kind)
         low, high = (0, 2) if is_bool(dtype) else _RANDOM_INTEGERS
@@ -217,6 +215,8 @@ def summarise(value: Any) -> dict[str, Any]:
         return {"value": value if value is None or isinstance(value, str) else repr(value)}
     array = np.asarray(value)
     summary: dict[str, Any] = {"shape": list(array.shape), "dtype": str(array.dtype)}
+    if array.dtype.kind == "V":  # of `ml_dtypes`
+        array = array.astype("float64")
     if array.size and array.dtype.kind in "biuf":
         wide = array.astype("float64")
         with np.errstate(all="ignore"):
@@ -235,7 +235,9 @@ def _number(value: Any) -> float | int | bool | str:
 
 def save_results(path: str, results: Sequence[tuple[str, Any]]) -> None:
     """Write arrays to a .npy file (one result) or a .npz file (any number, by name)."""
-    arrays = {name: np.asarray(value) for name, value in results}
+    given = {name: np.asarray(value) for name, value in results}
+    # Files of NumPy know no types but its own: others are written as their bits.
+    arrays = {name: stored(array, array.dtype.name) for name, array in given.items()}
     if any(array.dtype == object for array in arrays.values()):
         raise InputError(f"cannot write {path}: not every result is an array", file=path)
     if path.endswith(".npy"):

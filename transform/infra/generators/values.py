@@ -80,18 +80,19 @@ def array(choices: Choices, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def small_array(choices: Choices, dtype: str, shape: tuple[int, ...], low: Any = None, high: Any = None) -> np.ndarray:
-    """An array of moderate values of a NumPy dtype: what programs compute with (no nan, no infinity)."""
+    """An array of moderate values of a dtype: what programs compute with (no nan, no infinity)."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtypes.is_bool(dtype):
         flat = np.array([choices.flip() for _ in range(count)], bool)
     elif dtypes.is_float(dtype):
         low, high = (-2.0 if low is None else low), (2.0 if high is None else high)
         steps = np.array([choices.integer(0, 64) for _ in range(count)], "float64")
-        flat = (low + (high - low) * steps / 64).astype(dtypes.storage(dtype))
+        flat = (low + (high - low) * steps / 64).astype(dtypes.array_dtype(dtype))
     else:
-        low = (0 if dtypes.is_unsigned(dtype) else -4) if low is None else int(low)
-        high = 4 if high is None else int(high)
-        flat = np.array([choices.integer(low, high) for _ in range(count)], dtypes.storage(dtype))
+        least, most = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
+        low = max(least, 0 if dtypes.is_unsigned(dtype) else -4) if low is None else int(low)
+        high = min(most, 4) if high is None else int(high)
+        flat = np.array([choices.integer(low, high) for _ in range(count)]).astype(dtypes.array_dtype(dtype))
     return flat.reshape(shape)
 
 
