@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import difflib
 import json
-import platform
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
-from weft.target import builtin
+from weft.target import derived
+from weft.target.derived import Features
 from weft.target.kinds import CONFIG_FIELDS, KINDS, Field, TargetKind, find_kind
 from weft.target.machine_model import MachineModel, machine_model
-from weft.target.processors import CPU, CPUFacts, find_cpu
+from weft.target.processors import CPU, CPUFacts
 from weft.target.schema import check_pools, config_default, config_field, typed
 from weft.target.syntax import parse_target, write_options
 from weft.target.triple import Triple
@@ -35,22 +34,7 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _current: ContextVar[tuple[Target, ...]] = ContextVar("weft_target", default=())
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What follows from a target's processor; read-only."""
-
-    has_dsp: bool
-    has_fpu: bool
-    has_mve: bool
-    pointer_bits: int
-    endian: str
-    vector_bits: int
-    vector_registers: int
-    streaming_bytes: int
-
-
 _UNITS = ("has_dsp", "has_fpu", "has_mve", "pointer_bits", "endian")
-_BASELINES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "generic-aarch64", "arm64": "generic-aarch64"}
 
 
 class Target:
@@ -180,44 +164,17 @@ class Target:
     @property
     def cpu(self) -> CPU | None:
         """The processor, when it is named (None for `host` and kinds without one)."""
-        name = self.get("mcpu") if "mcpu" in self.kind.fields else None
-        if name is None or name in builtin.HOST_CPUS:
-            return None
-        cpu = find_cpu(name)
-        assert cpu is not None  # the canonicaliser let only known names in
-        unit = self.options.get("mfpu", cpu.fpu)
-        return CPU(str(cpu), cpu.facts, "" if unit == "none" else unit)
+        return derived.cpu_of(self.get("mcpu") if "mcpu" in self.kind.fields else None, self.options)
 
     @property
     def triple(self) -> Triple | None:
         """The triple given, or the one that follows from the processor; None for `host` without one."""
-        if "mtriple" in self.options:
-            return Triple.parse(self.options["mtriple"])
-        cpu = self.cpu
-        if cpu is None:
-            return None
-        if cpu.arch.startswith("thumb"):
-            return Triple(cpu.arch, "none", "none", "eabihf" if self.options.get("mfloat_abi") == "hard" else "eabi")
-        if cpu.arch.startswith("wasm"):
-            return Triple(cpu.arch)
-        return Triple(cpu.arch, "unknown", "linux", "gnueabihf" if cpu.arch == "armv7a" else "gnu")
+        return derived.triple_of(self.cpu, self.options)
 
     @property
     def features(self) -> Features:
         """What the processor has; for `host`, what every machine of its architecture has."""
-        facts, unit = self._facts()
-        triple, machine = self.triple, self.machine
-        bits = triple.pointer_bits if triple else 64
-        return Features(
-            has_dsp=bool(facts and facts.has_dsp),
-            has_fpu=bool(unit),
-            has_mve=bool(facts and facts.has_mve and unit),
-            pointer_bits=bits,
-            endian="little",
-            vector_bits=machine.vector_bits,
-            vector_registers=machine.vector_registers,
-            streaming_bytes=machine.nontemporal_bytes,
-        )
+        return derived.features_of(*self._facts(), self.triple, self.machine)
 
     @property
     def machine(self) -> MachineModel:
@@ -230,11 +187,7 @@ class Target:
 
     def _facts(self) -> tuple[CPUFacts | None, str]:
         """The row of the processor and its floating-point unit; for `host`, what all of its architecture have."""
-        cpu = self.cpu
-        if cpu is None:
-            triple = self.triple
-            cpu = find_cpu(_BASELINES.get(triple.arch if triple else platform.machine(), ""))
-        return (cpu.facts, cpu.fpu) if cpu is not None else (None, "")
+        return derived.facts_of(self.cpu, self.triple)
 
     def gcc_flags(self) -> list[str]:
         """The options that make GCC compile for this processor; TargetError W725 for one it is not told by -mcpu.
@@ -242,20 +195,7 @@ class Target:
         >>> Target("c -mcpu=cortex-m4f").gcc_flags()
         ['-mthumb', '-mcpu=cortex-m4', '-mfloat-abi=softfp', '-mfpu=fpv4-sp-d16']
         """
-        cpu = self.cpu
-        if cpu is None:
-            return []
-        if cpu.arch.startswith("thumb"):
-            convention = self.options.get("mfloat_abi") or ("softfp" if cpu.fpu else "soft")
-            # Where the unit always is there, -mcpu says which; naming it again is refused by GCC.
-            unit = [f"-mfpu={cpu.fpu}"] if cpu.fpu and cpu.facts.fpu_optional else []
-            extra = "" if cpu.fpu or cpu.facts.fpu_optional or not cpu.facts.fpu else "+nofp"
-            return ["-mthumb", f"-mcpu={cpu}{extra}", f"-mfloat-abi={convention}", *unit]
-        if cpu.arch in ("x86_64", "i386"):
-            return [f"-march={cpu}"]
-        if cpu.arch in ("aarch64", "armv7a"):
-            return [] if str(cpu).startswith("generic") else [f"-mcpu={cpu}"]
-        raise TargetError(f"no GCC options are known for {cpu}", code="W725")
+        return derived.gcc_flags_of(self.cpu, self.options)
 
     def explain(self) -> str:
         """One line per field: its value and whether it was given, came from a tag, is a default, or is derived."""
