@@ -51,10 +51,10 @@ class Module:
 @pytest.fixture(autouse=True, scope="module")
 def library() -> Iterator[None]:
     """The external functions that generated modules call."""
-    for name, function in graphs._EXTERN.items():
+    for name, function in graphs.EXTERN.items():
         register_func(name, function)
     yield
-    for name in graphs._EXTERN:
+    for name in graphs.EXTERN:
         unregister_func(name)
 
 

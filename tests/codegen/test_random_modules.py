@@ -20,10 +20,10 @@ from weft.transform.infra.generators.arguments import copied
 @pytest.fixture(autouse=True, scope="module")
 def library() -> Iterator[None]:
     """The external functions that generated modules call."""
-    for name, function in graphs._EXTERN.items():
+    for name, function in graphs.EXTERN.items():
         register_func(name, function)
     yield
-    for name in graphs._EXTERN:
+    for name in graphs.EXTERN:
         unregister_func(name)
 
 
