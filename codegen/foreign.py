@@ -17,7 +17,7 @@ from weft.ir.graph import Function, PythonFunc
 from weft.ir.module import IRModule
 from weft.ir.verify.externs import refuse_undeclared_kernels, refuse_undeclared_symbols
 from weft.runtime.artifact import ArtifactSet
-from weft.runtime.loading import LoadedModule
+from weft.runtime.loaded import LoadedModule
 from weft.runtime.registry import find_func
 from weft.target import Target
 from weft.transform.target.parts import owners

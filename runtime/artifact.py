@@ -27,15 +27,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.errors import ArtifactError
+from weft.providers import provider
+from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import DAMAGE, read_archive, write_archive, write_whole
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
-
-if TYPE_CHECKING:
-    from weft.runtime.loading import LoadedModule
 
 VERSION = 1
 MANIFEST, SOURCE, METADATA = "manifest.json", "src/module.txt", "metadata.json"
@@ -185,9 +184,7 @@ class Artifact:
 
     def load(self) -> LoadedModule:
         """Load the artifact into this process (`weft.runtime.loading`); ArtifactError W819 when that is no edge."""
-        from weft.runtime.loading import load_artifact  # data alone needs no loader
-
-        return load_artifact(self)
+        return provider("load_artifact")(self)  # data alone needs no loader
 
     def summary(self) -> str:
         """One line: kind, name, size, symbols, start of the hash."""
@@ -369,15 +366,11 @@ class ArtifactSet(Mapping[str, Artifact]):
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared object (a path that ends in .so) or a folder of files; see `weft.runtime.loading.export`."""
-        from weft.runtime.loading import export  # data alone needs no loader
-
-        return export(self.values(), path)
+        return provider("export")(self.values(), path)  # data alone needs no loader
 
     def load_module(self) -> LoadedModule:
         """Load all artifacts together into this process; see `weft.runtime.loading.load_set`."""
-        from weft.runtime.loading import load_set  # data alone needs no loader
-
-        return load_set(self.values())
+        return provider("load_set")(self.values())  # data alone needs no loader
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ArtifactSet:

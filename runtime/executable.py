@@ -27,10 +27,12 @@ from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
 from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
 from weft.runtime.abi.signature import arranged
-from weft.runtime.abi.values import Occupied, Packer, Quick, address, copy_into, storage, unpack, words_of
+from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, storage, unpack, words_of
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
 from weft.runtime.device import threads
+from weft.runtime.device.base import ALIGNMENT, Device
+from weft.runtime.device.cpu import CPU, HostMemory
 from weft.runtime.device.linker import Library, assembly
 from weft.runtime.programs.bytecode import program_bytes
 from weft.runtime.programs.fastcall import fast_call, result_tensors
@@ -39,7 +41,6 @@ __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
 EXECUTABLE = "weft-executable"
 """The kind of an artifact that is an executable of its own."""
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _TRIM = ctypes.CFUNCTYPE(None)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Frame = ctypes.c_int64 * FRAME_WORDS
@@ -71,8 +72,8 @@ class Program:
 class _Loaded:
     """A program in memory: code, the table of constants, the release function."""
 
-    def __init__(self, program: Program, members: Mapping[str, Any]) -> None:
-        self.program = program
+    def __init__(self, program: Program, members: Mapping[str, Any], device: Device) -> None:
+        self.program, self.device = program, device
         exports = [function["symbol"] for function in program.functions]
         fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
         self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"])
@@ -84,8 +85,9 @@ class _Loaded:
         self.release.library = self.library  # pyright: ignore[reportAttributeAccessIssue]
         self.parallel = threads.runner() if program.threads else 0
         self.linked = {**_linked(program.artifacts), **{name: isolated(member) for name, member in members.items()}}
-        self.constants = [_aligned(array) for array, _ in program.constants]
-        table = [array.__array_interface__["data"][0] for array in self.constants]
+        resident = [_resident(array, device) for array, _ in program.constants]
+        self.constants = [kept for _, kept in resident]
+        table = [place for place, _ in resident]
         self.table = (ctypes.c_int64 * max(1, len(table)))(*table)
         self.table_address = ctypes.addressof(self.table)
 
@@ -99,16 +101,17 @@ def _linked(artifacts: ArtifactSet) -> Mapping[str, Any]:
     return loadable(artifacts)
 
 
-def _aligned(array: np.ndarray) -> np.ndarray:
-    """The array at a 64-byte boundary, read-only."""
-    if array.__array_interface__["data"][0] % 64 == 0 and array.flags.c_contiguous and not array.flags.writeable:
-        return array
-    block = np.empty(array.nbytes + 64, np.uint8)
-    start = -block.__array_interface__["data"][0] % 64
-    copy = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    copy.flags.writeable = False
-    return copy
+def _resident(array: np.ndarray, device: Device) -> tuple[int, Any]:
+    """A constant in the memory of a device: its address, and what keeps it there."""
+    if device is CPU and address(array) % ALIGNMENT == 0 and array.flags.c_contiguous and not array.flags.writeable:
+        return address(array), array
+    memory = device.allocate(array.nbytes)
+    device.write(memory, array)
+    if not isinstance(memory, HostMemory):
+        return memory.address, memory
+    made = memory.array(array.shape, array.dtype)
+    made.flags.writeable = False
+    return memory.address, made
 
 
 class CompiledFunction:
@@ -144,13 +147,13 @@ class _Caller:
         self._loaded = loaded
         self.signature = signature
         self.name: str = signature["name"]
-        self._entry = _ENTRY(loaded.library.addresses[signature["symbol"]])
+        self._entry = loaded.device.launcher(loaded.library.addresses[signature["symbol"]], loaded.library)
         self._types = [param["type"] for param in signature["params"]]
         self._names = [param["name"] for param in signature["params"]]
         self._result = signature["result"]
         self._word_array = ctypes.c_int64 * max(1, sum(map(words_of, self._types)))
         self._result_array = ctypes.c_int64 * (max(1, words_of(self._result)) if self._result else 1)
-        self._quick = Quick.of(self._types)
+        self._fast_path = FastPath.of(self._types)
         self._tensors = result_tensors(self._result)
 
     def fast(self) -> Any:
@@ -171,13 +174,13 @@ class _Caller:
         return begin(CallState(self._loaded.program.sites, [], (), self._loaded.linked))
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if self._quick is not None and not named:
-            words = self._quick.words(args)
+        if self._fast_path is not None and not named:
+            words = self._fast_path.words(args)
             if words is not None:
                 return self._run(words, None, out, args)
         if named or len(args) != len(self._types):
             args = tuple(arranged(self.signature, args, named))
-        packer = Packer(self.name)
+        packer = ArgumentPacker(self.name)
         position = 0
         try:
             for position, (ty, value, name) in enumerate(zip(self._types, args, self._names, strict=True)):
@@ -189,7 +192,7 @@ class _Caller:
             raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None
         return self._run(packer.words, packer, out, packer.keep)
 
-    def _run(self, given: list[int], packer: Packer | None, out: Any, arrays: Sequence[Any]) -> Any:
+    def _run(self, given: list[int], packer: ArgumentPacker | None, out: Any, arrays: Sequence[Any]) -> Any:
         loaded = self._loaded
         frame = _Frame()
         objects = packer.objects if packer is not None else []
@@ -284,9 +287,11 @@ def program_artifacts(program: Program) -> ArtifactSet:
 class Executable(Mapping[str, CompiledFunction]):
     """Compiled functions by name. Several threads may call one executable at once; the GIL is released meanwhile."""
 
-    def __init__(self, program: Program, members: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, program: Program, members: Mapping[str, Any] | None = None, device: Device | None = None
+    ) -> None:  # fmt: skip
         self._program = program
-        self._loaded = _Loaded(program, members or {})
+        self._loaded = _Loaded(program, members or {}, device or CPU)
         compiled = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions}
         driven = _driven(program.driver, self._loaded, compiled)
         self.functions: dict[str, Any] = {

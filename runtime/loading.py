@@ -21,15 +21,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from weft.errors import ArtifactError
+from weft.providers import provider
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import HOST_SYMBOLS
+from weft.runtime.loaded import LoadedModule
 from weft.runtime.safe_archive import write_whole
 
 __all__ = [
@@ -54,44 +56,11 @@ _C_TYPES = {
 Loader = Callable[[Artifact], Mapping[str, Callable[..., Any]]]
 
 
-def _executable(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
-    """The functions of an executable of its own, which a part of the target was compiled to."""
-    from weft.runtime.executable import load_bytes  # machine code is linked by llvmlite
-
-    return load_bytes(artifact.data)
-
-
-def _c_kernels(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
-    """The kernels of a part that the C compiler made code of."""
-    from weft.runtime.programs.c_kernels import load_c_kernels  # which links by what is here
-
-    return load_c_kernels(artifact)
-
-
-_loaders: dict[str, Loader] = {"weft-executable": _executable, "c-kernels": _c_kernels}
-
-
-class LoadedModule(Mapping[str, Callable[..., Any]]):
-    """Loaded code: functions by the names of their symbols.
-
-    Arrays are given by the address of their first element, everything else as the C prototype says.
-    """
-
-    def __init__(self, functions: Mapping[str, Callable[..., Any]], keep: Any = None) -> None:
-        self._functions = dict(functions)
-        self._keep = keep  # what the functions live in
-
-    def __getitem__(self, name: str) -> Callable[..., Any]:
-        return self._functions[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
-
-    def __len__(self) -> int:
-        return len(self._functions)
-
-    def __repr__(self) -> str:
-        return f"LoadedModule({', '.join(self._functions)})"
+# Executables link machine code and kernels in C are linked by what is here: both load when they are first needed.
+_loaders: dict[str, Loader] = {
+    "weft-executable": lambda artifact: provider("load_executable")(artifact.data),
+    "c-kernels": lambda artifact: provider("load_c_kernels")(artifact),
+}
 
 
 # Loaders of kinds.

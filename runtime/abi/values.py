@@ -22,7 +22,7 @@ from weft.errors import ArgumentError
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.signature import Binder, expected_text, shape_text
 
-__all__ = ["DTYPE_CODES", "Occupied", "Packer", "Quick", "copy_into", "unpack"]
+__all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into", "unpack"]
 
 _CODES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -64,7 +64,7 @@ def value_text(value: Any) -> str:
 
 
 @dataclass
-class Packer:
+class ArgumentPacker:
     """The words of one call's arguments, and what must stay alive or be copied back afterwards."""
 
     function: str
@@ -227,10 +227,10 @@ class Packer:
         self.objects.append(value)
 
 
-class Quick:
+class FastPath:
     """Arguments that are what most calls pass: dense writable arrays of the right dtypes, rank and sizes.
 
-    `words` gives None for anything else, which `Packer` then accepts or refuses.
+    `words` gives None for anything else, which `ArgumentPacker` then accepts or refuses.
     """
 
     def __init__(self, plans: Sequence[tuple[np.dtype[Any], int, Sequence[Any]]], written: Sequence[int]) -> None:
@@ -238,8 +238,8 @@ class Quick:
         self.written = written
 
     @staticmethod
-    def of(types: Sequence[Sequence[Any]]) -> Quick | None:
-        """The quick form for parameters that are all tensors with plain dimensions; None where it does not apply."""
+    def of(types: Sequence[Sequence[Any]]) -> FastPath | None:
+        """The fast path of parameters that are all tensors with plain dimensions; None where it does not apply."""
         plans = []
         for ty in types:
             if ty[0] not in ("tensor", "buffer") or (ty[3] is not None if ty[0] == "buffer" else len(ty) > 4):
@@ -248,7 +248,7 @@ class Quick:
             if dtype is None or dims is None or not all(isinstance(dim, (int, str)) for dim in dims):
                 return None
             plans.append((storage(dtype), len(dims), dims))
-        return Quick(plans, [i for i, ty in enumerate(types) if ty[0] == "buffer" and ty[4]])
+        return FastPath(plans, [i for i, ty in enumerate(types) if ty[0] == "buffer" and ty[4]])
 
     def words(self, args: Sequence[Any]) -> list[int] | None:
         """The words of the arguments, or None."""
@@ -315,14 +315,14 @@ def _span_of(array: np.ndarray) -> tuple[int, int]:
     return start + low, start + high + array.itemsize
 
 
-_PACK: dict[str, Callable[[Packer, Sequence[Any], Any, int, str], None]] = {
-    "tensor": Packer._tensor,
-    "buffer": Packer._buffer,
-    "shape": Packer._shape,
-    "prim": Packer._prim,
-    "tuple": Packer._tuple,
-    "string": Packer._string,
-    "object": Packer._object,
+_PACK: dict[str, Callable[[ArgumentPacker, Sequence[Any], Any, int, str], None]] = {
+    "tensor": ArgumentPacker._tensor,
+    "buffer": ArgumentPacker._buffer,
+    "shape": ArgumentPacker._shape,
+    "prim": ArgumentPacker._prim,
+    "tuple": ArgumentPacker._tuple,
+    "string": ArgumentPacker._string,
+    "object": ArgumentPacker._object,
 }
 
 

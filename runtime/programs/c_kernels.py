@@ -21,13 +21,13 @@ import numpy as np
 from weft.errors import ArtifactError
 from weft.runtime.abi.failures import failure
 from weft.runtime.artifact import Artifact, Symbol
+from weft.runtime.device.cpu import CPU
 from weft.runtime.loading import jit
 
 __all__ = ["C_KERNELS", "c_kernels_data", "load_c_kernels"]
 
 C_KERNELS = "c-kernels"
 """The kind of such artifacts."""
-_ALIGNMENT = 16
 
 
 def c_kernels_data(code: bytes, functions: Sequence[Mapping[str, Any]], messages: Sequence[str]) -> bytes:
@@ -68,7 +68,7 @@ def _kernel(
     def call(*args: Any) -> None:
         given = [np.ascontiguousarray(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         shapes = [0 if place is None else args[place[0]].shape[place[1]] for place in sizes]
-        scratch = [_aligned(workspace)] if workspace else []
+        scratch = [CPU.allocate(workspace).data] if workspace else []
         status = function(*given, *shapes, *scratch)
         for old, new in zip(args, given, strict=True):
             if new is not old and isinstance(old, np.ndarray) and old.flags.writeable:
@@ -78,9 +78,3 @@ def _kernel(
             raise failure({"kind": kind, "message": [message]}, ())
 
     return call
-
-
-def _aligned(count: int) -> np.ndarray:
-    block = np.empty(count + _ALIGNMENT, np.uint8)
-    start = -block.__array_interface__["data"][0] % _ALIGNMENT
-    return block[start : start + count]

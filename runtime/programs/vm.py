@@ -29,8 +29,9 @@ from weft.errors import (
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.signature import arranged, shape_text
 from weft.runtime.abi.symbols import Symbols, converted
-from weft.runtime.abi.values import Packer, as_array, check_scalar, copy_into, dense, storage
+from weft.runtime.abi.values import ArgumentPacker, as_array, check_scalar, copy_into, dense, storage
 from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
+from weft.runtime.device.cpu import CPU
 from weft.runtime.programs.bytecode import check_program
 from weft.runtime.registry import lookup
 
@@ -291,9 +292,7 @@ def fresh_memory(shape: Sequence[int], kind: np.dtype[Any]) -> np.ndarray:
     """Fresh memory at a 64-byte boundary."""
     bytes_ = math.prod(shape) * kind.itemsize
     try:
-        block = np.empty(bytes_ + 64, np.uint8)
-        start = -block.__array_interface__["data"][0] % 64
-        return block[start : start + bytes_].view(kind).reshape(tuple(shape))
+        return CPU.allocate(bytes_).array(shape, kind)
     except (MemoryError, ValueError):  # more than there is, more than an array can have
         message = f"no memory for a tensor of shape {shape_text(shape)}: {bytes_} bytes"
         raise OutOfMemoryError(message, code="W950") from None
@@ -424,7 +423,7 @@ def adopted(
     name: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
 ) -> tuple[list[Any], list[tuple[np.ndarray, np.ndarray]]]:
     """The arguments in the form that programs use, checked; and what has to be copied back."""
-    packer = Packer(name)
+    packer = ArgumentPacker(name)
     position = 0
     try:
         for position, (param, value) in enumerate(zip(params, args, strict=True)):

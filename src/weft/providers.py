@@ -21,6 +21,11 @@ PROVIDERS: dict[str, str] = {
     "parse": "weft.script:parse",
     "rewriter": "weft.transform.pattern.declared:rewriter_of",
     "artifacts": "weft.runtime.artifact:artifacts_of",
+    "load_artifact": "weft.runtime.loading:load_artifact",
+    "load_set": "weft.runtime.loading:load_set",
+    "export": "weft.runtime.loading:export",
+    "load_executable": "weft.runtime.executable:load_bytes",
+    "load_c_kernels": "weft.runtime.programs.c_kernels:load_c_kernels",
     "entry": "weft.codegen.host.entry_kernel:lower_to_entry",
 }
 
