@@ -612,3 +612,29 @@ def test_a_fault_of_weft_is_told_apart_from_wrong_input(run: Run, monkeypatch: p
     assert (status, out) == (70, "")
     assert "ZeroDivisionError" in err
     assert "fault in weft" in err
+
+
+def test_a_relation_that_only_a_declared_type_states_is_a_warning_and_strict_refuses_it(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "related.py"
+    file.write_text(
+        "from weft.script import relax as R\n\n\n@R.function\n"
+        'def main(x: R.Tensor(("n", 4), "int8"), w: R.Tensor(("m", 4), "int8")) -> R.Tensor(("m", 4), "int8"):\n'
+        '    y: R.Tensor((m, 4), "int8") = R.abs(x)\n'
+        "    z = R.negative(x)\n"
+        "    return z\n"
+    )
+    status, output, errors = run("check", str(file))
+    assert status == 0
+    assert "related.py: 1 unit, well formed, 2 warnings" in output
+    assert "warning: W213: annotation of y: m is taken to be n" in errors
+    assert "declared R.Tensor((m, 4)" in errors
+    assert f"computed at {file}:6:35" in errors
+    assert "warning: W213: result of main: m is taken to be n" in errors
+    reports = json.loads(run("check", "--json", str(file))[1])
+    assert [(report["code"], report["severity"], report["line"]) for report in reports] == [
+        ("W213", "warning", 6),
+        ("W213", "warning", 5),
+    ]
+    assert run("check", "--strict", str(file))[0] == 1

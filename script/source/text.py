@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from weft.errors import Source, Span
+from weft.errors import Source, Span, WeftError
 from weft.ir.recursion import deep_recursion
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Limits, fail
@@ -120,6 +120,7 @@ class Unit:
     constants: dict[str, Any] = field(default_factory=dict)  # NAME = 3 outside functions
     members: Mapping[str, Any] = field(default_factory=dict)  # of the class that a decorator reads
     partial: bool = False  # whether the text is a Python file, of which only the units are read
+    assumed: list[WeftError] = field(default_factory=list)  # relations of sizes that only a declared type states
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None
     budget: Budget = field(init=False)  # shared with the texts of macros

@@ -29,11 +29,15 @@ __all__ = ["FileUnit", "read_units"]
 
 @dataclass(frozen=True, slots=True)
 class FileUnit:
-    """A unit of a file: its name, the line where it starts, and what it defines or the error that reading it raised."""
+    """A unit of a file: its name, the line where it starts, and what it defines or the error that reading it raised.
+
+    `warnings` are the relations of sizes that an annotation or a declared result alone states (W213).
+    """
 
     name: str
     line: int
     value: IRModule | Function | PrimFunc | WeftError
+    warnings: tuple[WeftError, ...] = ()
 
 
 def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = None) -> list[FileUnit]:
@@ -53,8 +57,9 @@ def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = N
 
 def _read(unit: Unit, tree: Definition) -> FileUnit:
     line = tree.decorator_list[0].lineno
+    unit.assumed.clear()
     try:
-        return FileUnit(tree.name, line, read_unit(unit, tree))
+        return FileUnit(tree.name, line, read_unit(unit, tree), tuple(unit.assumed))
     except WeftError as error:
         return FileUnit(tree.name, line, error)
 

@@ -123,6 +123,7 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
+    parser.add_argument("--strict", action="store_true", help="refuse sizes that only a declared type relates (W213)")
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:

@@ -130,9 +130,9 @@ class GraphReader(RegionReader):
             hint = did_you_mean(name, self.symbols) or "bind it by a parameter or by R.match_cast"
             raise self.fail("W117", f"no parameter binds the symbol '{name}' of the result", self.ret_tree, hint)
         place = self.return_span or self.span(tree)
-        check_claim(
-            self.ret_type, self.infer(body.body, tree), self.context, f"result of {tree.name}", place, at_run_time=True
-        )
+        found, what = self.infer(body.body, tree), f"result of {tree.name}"
+        if not check_claim(self.ret_type, found, self.context, what, place, at_run_time=True):
+            self.note_assumed(self.ret_type, found, what, self.span(self.ret_tree or tree), place)
         return self.ret_type
 
     def sequence(self, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from weft.errors import WeftError
-from weft.ir.device_mesh import check_placement, whole_tensors
+from weft.errors import ShapeError, WeftError
+from weft.ir.device_mesh import check_placement, is_spread, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
 from weft.ir.graph import (
     BindingBlock,
@@ -39,7 +39,7 @@ from weft.ir.index_map import MappedLayout
 from weft.ir.infer import TypeContext, check_claim, exact_type, infer_type, type_text
 from weft.ir.node import EMPTY, replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
-from weft.ir.subtyping import substitute_type, type_symbols
+from weft.ir.subtyping import dims_of, substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.constants import constant_value
@@ -123,6 +123,7 @@ class ValueReader(Reader):
             ty = self._with_declared_names(ty, declared)
             what = f"annotation of {target.id}"
             if not check_claim(declared, ty, self.context, what, self._place_of_claim(tree), at_run_time=True):
+                self.note_assumed(declared, ty, what, self._place_of_claim(tree), value.span)
                 return self.bind_checked(target, value, declared, tree)
             # The value of a scalar that is written out is there to see: its variable has the plain type.
             known = isinstance(value, PrimValue) and isinstance(declared, PrimType)
@@ -133,6 +134,21 @@ class ValueReader(Reader):
         var = self.make_var(target.id, ty, target)
         self._emit(VarBinding(var, value, span=self.span(tree)))
         return var
+
+    def note_assumed(self, declared: Type, found: Type, what: str, place: Any, value: Any) -> None:
+        """Note a relation of sizes that nothing but a declared type states: the program checks it when it runs."""
+        if isinstance(declared, TupleType) and isinstance(found, TupleType):
+            for index, (a, b) in enumerate(zip(declared.fields, found.fields, strict=False)):
+                self.note_assumed(a, b, f"{what}, field {index}", place, value)
+            return
+        pairs = zip(dims_of(declared) or (), dims_of(found) or (), strict=False)
+        open_ = [f"{a} is taken to be {b}" for a, b in pairs if prove_equal(a, b) is not True]
+        if open_ and not is_spread(declared):
+            notes = [f"declared {type_text(declared)}, computed {type_text(found)}"]
+            if value is not None:
+                notes.append(f"computed at {value.filename}:{value.line}:{value.column}")
+            message = f"{what}: {', '.join(open_)}, which is checked when the program runs"
+            self.unit.assumed.append(ShapeError(message, code="W213", span=place, notes=notes))
 
     def bind_checked(self, target: ast.Name, value: Expr, declared: Type, tree: ast.AST) -> Var:
         """Bind a value to a new variable of a type that deduction leaves open: it is checked at run time."""

@@ -67,28 +67,41 @@ def _no_function(function: str, units: Sequence[FileUnit], files: Sequence[str])
 
 
 def check_command(options: argparse.Namespace) -> int:
-    """Read and verify every unit of the files, and report all that is wrong with them."""
-    findings = [(file, error) for file in options.files for error in _check_file(file, quiet=options.json)]
+    """Read and verify every unit of the files, and report all that is wrong with them.
+
+    Relations of sizes that only a declared type states are warnings, which do not fail; with --strict they do.
+    """
+    found = [(file, *_check_file(file, options.strict, options.json)) for file in options.files]
     if options.json:
-        print_json([as_json(error, file_name(file)) for file, error in findings])
-    return 1 if findings else 0
+        reports = [
+            {**as_json(error, file_name(file)), "severity": severity}
+            for file, errors, warnings in found
+            for severity, group in (("error", errors), ("warning", warnings))
+            for error in group
+        ]
+        print_json(reports)
+    return 1 if any(errors for _, errors, _ in found) else 0
 
 
-def _check_file(file: str, quiet: bool) -> list[WeftError]:
-    """The findings of one file; unless `quiet` they are printed, with a line about the file."""
+def _check_file(file: str, strict: bool, quiet: bool) -> tuple[list[WeftError], list[WeftError]]:
+    """The findings of one file and its warnings; unless `quiet` they are printed, with a line about the file."""
     count = 0
     errors: list[WeftError] = []
+    warnings: list[WeftError] = []
     try:
         units = load_units(file)
         count = len(units)
         errors += [error for unit in units for error in _check_unit(unit)]
+        (errors if strict else warnings).extend(error for unit in units for error in unit.warnings)
     except WeftError as error:
         errors = [error]
     if not quiet:
         for error in errors:
             print(f"{error}\n", file=sys.stderr)
-        say(f"{file_name(file)}: {_verdict(count, len(errors))}")
-    return errors
+        for warning in warnings:
+            print(f"warning: {warning}\n", file=sys.stderr)
+        say(f"{file_name(file)}: {_verdict(count, len(errors), len(warnings))}")
+    return errors, warnings
 
 
 def _check_unit(unit: FileUnit) -> list[WeftError]:
@@ -101,10 +114,11 @@ def _check_unit(unit: FileUnit) -> list[WeftError]:
         return [error]
 
 
-def _verdict(units: int, errors: int) -> str:
+def _verdict(units: int, errors: int, warnings: int) -> str:
     if errors:
         return f"{errors} finding{'s' if errors > 1 else ''}"
-    return f"{units} unit{'s' if units > 1 else ''}, well formed"
+    noted = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
+    return f"{units} unit{'s' if units > 1 else ''}, well formed{noted}"
 
 
 def pass_command(options: argparse.Namespace) -> int:
