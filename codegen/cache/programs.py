@@ -34,6 +34,7 @@ from weft.ir.op import OPS
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.values import storage
 from weft.runtime.executable import Program
+from weft.transform.autoschedule.registry import is_builtin
 from weft.transform.infra.context import check_level, is_plain
 
 __all__ = ["find", "keep", "key_of"]
@@ -49,7 +50,7 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     if plan.executor not in ("native", "vm") or not plan.runs_here or not plan.target.is_leaf:
         return None
     kind = plan.target.kind
-    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level():
+    if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level() or not is_builtin():
         return None
     if object_cache().folder is None:
         return None

@@ -32,6 +32,7 @@ from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.executable import Program
+from weft.transform.infra.decisions import without_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
@@ -139,8 +140,9 @@ def _deduplicated(module: IRModule, owner: Mapping[str, str]) -> tuple[dict[str,
     for name, function in module.items():
         if not isinstance(function, PrimFunc):
             continue
-        same = seen.setdefault((owner[name], structural_hash(function)), [])
-        twin = next((other for other in same if structural_equal(module[other], function)), None)
+        plain = without_decisions(function)
+        same = seen.setdefault((owner[name], structural_hash(plain)), [])
+        twin = next((other for other in same if structural_equal(without_decisions(module[other]), plain)), None)
         if twin is None:
             same.append(name)
         else:

@@ -31,16 +31,17 @@ from typing import ClassVar
 from weft.ir import IRModule, replace
 from weft.ir.tensor import AllocBuffer, Buffer, Extent, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
-from weft.transform.autoschedule.gemm.direct import direct
+from weft.transform.autoschedule.gemm.decide import GEMM, apply_gemm, decide_gemm
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
-from weft.transform.autoschedule.gemm.packed import packed
 from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_of
-from weft.transform.autoschedule.rules.axes import Blocks
-from weft.transform.autoschedule.rules.block_fusion import blocked_chains, is_chain
+from weft.transform.autoschedule.registry import GEMM_ORDER, Ledger, Rule, Site, rules
+from weft.transform.autoschedule.rules.axes import Chains
+from weft.transform.autoschedule.rules.block_fusion import ATTENTION, CHAIN_RULE, blocked_chains, is_chain
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.infra.base import map_functions
+from weft.transform.infra.decisions import with_decisions
 from weft.transform.kernel.pack_constants import constant_params
 from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
@@ -79,12 +80,6 @@ class TileContractions(SchedulingPass):
         """The function with its contractions tiled; itself when a schedule has arranged its loops."""
         return self.in_context()._function(function, constant_params(module).get(name, frozenset()))
 
-    def _blocks(self) -> Blocks:
-        return Blocks(
-            self.knobs.row_block, self.knobs.key_block, lambda dtype: tile_of(self.capacity(dtype)), self.machine,
-            self.knobs,
-        )  # fmt: skip
-
     def capacity(self, dtype: str) -> Capacity:
         """What the machine has for sums of a dtype."""
         return Capacity(self.machine, self.knobs, dtype)
@@ -94,11 +89,20 @@ class TileContractions(SchedulingPass):
             return function
         buffers = frozenset(param for at in constants if isinstance(param := function.params[at], Buffer))
         body = wide = with_wide_indices(function.body)
+        ledger = Ledger(function, self.machine, self.knobs)
         if isinstance(body, SeqStmt):
-            chained = blocked_chains(body.stmts, self._blocks())
+            chained = blocked_chains(body.stmts, Chains(self.machine, self.knobs, ledger, self._tile))
             body = body if chained is None else SeqStmt(tuple(chained))
-        new = _Tiler(self, buffers).statement(body)
-        return function if new is wide else replace(function, body=new)
+        first = tuple(rule for rule in rules(last=GEMM_ORDER) if rule not in _OWN)
+        new = _Tiler(self, buffers, ledger, first).statement(body)
+        ledger.check_pins(frozenset(rule.name for rule in (*first, *_OWN)), function.span)
+        return function if new is wide else with_decisions(replace(function, body=new), ledger.made.values())
+
+    def _tile(self, dtype: str) -> tuple[int, int]:
+        return tile_of(self.capacity(dtype))
+
+
+_OWN = (GEMM, ATTENTION, CHAIN_RULE)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ class _Tiler:
 
     options: TileContractions
     constants: frozenset[Buffer]
+    ledger: Ledger
+    first: tuple[Rule, ...] = ()
 
     def statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, SeqStmt):
@@ -121,13 +127,29 @@ class _Tiler:
         if isinstance(stmt, For) and is_chain(stmt):
             return replace(stmt, body=self._inside(stmt.body))
         if isinstance(stmt, For):
+            taken = self._taken(stmt)
+            if taken is not None:
+                return taken
             found = self._found(stmt)
             return stmt if found is None or not found.pays else self._tiled(found, stmt)
         return stmt
 
+    def _taken(self, stmt: For) -> Stmt | None:
+        """What a rule of somebody's own that comes before contractions makes of a nest."""
+        if not self.first:
+            return None
+        site = Site(stmt, self.constants)
+        chosen = self.ledger.chosen(self.first, site)
+        if chosen is None:
+            return None
+        rule, decision = chosen
+        new = rule.apply(site, decision, self.ledger.machine, self.ledger.knobs)
+        self.ledger.record(decision)
+        return new
+
     def _inside(self, stmt: Stmt) -> Stmt:
         """A part of a loop or a branch: what is done once is done before, so constants are operands like others."""
-        return _Tiler(self.options, frozenset()).statement(stmt)
+        return _Tiler(self.options, frozenset(), self.ledger, self.first).statement(stmt)
 
     def _sequence(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Statements one after another: a contraction takes what is done to its result next with it."""
@@ -136,7 +158,14 @@ class _Tiler:
         for position, stmt in enumerate(stmts):
             if position in taken:
                 continue
-            found = self._found(stmt) if isinstance(stmt, For) else None
+            if not isinstance(stmt, For):
+                new.append(self.statement(stmt))
+                continue
+            first = self._taken(stmt)
+            if first is not None:
+                new.append(first)
+                continue
+            found = self._found(stmt)
             if found is None or not found.pays:
                 new.append(self.statement(stmt))
                 continue
@@ -145,7 +174,7 @@ class _Tiler:
                 fused = with_epilogue(found, stmts[after[0]], [stmts[at] for at in after[1:]])
                 new.extend(stmts[position + 1 : after[0]])
                 taken.update(range(position + 1, after[0]))
-                if fused is not None and self._tiled(fused, stmt) is not stmt:
+                if fused is not None and self._can_tile(fused):
                     found = fused
                     taken.add(after[0])
             new.append(self._tiled(found, stmt))
@@ -165,18 +194,20 @@ class _Tiler:
         """Whether a row of columns leaves a part of its last vector empty, so that rows are better joined."""
         return isinstance(columns, int) and columns % 16 != 0
 
-    def _tiled(self, found: Contraction, stmt: Stmt) -> Stmt:
+    def _joined(self, found: Contraction) -> tuple[Contraction, Capacity]:
         capacity = self.options.capacity(found.store.buffer.dtype)
-        found = with_joined_rows(found, 2 * capacity.max_mr)
-        packs = packing_pays(found, capacity, self.constants)
-        first: tuple[Stmt, ...] = ()
-        if packs is True:
-            first, new = packed(found, capacity, self.constants)
-        elif not found.runs:
+        return with_joined_rows(found, 2 * capacity.max_mr), capacity
+
+    def _can_tile(self, found: Contraction) -> bool:
+        found, capacity = self._joined(found)
+        return found.runs or packing_pays(found, capacity, self.constants) is not False
+
+    def _tiled(self, found: Contraction, stmt: For) -> Stmt:
+        found, capacity = self._joined(found)
+        decision = decide_gemm(Site(stmt).name, found, capacity, self.constants)
+        if decision is None:
             return stmt
-        elif packs is False:
-            new = direct(found, capacity)
-        else:
-            first, tiles = packed(found, capacity, self.constants)
-            new = IfThenElse(packs, tiles, direct(found, capacity))
+        decision = self.ledger.settle(GEMM, Site(stmt, self.constants), decision)
+        first, new, decision = apply_gemm(found, decision, capacity, self.constants)
+        self.ledger.record(decision)
         return SeqStmt((*found.views, *first, new)) if found.views or first else new

@@ -1,14 +1,16 @@
 """VectorizeNests: loops that are no contractions as explicit vectors, rows that stay in the cache.
 
-Each nest of a kernel goes to the first rule that knows its form (`transform/rules/`):
+Each nest of a kernel goes to the first rule that decides about it (`weft.transform.autoschedule.registry`):
 
-    rows          nests that hand on values row by row share the loops over the rows
-    maps          every element once: vectors along the last axis
-    transposes    elements along another axis: squares of vectors, turned in registers
-    reductions    sums, products, least and greatest values: vectors along the rows or down the columns
-    partial       reductions of much to few results in parts that threads can share
-    gathers       rows fetched by numbers from memory: asked for ahead, checked once each
-    extremes      positions of least and greatest values, the same two ways
+    gather            rows fetched by numbers from memory: prefetched, checked once each
+    argreduce         positions of minima and maxima, along rows or down columns
+    split_reduction   reductions of much to few results in chunks that threads can share
+    elementwise       every element once: vectors along the last axis
+    transpose         elements along another axis: squares of vectors, transposed in registers
+    reduction         sums, products, minima and maxima: vectors along the rows or down the columns
+
+before which nests that hand on values row by row share the loops over the rows. What was decided is recorded on the
+kernel (`weft.transform.infra.decisions`).
 
 Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
 """
@@ -20,28 +22,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
-from weft.ir.tensor import AllocBuffer, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
-from weft.target.machine_model import MachineModel
+from weft.ir.tensor import Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
 from weft.transform.analysis.access_pattern import nest_of
-from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.rules.argreduce import vector_extreme
+from weft.transform.autoschedule.registry import GEMM_ORDER, Ledger, Rule, Site, rules
 from weft.transform.autoschedule.rules.block_fusion import is_chain
-from weft.transform.autoschedule.rules.elementwise import vector_map
-from weft.transform.autoschedule.rules.gather import row_gather
+from weft.transform.autoschedule.rules.builtin import BUILTIN
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.nontemporal import with_streams
-from weft.transform.autoschedule.rules.reductions import vector_reduction
 from weft.transform.autoschedule.rules.row_fusion import Rows, shared_rows
-from weft.transform.autoschedule.rules.split_reduction import partial_reduction
-from weft.transform.autoschedule.rules.transposes import vector_transpose
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.fusion.inline_blocks import reuse_outputs
 from weft.transform.infra.base import map_functions
+from weft.transform.infra.decisions import with_decisions
+from weft.transform.kernel.scheduled import is_scheduled
 from weft.transform.kernel.widen_indices import with_wide_indices
 
 __all__ = ["VectorizeNests"]
-
-_RULES = (vector_map, vector_transpose, vector_reduction)
 
 
 @dataclass(frozen=True)
@@ -68,14 +64,16 @@ class VectorizeNests(SchedulingPass):
         return self.in_context()._function(name, function)
 
     def _function(self, name: str, function: PrimFunc) -> PrimFunc:
-        if function.attrs.get("tir.is_scheduled"):
+        if is_scheduled(function):
             return function
         outputs = [param for param in function.params if isinstance(param, Buffer)]
         wide = with_wide_indices(function.body)
-        body = _Nests(self.machine, self.knobs).sequence(reuse_outputs(_flat(wide), outputs))
+        nests = _Nests(Ledger(function, self.machine, self.knobs), rules(first=GEMM_ORDER))
+        body = nests.sequence(reuse_outputs(_flat(wide), outputs))
         if self.machine.nontemporal_bytes:
             body = with_streams(function, body, self.machine.nontemporal_bytes)
-        return function if body is wide else replace(function, body=body)
+        nests.ledger.check_pins(frozenset(rule.name for rule in (*BUILTIN, *nests.rules)), function.span)
+        return function if body is wide else with_decisions(replace(function, body=body), nests.ledger.made.values())
 
 
 def _flat(stmt: Stmt) -> Sequence[Stmt]:
@@ -86,8 +84,8 @@ def _flat(stmt: Stmt) -> Sequence[Stmt]:
 class _Nests:
     """Gives each nest of one function to the rules."""
 
-    machine: MachineModel
-    knobs: Knobs
+    ledger: Ledger
+    rules: list[Rule]
 
     def sequence(self, stmts: Sequence[Stmt]) -> Stmt:
         parts = shared_rows(stmts)
@@ -104,14 +102,7 @@ class _Nests:
             return stmt if same else replace(stmt, then_body=then, else_body=other)
         if isinstance(stmt, For) and is_chain(stmt):
             return replace(stmt, body=self._branch(stmt.body))
-        nest = nest_of(stmt) if isinstance(stmt, For) else None
-        if nest is None:
-            gathered = row_gather(stmt, self.machine, self.knobs) if isinstance(stmt, For) else None
-            return gathered or vector_extreme(stmt, self.machine, self.knobs) or stmt
-        parts = partial_reduction(nest, self.machine, self.knobs)
-        if parts is not None:
-            return sequence(part if isinstance(part, AllocBuffer) else self._by_rules(part) for part in parts)
-        return self._by_rules(stmt)
+        return self._scheduled(stmt, self.rules) if isinstance(stmt, For) else stmt
 
     def _branch(self, stmt: Stmt) -> Stmt:
         """One statement, or several one after another where nests are among them."""
@@ -120,9 +111,16 @@ class _Nests:
             return self.sequence(stmt.stmts) if nests else stmt
         return self.vectorised(stmt)
 
-    def _by_rules(self, stmt: Stmt) -> Stmt:
-        nest = nest_of(stmt)
-        if nest is None:
+    def _scheduled(self, stmt: For, rules: list[Rule]) -> Stmt:
+        """The nest as the first rule that decides about it makes it."""
+        site, ledger = Site(stmt), self.ledger
+        found = ledger.chosen(rules, site)
+        if found is None:
             return stmt
-        made = (rule(nest, self.machine, self.knobs) for rule in _RULES)
-        return next((new for new in made if new is not None), stmt)
+        rule, decision = found
+        new = rule.apply(site, decision, ledger.machine, ledger.knobs)
+        ledger.record(decision)
+        if not rule.again:
+            return new
+        later = rules[rules.index(rule) + 1 :]
+        return sequence(self._scheduled(x, later) if isinstance(x, For) else x for x in _flat(new))

@@ -26,6 +26,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
@@ -77,26 +78,22 @@ from weft.transform.autoschedule.gemm.tiling import (
     tile_rows,
     tile_vectors,
 )
+from weft.transform.autoschedule.registry import checked
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import turned
+from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["packed"]
-
-
-def packed(
-    found: Contraction, capacity: Capacity, constants: frozenset[Buffer] = frozenset()
-) -> tuple[tuple[Stmt, ...], Stmt]:
-    """What packs the operands that are `constants`, as a whole, and the nest over packed blocks."""
-    nest = _Packed(found, capacity, constants)
-    return nest.constants(), nest.build()
+__all__ = ["Packed"]
 
 
 Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 """Loops over panels around what is done with each."""
 
 
-class _Packed:
+class Packed:
+    """A contraction over packed blocks: what is decided about it, what packs its constants, its loops."""
+
     def __init__(self, found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> None:
         assert found.r is not None
         self.found, self.capacity, self.r = found, capacity, found.r
@@ -108,7 +105,8 @@ class _Packed:
         # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
         sizes = [extents[x] for x in (found.v, self.r, *found.reduction)]
         self.apart = capacity.knobs.remainders_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
-        self.vectors = min(tile_vectors(self.rows, columns, capacity), 2 * capacity.knobs.nr_vectors)
+        widest = capacity.pins.get("nr_vectors", 2 * capacity.knobs.nr_vectors)
+        self.vectors = min(tile_vectors(self.rows, columns, capacity), widest)
         self.width = self.vectors * capacity.lanes
         self.unit = 1
         for var in self.inner:
@@ -124,7 +122,8 @@ class _Packed:
         self.shares_rows = known and self._is_narrow() and whole
         panels = ceil_div(columns, self.width) if isinstance(columns, int) else capacity.chunks
         most = capacity.knobs.few_chunks if self.in_turn else capacity.chunks
-        self.parts = panels if self.shares_rows else min(most, capacity.chunks, panels)
+        wanted = capacity.pins.get("chunks", min(most, capacity.chunks))
+        self.parts = panels if self.shares_rows else min(wanted, panels) if isinstance(columns, int) else wanted
         # Without a direct nest for few rows, a single one must not be rounded up far.
         alone = not found.runs or self.constant_b
         self.rests = (1, ceil_div(self.rows, 2)) if alone else (ceil_div(self.rows, 2),)
@@ -133,6 +132,8 @@ class _Packed:
         self.a = Buffer("a_packed", ((self.block_rows + self.rows) * self.sums,), self.dtype)
         one = isinstance(rows, int) and rows <= self.block_rows
         self.keeps = whole and not one and not self.shares_rows and not self.constant_b
+        if not self.keeps and isinstance(columns, int) and "nc" not in capacity.pins:
+            self.block_columns = columns
         unknown = self.keeps and not isinstance(rows, int)
         self.has_many = binary("gt", as_expr(rows, INDEX), const(self.block_rows, INDEX)) if unknown else None
         many = capacity.knobs.many_panels
@@ -156,10 +157,48 @@ class _Packed:
         if self.constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
             most = max(most, capacity.mc * capacity.knobs.kc // max(rows, capacity.max_mr))
         self.steps = _block(self.found.extents[self.k], max(1, most // max(1, self.unit)), 1)
+        pins = capacity.pins
+        if "kc" in pins:
+            self.steps = max(1, pins["kc"] // self.unit)
         self.sums = self.steps * self.unit
         most = capacity.mc if self.found.window is None else capacity.knobs.window_mc
         self.block_rows = _even_block(rows, most, self.rows)
         self.block_columns = _even_block(columns, capacity.nc, self.width)
+        self.block_rows = pins.get("mc", self.block_rows)
+        self.block_columns = pins.get("nc", self.block_columns)
+
+    def values(self) -> dict[str, Any]:
+        """What a record says of it."""
+        several = self.found.extents[self.k] != self.steps
+        return {
+            "mr": self.rows, "nr_vectors": self.vectors, "lanes": self.capacity.lanes, "mc": self.block_rows,
+            "nc": self.block_columns, "kc": self.sums, "chunks": self.parts,
+            "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
+            "b": "constant" if self.constant_b else "panels", "shares": "rows" if self.shares_rows else "columns",
+            "reuses_panels": self.keeps, "repacks_per_block": self.in_turn,
+            "accumulates": self.found.resumes or several, "remainders": "apart" if self.apart else "masked",
+        }  # fmt: skip
+
+    def check(self, decision: Decision) -> None:
+        """PassError W528 for blocks that do not hold whole tiles, or more than there is."""
+        rows, columns = self.found.extents[self.r], self.found.extents[self.found.v]
+        terms = times_of(self.found.extents[self.k], self.unit)
+        for name, extent, unit, what in (
+            ("mc", rows, self.rows, "rows of a tile (mr)"), ("nc", columns, self.width, "columns of a panel"),
+            ("kc", terms, self.unit, "terms that stay together"),
+        ):  # fmt: skip
+            high = extent if isinstance(extent, int) else 1 << 24
+            value = checked(decision, name, 1, high, f"there are {high}")
+            if value % unit and value != extent:
+                raise refused(f"gemm of {decision.about!r}: {name}={value} is no multiple of the {unit} {what}")
+        checked(decision, "chunks", 1, 1024, "chunks that threads may share")
+        for name, here, why in (
+            ("nc", self.keeps or self.block_columns == columns or not isinstance(columns, int),
+             "with one block of rows panels are packed one at a time"),
+            ("chunks", self.parts == decision.values["chunks"], f"there are {self.parts} chunks of the loop to share"),
+        ):  # fmt: skip
+            if not here:
+                raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
 
     def build(self) -> Stmt:
         """The loops over blocks, inside those over outer variables."""

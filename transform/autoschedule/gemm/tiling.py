@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from weft.dtypes import bits
+from weft.ir import FrozenMap
 from weft.ir.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.target.machine_model import MachineModel
@@ -25,6 +28,8 @@ INDEX = "int64"
 class Capacity:
     """What a machine and the knobs give contractions of one dtype; blocks are no larger than the caches have room for.
 
+    `pins` are values of a decision that are followed whatever the rest says.
+
     >>> Capacity(MachineModel(512, 32), Knobs(), "float32").max_mr
     14
     """
@@ -32,6 +37,7 @@ class Capacity:
     machine: MachineModel
     knobs: Knobs
     dtype: str
+    pins: Mapping[str, Any] = FrozenMap()
 
     @cached_property
     def lanes(self) -> int:
@@ -82,6 +88,8 @@ def ceil_div(a: int, b: int) -> int:
 
 def tile_rows(extent: Extent, capacity: Capacity) -> int:
     """Rows of a tile: as many as fit, for a known number of rows shared out evenly (33 as 11 + 11 + 11)."""
+    if "mr" in capacity.pins:
+        return capacity.pins["mr"]
     if not isinstance(extent, int):
         return capacity.max_mr
     return ceil_div(extent, ceil_div(extent, capacity.max_mr))
@@ -89,6 +97,8 @@ def tile_rows(extent: Extent, capacity: Capacity) -> int:
 
 def tile_vectors(rows: int, columns: Extent, capacity: Capacity) -> int:
     """Vectors in a row of a tile: few rows leave registers for longer ones, which read more of B at a time."""
+    if "nr_vectors" in capacity.pins and rows == capacity.pins.get("mr", rows):
+        return capacity.pins["nr_vectors"]
     vectors = capacity.knobs.nr_vectors
     while vectors < capacity.knobs.nr_max_vectors and 2 * vectors * rows + 2 <= capacity.machine.vector_registers:
         vectors *= 2

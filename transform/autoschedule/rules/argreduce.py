@@ -39,10 +39,12 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, is_pure_value, nest_of
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times, vector_loop
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["vector_extreme"]
+__all__ = ["ArgReduceRule"]
 
 PIECE = 1 << 30
 """Elements of a row that are looked at together: their steps are counted in 32 bits."""
@@ -63,21 +65,59 @@ _KINDS: tuple[tuple[str, Better, Callable[[str], float | int]], ...] = (
 """What holds where a value is not better than another one, what "better" is, and the worst value of a dtype."""
 
 
-def vector_extreme(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> Stmt | None:
-    """The loops on vectors, where they keep the first extreme and read it evenly along one of their variables."""
-    found = _extreme(stmt, machine, knobs)
-    if found is None:
-        return None
+class ArgReduceRule(Rule):
+    """Positions of minima and maxima: vectors along the rows or down the columns."""
+
+    name = "argreduce"
+    order = 220
+    pins = frozenset(("vectors",))
+
+    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
+        """Two values are stored, so that it is no nest around one store."""
+        return site.nest is None
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Down the columns where the results lie along one, else along the rows."""
+        found = _extreme(site.stmt, machine, knobs)
+        axis = None if found is None else _axis(found)
+        if found is None or axis is None:
+            return None
+        found, var, down = axis
+        vectors = 1 if down else _vectors(found, var)
+        values = {"form": "columns" if down else "rows", "axis": var.name, "lanes": found.lanes, "vectors": vectors}
+        return Decision(site.name, self.name, values, "values and the numbers of their steps side by side")
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """The loops."""
+        found = _extreme(site.stmt, machine, knobs)
+        axis = None if found is None else _axis(found)
+        assert axis is not None
+        found, var, down = axis
+        most = 1 if down else 16
+        vectors = checked(decision, "vectors", 1, most, "vectors that are joined by halves", power=True)
+        return _down_columns(found, var) if down else _along_rows(found, var, vectors)
+
+
+def _axis(found: _Extreme) -> tuple[_Extreme, PrimVar, bool] | None:
+    """The variable that vectors go along evenly, and whether it is one of the results (down the columns)."""
     nest = found.nest
     if len(nest.reduction) == 1 and found.position is nest.reduction[0]:
         down = dataclasses.replace(found, short=_is_short(nest.extents[nest.reduction[0]]))
         for var in reversed(nest.spatial):
             if step_along(nest.store, var) == 1 and found.is_even(var) and _is_long(nest, var):
-                return _down_columns(down, var) if down.lanes > 1 else None
+                return (down, var, True) if down.lanes > 1 else None
     for var in reversed(nest.reduction):
         if any(step_along(load, var) == 1 for load in loads_in(found.value)) and found.is_even(var):
-            return _along_rows(found, var) if _is_long(nest, var) else None
+            return (found, var, False) if _is_long(nest, var) else None
     return None
+
+
+def _vectors(found: _Extreme, var: PrimVar) -> int:
+    """In how many vectors a row is looked through: fewer where it is short."""
+    extent, count = found.nest.extents[var], found.knobs.argreduce_vectors
+    if not isinstance(extent, int) or not _is_short(extent):
+        return count
+    return 1 << max(1, min(count, extent // found.lanes)).bit_length() - 1
 
 
 def _is_short(extent: Extent) -> bool:
@@ -228,17 +268,17 @@ def _running(found: _Extreme, width: int) -> _Running:
     return _Running(found, steps, Buffer("values", (width,), found.value.dtype, "local"))
 
 
-def _along_rows(found: _Extreme, var: PrimVar) -> Stmt:
+def _along_rows(found: _Extreme, var: PrimVar, count: int) -> Stmt:
     nest, extent = found.nest, found.nest.extents[var]
     outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial}
     inner = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.reduction if x is not var}
     loops = [(new, nest.extents[old]) for old, new in inner.items()]
     if _is_short(extent):
-        piece = _piece(found, var, {**outer, **inner}, 0, extent)
+        piece = _piece(found, var, {**outer, **inner}, 0, extent, count)
     else:
         number, start = PrimVar("piece", INDEX), PrimVar("start", INDEX)
         length = binary("min", minus(extent, start), const(PIECE, INDEX))
-        parts = _piece(found, var, {**outer, **inner}, start, length)
+        parts = _piece(found, var, {**outer, **inner}, start, length, count)
         whole = SeqStmt((Bind(start, as_expr(times(number, PIECE), INDEX)), *parts))
         piece = [For(number, 0, binary("floordiv", plus(extent, PIECE - 1), const(PIECE, INDEX)), whole)]
     begin = [substitute(store, outer) for store in found.start]
@@ -247,12 +287,10 @@ def _along_rows(found: _Extreme, var: PrimVar) -> Stmt:
 
 
 def _piece(
-    found: _Extreme, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent
+    found: _Extreme, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent, count: int
 ) -> list[Stmt]:
     """`length` elements of a row from `start` on, and what is stored updated by the best of them."""
-    lanes, count = found.lanes, found.knobs.argreduce_vectors
-    if isinstance(length, int):
-        count = 1 << max(1, min(count, length // lanes)).bit_length() - 1
+    lanes = found.lanes
     width = count * lanes
     running = _running(found, width)
     places = Buffer("places", (width,), INDEX, "local")

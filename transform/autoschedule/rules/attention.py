@@ -16,7 +16,7 @@ a block. Weights that are divided by l before the second product are divided by 
 the quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
 
 Values that are hidden (-inf) have weight 0. While a row has seen nothing else, its m is -inf; where the kernel takes
-exp(x - m) as it is, such a row is nan in the end, as it would be at once. Blocks of keys that a condition on the
+exp(x - m) as it is, such a row is nan in the end, as it would be at once. Chains of keys that a condition on the
 positions hides from all rows of a block (causal masks, windows) are left out, unless they have a value that is not
 finite: 0 * nan and 0 * inf are nan, and belong to the sum.
 """
@@ -48,7 +48,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.analysis.access_pattern import Nest
-from weft.transform.autoschedule.rules.axes import CHAIN, Axis, Blocks, Cut, in_part, in_place, over_rows, small_buffer
+from weft.transform.autoschedule.rules.axes import CHAIN, Axis, Chains, Cut, in_part, in_place, over_rows, small_buffer
 from weft.transform.autoschedule.rules.loops import INDEX, block_nest, minus, plus, times, vector_loop
 from weft.transform.autoschedule.rules.row_fusion import Member
 from weft.transform.autoschedule.rules.strides import difference_along, loads_in, same_place, uses
@@ -96,7 +96,7 @@ class Attention:
         role = self.get(name)
         return None if role is None else role.nest.store.buffer
 
-    def pays(self, size: Blocks) -> bool:
+    def pays(self, size: Chains) -> bool:
         """Whether there are rows enough for copies of all keys, and more of them or of keys than one block has."""
         extent = self.row.extent
         if isinstance(extent, int) and extent < size.knobs.attention_rows:
@@ -105,7 +105,7 @@ class Attention:
             return True
         return self.keys > 0 and (extent > size.rows or self.keys > size.keys)
 
-    def build(self, loops: Sequence[PrimVar], size: Blocks) -> Stmt:
+    def build(self, loops: Sequence[PrimVar], size: Chains) -> Stmt:
         """What is done for one value of the outer loops."""
         return _Builder(self, loops, size).build()
 
@@ -337,13 +337,13 @@ def _limit(test: PrimExpr, key: PrimVar, row: PrimVar) -> _Limit | None:
     return _Limit(plus(end, 1) if kind in ("le", "gt") else end, kind in ("gt", "ge"))
 
 
-# Blocks -------------------------------------------------------------------------------------------------------------
+# Chains -------------------------------------------------------------------------------------------------------------
 
 
 class _Builder:
     """The loops over blocks; each statement in them is a nest that other rules turn into tiles and vectors."""
 
-    def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Blocks) -> None:
+    def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Chains) -> None:
         self.found, self.loops, self.rows = found, loops, size.rows
         self.line_bytes = size.machine.line_bytes
         self.limits = _limits(found)
@@ -606,7 +606,7 @@ class _Rows:
         return IfThenElse(binary("or", seen, wild), body, None)
 
     def _blocks_of_keys(self) -> Stmt:
-        """Blocks of keys one after another."""
+        """Chains of keys one after another."""
         dtype = self.whole.dtype
         body = [
             self._each_row(self.greatest, lambda: const(-_INFINITY, dtype)),

@@ -20,13 +20,14 @@ from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimExp
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, same_extents
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Ledger
 from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, times
 from weft.transform.autoschedule.rules.row_fusion import member_of
 from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.fusion.fuse_tir import copied
 
 __all__ = [
-    "CHAIN", "Axis", "Blocks", "Cut", "accesses", "in_part", "in_place", "over_rows", "shared_axes", "small_buffer",
+    "CHAIN", "Axis", "Chains", "Cut", "accesses", "in_part", "in_place", "over_rows", "shared_axes", "small_buffer",
 ]  # fmt: skip
 
 CHAIN = "weft.chain"
@@ -34,14 +35,23 @@ CHAIN = "weft.chain"
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """The most rows and keys of a block; `tile(dtype)` are the rows and columns of the tiles that products go in."""
+class Chains:
+    """What chains go by; `tile(dtype)` are the rows and columns of the tiles that products go in."""
 
-    rows: int
-    keys: int
-    tile: Callable[[str], tuple[int, int]]
     machine: MachineModel
     knobs: Knobs
+    ledger: Ledger
+    tile: Callable[[str], tuple[int, int]]
+
+    @property
+    def rows(self) -> int:
+        """The most rows of a block."""
+        return self.knobs.row_block
+
+    @property
+    def keys(self) -> int:
+        """The most keys of a block."""
+        return self.knobs.key_block
 
 
 @dataclass(frozen=True)

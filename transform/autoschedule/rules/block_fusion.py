@@ -13,6 +13,7 @@ contractions have become loops; the longest of the others is cut in blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.ir import FrozenMap, substitute, walk
 from weft.ir.prim import binary, const
@@ -28,13 +29,15 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.attention import attention_of
 from weft.transform.autoschedule.rules.axes import (
     CHAIN,
     Axis,
-    Blocks,
+    Chains,
     Cut,
     accesses,
     in_part,
@@ -46,8 +49,9 @@ from weft.transform.autoschedule.rules.axes import (
 from weft.transform.autoschedule.rules.loops import INDEX, SHARED, nested, plus, sequence, times
 from weft.transform.autoschedule.rules.row_fusion import Member, member_of
 from weft.transform.autoschedule.rules.strides import loads_in, uses
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["CHAIN", "blocked_chains", "is_chain"]
+__all__ = ["ATTENTION", "CHAIN", "CHAIN_RULE", "blocked_chains", "is_chain"]
 
 def is_chain(loop: For) -> bool:
     """Whether a loop is one of those around a chain."""
@@ -58,7 +62,7 @@ def is_chain(loop: For) -> bool:
     return any(isinstance(stmt, For) and is_chain(stmt) for stmt in inner)
 
 
-def blocked_chains(stmts: Sequence[Stmt], size: Blocks) -> list[Stmt] | None:
+def blocked_chains(stmts: Sequence[Stmt], size: Chains) -> list[Stmt] | None:
     """The statements with one chain in blocks; None when they are no chain."""
     allocated = {stmt.buffer: stmt for stmt in stmts if isinstance(stmt, AllocBuffer)}
     rest = [stmt for stmt in stmts if not isinstance(stmt, AllocBuffer)]
@@ -82,7 +86,7 @@ def blocked_chains(stmts: Sequence[Stmt], size: Blocks) -> list[Stmt] | None:
 
 
 def _blocked(
-    chain: Sequence[Member], allocated: dict[Buffer, AllocBuffer], outside: Sequence[Stmt], size: Blocks
+    chain: Sequence[Member], allocated: dict[Buffer, AllocBuffer], outside: Sequence[Stmt], size: Chains
 ) -> tuple[set[Buffer], Stmt] | None:
     nests = [member.nest for member in chain]
     if any(nest.block is None for nest in nests):
@@ -117,17 +121,55 @@ def _in_all_operands(axis: Axis, nests: Sequence[Nest]) -> bool:
 
 
 def _build(
-    chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis], row: Axis, size: Blocks
+    chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis], row: Axis, size: Chains
 ) -> Stmt:
     loops = [PrimVar(axis.variables[-1].name.removeprefix("v"), INDEX) for axis in outer]
     attention = attention_of(chain, own, outer, row)
-    if attention is not None and attention.pays(size):
+    pays = attention is not None and attention.pays(size)
+    size = _decided(chain, outer, row, size, is_attention=pays)
+    if attention is not None and pays:
         body = attention.build(loops, size)
     else:
         body = sequence(over_rows(row, size.rows, lambda start, count, most: _block_of_rows(
             chain, own, outer, row, loops, start, count, most
         )))  # fmt: skip
     return _shared([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], body, size.knobs)
+
+
+def _decided(
+    chain: Sequence[Member], outer: Sequence[Axis], row: Axis, size: Chains, *, is_attention: bool
+) -> Chains:
+    """The sizes of blocks as they are decided, in a record about the last nest of the chain."""
+    last = chain[-1].nest
+    rule = ATTENTION if is_attention else CHAIN_RULE
+    names = tuple(axis.variables[-1].name for axis in outer)
+    values = {"outer": names, "rows": row.variables[-1].name, "nests": len(chain), "row_block": size.rows}
+    if is_attention:
+        values["key_block"] = size.keys
+    reason = "scores are never stored for more than a block" if is_attention else "contractions hand on rows"
+    about = last.block.name if last.block is not None else last.store.buffer.name
+    site = Site(last.stmt) if isinstance(last.stmt, For) else None
+    assert site is not None
+    decision = size.ledger.settle(rule, site, Decision(about, rule.name, values, reason))
+    rows = checked(decision, "row_block", 1, 1 << 16, "rows of a block")
+    keys = checked(decision, "key_block", 1, 1 << 20, "keys of a block") if is_attention else size.keys
+    size.ledger.record(decision)
+    return replace(size, knobs=replace(size.knobs, row_block=rows, key_block=keys))
+
+
+class _ChainRule(Rule):
+    """Contractions that hand on rows, a block of rows at a time; `TileContractions` decides it for whole kernels."""
+
+    def __init__(self, name: str, order: int, *pins: str) -> None:
+        self.name, self.order, self.pins = name, order, frozenset(pins)
+
+    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
+        """Never by itself."""
+        return False
+
+
+ATTENTION = _ChainRule("attention", 80, "row_block", "key_block")
+CHAIN_RULE = _ChainRule("chain", 90, "row_block")
 
 
 def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -> Stmt:

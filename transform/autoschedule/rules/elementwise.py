@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from weft.ir import substitute
 from weft.ir.tensor import PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import INDEX, nested, over_vectors, sequence
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["vector_axis", "vector_map"]
+__all__ = ["ElementwiseRule", "Map", "map_of", "pinned_map", "reason_of", "values_of", "vector_axis"]
 
 
 Before = Callable[[dict[PrimVar, PrimVar]], Sequence[Stmt]]
@@ -27,8 +31,36 @@ def vector_axis(nest: Nest) -> PrimVar | None:
     return next((var for var in nest.spatial if step_along(nest.store, var) == 1), None)
 
 
-def vector_map(nest: Nest, machine: MachineModel, knobs: Knobs, before: Before | None = None) -> Stmt | None:
-    """The nest on vectors, where its last axis allows it."""
+@dataclass(frozen=True)
+class Map:
+    """A nest that gives every element once, on vectors of `lanes` along v, `vectors` of them at a time.
+
+    `side_by_side` makes these one long vector, so that chains of operations hide each other's latency.
+    """
+
+    nest: Nest
+    v: PrimVar
+    lanes: int
+    vectors: int
+    masks: bool
+    side_by_side: bool
+
+    def build(self, before: Before | None = None) -> Stmt:
+        """The loops; `before` gives what comes before the last axis."""
+        nest, v, store = self.nest, self.v, self.nest.store
+        variables = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in nest.spatial if var is not v}
+
+        def body(index: PrimExpr) -> Stmt:
+            return substitute(store, {**variables, v: index})
+
+        loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
+        name, extent = v.name.removeprefix("v"), nest.extents[v]
+        parts = over_vectors(name, extent, self.lanes, self.vectors, body, self.masks, wide=self.side_by_side)
+        return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))
+
+
+def map_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Map | None:
+    """The nest as one whose last axis vectors go along; None where it is none."""
     store = nest.store
     own = [load for load in loads_in(store.value) if load.buffer is store.buffer]
     if nest.reduction or nest.init is not None or not all(same_place(load, store) for load in own):
@@ -42,13 +74,42 @@ def vector_map(nest: Nest, machine: MachineModel, knobs: Knobs, before: Before |
     lanes, extent = machine.lanes(kinds), nest.extents[v]
     if lanes < 2 or (isinstance(extent, int) and extent < 2):
         return None
-    variables = {var: PrimVar(var.name.removeprefix("v"), INDEX) for var in nest.spatial if var is not v}
-
-    def body(index: PrimExpr) -> Stmt:
-        return substitute(store, {**variables, v: index})
-
     wide = cost(store.value) is Cost.EXPENSIVE
-    unroll = machine.chains(lanes) if wide else knobs.map_vectors
-    loops = [(variables[var], nest.extents[var]) for var in nest.spatial if var is not v]
-    parts = over_vectors(v.name.removeprefix("v"), extent, lanes, unroll, body, machine.has_masks, wide=wide)
-    return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))
+    return Map(nest, v, lanes, machine.chains(lanes) if wide else knobs.map_vectors, machine.has_masks, wide)
+
+
+class ElementwiseRule(Rule):
+    """Every element once: vectors along the last axis."""
+
+    name = "elementwise"
+    order = 300
+    pins = frozenset(("lanes", "vectors"))
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Lanes that fill a register, vectors as the value costs."""
+        found = None if site.nest is None else map_of(site.nest, machine, knobs)
+        return None if found is None else Decision(site.name, self.name, values_of(found), reason_of(found))
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """Loops over vectors."""
+        found = None if site.nest is None else map_of(site.nest, machine, knobs)
+        assert found is not None
+        return pinned_map(found, decision).build()
+
+
+def values_of(found: Map) -> dict[str, Any]:
+    """What a record says of a map."""
+    remainder = "mask" if found.masks else "loop"
+    return {"axis": found.v.name, "lanes": found.lanes, "vectors": found.vectors, "remainder": remainder}
+
+
+def reason_of(found: Map) -> str:
+    """Why it has so many vectors at a time."""
+    return "long chains side by side" if found.side_by_side else "cheap values, memory sets the pace"
+
+
+def pinned_map(found: Map, decision: Decision) -> Map:
+    """The map with what a decision says."""
+    lanes = checked(decision, "lanes", 2, 64, "lanes of a vector", power=True)
+    vectors = checked(decision, "vectors", 1, 64, "vectors at a time")
+    return replace(found, lanes=lanes, vectors=vectors)

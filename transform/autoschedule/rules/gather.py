@@ -10,6 +10,8 @@ The processor cannot guess where the next row lies, so that its first bytes are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 
 from weft import dtypes
 from weft.ir import replace, substitute, walk
@@ -30,16 +32,37 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.rules.elementwise import vector_axis, vector_map
+from weft.transform.autoschedule.registry import Rule, Site, checked
+from weft.transform.autoschedule.rules.elementwise import Map, map_of, pinned_map, values_of, vector_axis
 from weft.transform.autoschedule.rules.loops import INDEX, minus, plus
 from weft.transform.autoschedule.rules.strides import loads_in, step_along, uses
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["row_gather"]
+__all__ = ["GatherRule"]
 
 
 
-def row_gather(stmt: For, machine: MachineModel, knobs: Knobs) -> Stmt | None:
-    """The nest on vectors, where its rows are chosen by numbers that it loads."""
+@dataclass(frozen=True)
+class _Gather:
+    """A nest whose rows are chosen by numbers that it loads: a map with assertions and prefetches before each row."""
+
+    found: Map
+    gathered: Sequence[BufferLoad]
+    asserts: Sequence[AssertStmt]
+
+    def build(self, machine: MachineModel, ahead: int, lines: int) -> Stmt:
+        nest = self.found.nest
+        *_, row, last = nest.spatial
+
+        def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
+            checks = [_for_rows(part, nest.extents[last]) for part in self.asserts]
+            places = [x for load in self.gathered for x in _places(load, row, last, nest, machine, ahead, lines)]
+            return [substitute(part, variables) for part in (*checks, *(_ask(place) for place in places))]
+
+        return self.found.build(before)
+
+
+def _gather_of(stmt: For, machine: MachineModel, knobs: Knobs) -> _Gather | None:
     found = _checked_nest(stmt)
     if found is None:
         return None
@@ -52,13 +75,36 @@ def row_gather(stmt: For, machine: MachineModel, knobs: Knobs) -> Stmt | None:
         return None
     if any(load.buffer is nest.store.buffer for part in asserts for load in loads_in(part.condition)):
         return None
+    along = map_of(nest, machine, knobs)
+    return None if along is None else _Gather(along, gathered, asserts)
 
-    def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
-        checks = [_for_rows(part, nest.extents[last]) for part in asserts]
-        ahead = [_ask(place) for load in gathered for place in _places(load, outer[-1], last, nest, machine, knobs)]
-        return [substitute(part, variables) for part in (*checks, *ahead)]
 
-    return vector_map(nest, machine, knobs, before)
+class GatherRule(Rule):
+    """Rows fetched by numbers from memory: prefetched, and checked once each."""
+
+    name = "gather"
+    order = 210
+    pins = frozenset(("lanes", "vectors", "prefetch_rows", "prefetch_lines"))
+
+    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
+        """A nest with assertions is no nest around one store."""
+        return site.nest is None
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """As an elementwise nest, with some lines of a later row prefetched."""
+        found = _gather_of(site.stmt, machine, knobs)
+        if found is None:
+            return None
+        ahead = {"prefetch_rows": knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
+        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, "rows at numbers from memory")
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """The loops."""
+        found = _gather_of(site.stmt, machine, knobs)
+        assert found is not None
+        ahead = checked(decision, "prefetch_rows", 0, 64, "rows ahead")
+        lines = checked(decision, "prefetch_lines", 1, 64, "cache lines of a row")
+        return replace_fields(found, found=pinned_map(found.found, decision)).build(machine, ahead, lines)
 
 
 def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
@@ -98,17 +144,17 @@ def _for_rows(part: AssertStmt, length: Extent) -> AssertStmt:
 
 
 def _places(
-    load: BufferLoad, row: PrimVar, last: PrimVar, nest: Nest, machine: MachineModel, knobs: Knobs
+    load: BufferLoad, row: PrimVar, last: PrimVar, nest: Nest, machine: MachineModel, ahead: int, lines: int
 ) -> Iterator[BufferLoad]:
     """The first element of each of the first lines of a later row; the last row for those after it.
 
     After some lines the processor has seen that they are read in order.
     """
     end = as_expr(minus(nest.extents[row], 1), INDEX)
-    later = binary("min", plus(row, knobs.gather_ahead), end)
+    later = binary("min", plus(row, ahead), end)
     step = max(1, machine.line_bytes * 8 // dtypes.bits(load.buffer.dtype))
     length = nest.extents[last]
-    for line in range(knobs.gather_lines):
+    for line in range(lines):
         if not isinstance(length, int) or line * step < length:
             yield substitute(load, {row: later, last: const(line * step, INDEX)})
 

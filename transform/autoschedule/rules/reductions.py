@@ -10,7 +10,7 @@ Joining along rows changes the order of a sum, as every vector sum does; its rou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft import dtypes
 from weft.ir import substitute
@@ -31,6 +31,7 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import (
     INDEX,
     minus,
@@ -43,8 +44,9 @@ from weft.transform.autoschedule.rules.loops import (
     vector_loop,
 )
 from weft.transform.autoschedule.rules.strides import kinds_in, loads_in, same_place, step_along, uses
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["Reduction", "reduction_of", "vector_reduction"]
+__all__ = ["Reduction", "ReductionRule", "reduction_axis", "reduction_of"]
 
 _IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
@@ -55,18 +57,55 @@ _IDENTITIES: dict[str, Callable[[str], int | float]] = {
 _ZERO = const(0, INDEX)
 
 
-def vector_reduction(nest: Nest, machine: MachineModel, knobs: Knobs) -> Stmt | None:
-    """The nest on vectors, where its terms are read evenly along one of its variables."""
-    found = reduction_of(nest, machine, knobs)
-    if found is None:
-        return None
+def reduction_axis(found: Reduction) -> tuple[PrimVar, bool] | None:
+    """The variable that vectors go along, and whether it is one of the results (down the columns); None: no vectors."""
+    nest = found.nest
     for var in reversed(nest.spatial):
         if step_along(nest.store, var) == 1 and found.is_even(var) and _is_long(nest.extents[var]):
-            return _down_columns(found, var)
+            return var, True
     for var in reversed(nest.reduction):
         if any(step_along(load, var) == 1 for load in loads_in(found.term)) and found.is_even(var):
-            return _along_rows(found, var) if _is_long(nest.extents[var]) else None
+            return (var, False) if _is_long(nest.extents[var]) else None
     return None
+
+
+class ReductionRule(Rule):
+    """Sums, products, minima and maxima: vectors along the rows or down the columns."""
+
+    name = "reduction"
+    order = 320
+    pins = frozenset(("lanes", "vectors"))
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Down the columns where the results lie along one, else along the rows."""
+        found = None if site.nest is None else reduction_of(site.nest, machine, knobs)
+        axis = None if found is None else reduction_axis(found)
+        if found is None or axis is None:
+            return None
+        var, down = axis
+        vectors = knobs.column_vectors if down else _accumulators(found, var)
+        values = {"form": "columns" if down else "rows", "axis": var.name, "lanes": found.lanes, "vectors": vectors}
+        reason = "a lane for each result" if down else "running values that are joined at the end"
+        return Decision(site.name, self.name, values, reason)
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """The loops."""
+        found = None if site.nest is None else reduction_of(site.nest, machine, knobs)
+        axis = None if found is None else reduction_axis(found)
+        assert found is not None
+        assert axis is not None
+        var, down = axis
+        lanes = checked(decision, "lanes", 2, 64, "lanes of a vector", power=True)
+        vectors = checked(decision, "vectors", 1, 64, "vectors that are joined by halves", power=not down)
+        if down:
+            return _down_columns(replace(found, lanes=lanes, knobs=replace(knobs, column_vectors=vectors)), var)
+        return _along_rows(replace(found, lanes=lanes), var, vectors)
+
+
+def _accumulators(found: Reduction, var: PrimVar) -> int:
+    """How many vectors a reduction along a row runs in: fewer where it is short."""
+    count, extent = found.knobs.accumulators, found.nest.extents[var]
+    return 1 << max(1, min(count, extent // found.lanes)).bit_length() - 1 if isinstance(extent, int) else count
 
 
 @dataclass(frozen=True)
@@ -167,11 +206,8 @@ def _guarded(j: PrimExpr, left: Extent | None, value: PrimExpr, other: PrimExpr)
 # Along rows ---------------------------------------------------------------------------------------------------------
 
 
-def _along_rows(found: Reduction, var: PrimVar) -> Stmt:
+def _along_rows(found: Reduction, var: PrimVar, count: int) -> Stmt:
     nest, lanes, extent = found.nest, found.lanes, found.nest.extents[var]
-    count = found.knobs.accumulators
-    if isinstance(extent, int):
-        count = 1 << max(1, min(count, extent // lanes)).bit_length() - 1
     running = _running(found, count * lanes)
     outer, inner = found.fresh(nest.spatial), found.fresh(x for x in nest.reduction if x is not var)
 

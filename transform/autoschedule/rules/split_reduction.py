@@ -10,6 +10,8 @@ one long sum. Reductions whose results are many enough to be shared out stay as 
 
 from __future__ import annotations
 
+import math
+
 from weft.ir import substitute
 from weft.ir.prim import binary, const
 from weft.ir.tensor import (
@@ -20,20 +22,51 @@ from weft.ir.tensor import (
     Extent,
     PrimExpr,
     PrimVar,
+    SeqStmt,
     Stmt,
 )
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, most_of
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import INDEX, block_nest, minus, plus, times
-from weft.transform.autoschedule.rules.reductions import Reduction, reduction_of, vector_reduction
+from weft.transform.autoschedule.rules.reductions import Reduction, reduction_axis, reduction_of
 from weft.transform.autoschedule.rules.strides import step_along
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["partial_reduction"]
+__all__ = ["SplitReductionRule"]
 
 
-def partial_reduction(nest: Nest, machine: MachineModel, knobs: Knobs) -> list[Stmt] | None:
-    """Nests that give the parts and join them, where the nest has much to join and few results."""
+class SplitReductionRule(Rule):
+    """Reductions of much to few results in chunks that threads can share; the nests go to the rules once more."""
+
+    name = "split_reduction"
+    order = 290
+    again = True
+    pins = frozenset(("chunks",))
+
+    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
+        """A nest that reduces something."""
+        return site.nest is not None and bool(site.nest.reduction)
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Chunks along the longest axis that is reduced."""
+        found = None if site.nest is None else _split_of(site.nest, machine, knobs)
+        if found is None:
+            return None
+        values = {"axis": found[1].name, "chunks": knobs.chunks}
+        return Decision(site.name, self.name, values, "much to join, and too few results for threads to share")
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """One nest that gives the chunks, one that joins what no chunk has, one that joins them all."""
+        found = None if site.nest is None else _split_of(site.nest, machine, knobs)
+        assert found is not None
+        chunks = checked(decision, "chunks", 2, 1024, "chunks of the reduction")
+        return SeqStmt(tuple(_parts(*found, chunks)))
+
+
+def _split_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> tuple[Reduction, PrimVar] | None:
+    """The reduction and the axis to split, where there is much to join to few results."""
     found = reduction_of(nest, machine, knobs)
     if found is None:
         return None
@@ -47,14 +80,10 @@ def partial_reduction(nest: Nest, machine: MachineModel, knobs: Knobs) -> list[S
     if not 0 < results <= (knobs.split_results if across else knobs.chunks - 1):
         return None
     row = max(nest.reduction, key=lambda var: _size(nest.extents[var]))
-    joined = 1
-    for var in nest.reduction:
-        joined *= _size(nest.extents[var])
+    joined = math.prod(_size(nest.extents[var]) for var in nest.reduction)
     if joined * results < knobs.split_from or _size(nest.extents[row]) < 8 * knobs.chunks:
         return None
-    if vector_reduction(nest, machine, knobs) is None:
-        return None
-    return _parts(found, row)
+    return None if reduction_axis(found) is None else (found, row)
 
 
 def _size(extent: Extent) -> int:
@@ -63,8 +92,8 @@ def _size(extent: Extent) -> int:
     return 1 << 20 if most is None else most
 
 
-def _parts(found: Reduction, row: PrimVar) -> list[Stmt]:
-    nest, store, chunks = found.nest, found.nest.store, found.knobs.chunks
+def _parts(found: Reduction, row: PrimVar, chunks: int) -> list[Stmt]:
+    nest, store = found.nest, found.nest.store
     name = store.buffer.name or "y"
     shape = [nest.extents[var] for var in nest.spatial]
     part = Buffer(f"{name}_parts", (chunks + 1, *shape), found.dtype)

@@ -29,14 +29,43 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.autoschedule.registry import Rule, Site, checked
 from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, sequence, split, times
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
+from weft.transform.infra.decisions import Decision
 
-__all__ = ["turned", "vector_transpose"]
+__all__ = ["TransposeRule", "turned"]
 
 
-def vector_transpose(nest: Nest, machine: MachineModel, knobs: Knobs) -> Stmt | None:
-    """The nest in squares, where it copies along one axis what lies along another."""
+class TransposeRule(Rule):
+    """Elements along another axis: squares of vectors, transposed in registers."""
+
+    name = "transpose"
+    order = 310
+    pins = frozenset(("lanes",))
+
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Squares of as many elements as a register has."""
+        found = None if site.nest is None else _transposed(site.nest, machine)
+        if found is None:
+            return None
+        _, u, v, lanes = found
+        values = {"from_axis": u.name, "to_axis": v.name, "lanes": lanes}
+        return Decision(site.name, self.name, values, "whole vectors are loaded and stored along both axes")
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """Loops over squares."""
+        found = None if site.nest is None else _transposed(site.nest, machine)
+        assert found is not None
+        assert site.nest is not None
+        load, u, v, _ = found
+        extents = [extent for x in (u, v) if isinstance(extent := site.nest.extents[x], int)]
+        lanes = checked(decision, "lanes", 2, min([64, *extents]), "a square has to fit both axes", power=True)
+        return _squares(site.nest, load, u, v, lanes)
+
+
+def _transposed(nest: Nest, machine: MachineModel) -> tuple[BufferLoad, PrimVar, PrimVar, int] | None:
+    """What is loaded, the axis that it lies along, the axis of what is stored, the lanes of a vector."""
     store, load = nest.store, nest.store.value
     if nest.reduction or nest.init is not None or not isinstance(load, BufferLoad) or load.buffer is store.buffer:
         return None
@@ -50,7 +79,7 @@ def vector_transpose(nest: Nest, machine: MachineModel, knobs: Knobs) -> Stmt | 
     extents = [nest.extents[x] for x in (u, v)]
     if any(isinstance(extent, int) and extent < lanes for extent in extents):
         return None
-    return _squares(nest, load, u, v, lanes)
+    return load, u, v, lanes
 
 
 def _is_flat(access: BufferLoad | BufferStore, var: PrimVar) -> bool:
