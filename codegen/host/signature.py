@@ -111,7 +111,7 @@ def kernel_data(name: str, function: PrimFunc) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stride(stride: Extent, names: Mapping[PrimVar, str]) -> int | None:
-    """A stride that is fixed; None for one that the call binds."""
+def _stride(stride: Extent, names: Mapping[PrimVar, str]) -> Any:
+    """A stride as data; None for what is no dimension."""
     dim = prim_to_dim(stride, names)
-    return dim if isinstance(dim, int) else None
+    return None if dim is None else dim_data(dim)

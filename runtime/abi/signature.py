@@ -94,6 +94,8 @@ def expected_text(ty: Sequence[Any]) -> str:
         if ty[2] is not None:
             return f"{dtype}[{shape_text(ty[2])}]"
         return dtype if ty[3] < 0 else f"{dtype} of rank {ty[3]}"
+    if kind == "strides":
+        return f"strides {shape_text(ty[1])}"
     if kind == "shape":
         if ty[1] is not None:
             return f"shape {shape_text(ty[1])}"
@@ -122,7 +124,7 @@ class Binder:
 
     def add(self, ty: Sequence[Any], sizes: Sequence[int], got: str, position: int, name: str) -> None:
         """Note that an argument's dimensions have the given sizes; bare symbols get their values."""
-        dims = ty[1] if ty[0] == "shape" else [ty[2]] if ty[0] == "prim" else ty[2]
+        dims = ty[1] if ty[0] in ("shape", "strides") else [ty[2]] if ty[0] == "prim" else ty[2]
         self._claims.append((ty, dims, sizes, got, position, name))
         for dim, size in zip(dims, sizes, strict=True):
             if isinstance(dim, str) and dim not in self.values:

@@ -161,6 +161,7 @@ class ArgumentPacker:
                 self.keep.append(array)
                 self.buffers.append((array, array, written, len(self.words)))
                 self.words += (address(array), 0, *array.shape, *steps)
+                self._strides(strides, steps, array, position, name)
                 return
         plain = dense(array)
         self.keep.append(plain)
@@ -169,7 +170,22 @@ class ArgumentPacker:
         self.buffers.append((plain, array, written, len(self.words)))
         self.words += (address(plain), 0, *plain.shape)
         if strides is not None:
-            self.words += [stride // size for stride in plain.strides]
+            steps = [stride // size for stride in plain.strides]
+            self.words += steps
+            self._strides(strides, steps, plain, position, name)
+
+    def _strides(
+        self, strides: Sequence[Any], steps: Sequence[int], array: np.ndarray, position: int, name: str
+    ) -> None:
+        """The strides of a buffer are claims like its sizes; a fixed one only where there is a second element."""
+        counted = [
+            axis
+            for axis, (stride, extent) in enumerate(zip(strides, array.shape, strict=True))
+            if stride is not None and (not isinstance(stride, int) or (extent > 1 and array.size))
+        ]
+        wanted, got = [strides[axis] for axis in counted], [steps[axis] for axis in counted]
+        if counted:
+            self.binder.add(["strides", wanted], got, f"strides {tuple(steps)}", position, name)
 
     def separate(self) -> None:
         """Give each buffer that is written memory of its own where it overlaps another one."""

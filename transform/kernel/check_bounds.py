@@ -26,8 +26,9 @@ from weft import dtypes
 from weft.errors import ShapeError, Span
 from weft.ir import IRModule, replace, structural_hash, walk
 from weft.ir.dim import Dim
+from weft.ir.graph import GlobalVar
 from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary, cast
+from weft.ir.prim import as_expr, binary, buffer_strides, cast
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,
@@ -67,6 +68,7 @@ from weft.ir.tensor import (
 from weft.transform.analysis.exactness import LARGEST, limits_of, most_elements
 from weft.transform.analysis.facts import Fact, Facts, conjunction, disjunction, negated, reads_memory
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.views import call_views, span_within
 from weft.transform.infra.base import FunctionPass
 
 __all__ = ["CheckBounds", "check_bounds"]
@@ -83,11 +85,14 @@ class CheckBounds(FunctionPass):
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The function with assertions; the same object when it needs none."""
-        return check_bounds(function)
+        return check_bounds(function, module)
 
 
-def check_bounds(function: PrimFunc) -> PrimFunc:
+def check_bounds(function: PrimFunc, module: IRModule | None = None) -> PrimFunc:
     """A tensor-level function whose accesses are all proved or asserted to be in range.
+
+    So are the views that it declares, within the memory that they view, and the buffers that the functions of the
+    module which it calls take, within those that they are given.
 
     >>> n, m, i = (PrimVar(name, "int64") for name in "nmi")
     >>> x, y = Buffer("x", (n,)), Buffer("y", (m,))
@@ -95,7 +100,7 @@ def check_bounds(function: PrimFunc) -> PrimFunc:
     >>> check_bounds(PrimFunc((x, y), loop)).body.stmts[0].message
     "index out of range for 'y' (dimension 0): i must lie in [0, m)"
     """
-    return replace(function, body=_Checker(function).body())
+    return replace(function, body=_Checker(function, module).body())
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,9 @@ class _Check:
 
 
 class _Checker:
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, module: IRModule | None = None) -> None:
         self.function = function
+        self.module = module
         self.known = IndexAnalyzer()
         self.chain: tuple[PrimVar, ...] = ()  # the loops of the perfect nest that ends here
         self.found: list[_Check] = []
@@ -267,8 +273,22 @@ class _Checker:
         return self._outside(checks, stmt, facts)
 
     def _declare(self, stmt: DeclBuffer, facts: Facts) -> tuple[Stmt, list[_Check]]:
-        checks, _ = self._expressions(facts, stmt.buffer.data)
+        def visit(facts: Facts) -> Facts:
+            facts = self._visit(stmt.buffer.data, (), facts)
+            return self._view(stmt.buffer, stmt.buffer.data, stmt.span, (), facts)
+
+        checks, _ = self._checks_of(facts, visit)
         return self._outside(checks, stmt, facts)
+
+    def _view(
+        self, buffer: Buffer, place: Any, span: Span | None, guards: tuple[PrimExpr, ...], facts: Facts
+    ) -> Facts:
+        """A buffer lies in the memory that stands from a place on, where it is known what that is a place of."""
+        inside = span_within(buffer, place, lambda extent: self.known.dim(extent, facts))
+        if inside is None:
+            return facts
+        message = f"the buffer {buffer.name!r} lies outside of its memory, {inside.memory.name!r}"
+        return self._need(message, inside.needs, guards, span, facts)
 
     def _evaluate(self, stmt: Evaluate, facts: Facts) -> tuple[Stmt, list[_Check]]:
         new, checks = self._leaf(stmt, facts)
@@ -552,9 +572,16 @@ class _Checker:
                 continue
             room = known.dim(part.extent, facts) - known.dim(size, facts)
             facts = self._need(f"the buffer {buffer.name!r} is larger than its region", (room,), (), match.span, facts)
-        for extra in (*(buffer.strides or ()), buffer.elem_offset):
-            if isinstance(extra, PrimVar) and extra not in known.values:
-                facts = known.unknown(extra, facts)
+        steps = buffer_strides(source)[source.ndim - buffer.ndim :]
+        for stride, step in zip(buffer.strides or (), steps, strict=False):
+            if isinstance(stride, PrimVar) and stride not in known.values:
+                facts = self._bound(stride, cast(stride.dtype, as_expr(step, stride.dtype)), facts)
+                continue
+            more = known.dim(stride, facts) - known.dim(step, facts)
+            message = f"the strides of the buffer {buffer.name!r} are not those of its region"
+            facts = self._need(message, (more, -more), (), match.span, facts)
+        if isinstance(buffer.elem_offset, PrimVar) and buffer.elem_offset not in known.values:
+            facts = known.unknown(buffer.elem_offset, facts)
         return facts
 
     # Expressions ------------------------------------------------------------------------------------------------------
@@ -600,6 +627,8 @@ class _Checker:
             self._visit_where(call.args[0], call.args[1], guards, facts)
             self._visit_where(negated(call.args[0]), call.args[2], guards, facts)
             return facts
+        for view, place in call_views(call, self.module) if isinstance(call.op, GlobalVar) else ():
+            facts = self._view(view, place, call.span, guards, facts)
         for arg in call.args:
             if call.op in ("address_of", "access_ptr", "tvm_access_ptr") and isinstance(arg, BufferLoad):
                 facts = self._visit_address(arg, guards, facts)

@@ -245,7 +245,7 @@ def offset(writer: Scope, buffer: Buffer, indices: tuple[PrimExpr, ...], lane: s
         text = _index(writer, index, lane)
         factor = _index(writer, as_expr(stride, "int64"), None)
         terms.append(text if factor == "1" else f"{text} * {factor}")
-    if buffer.elem_offset is not None:
+    if buffer.elem_offset is not None and buffer.data is not None:  # others start at their first element
         terms.append(_index(writer, as_expr(buffer.elem_offset, "int64"), None))
     return " + ".join(term for term in terms if term != "0") or "0"
 

@@ -17,8 +17,8 @@ from weft.codegen.host.kernels import result_dtype, shared_positions, written_po
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.graph import Var
-from weft.ir.prim_dim import buffer_symbols, kernel_signature, symbol_names
-from weft.ir.tensor import Buffer, PrimFunc
+from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
+from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 
 __all__ = ["call_kernel"]
@@ -95,10 +95,26 @@ class KernelMatch:
         ):
             step: Size = 1
             for stride, size in zip(reversed(param.strides or ()), reversed(list(sizes)), strict=False):
-                layout.setdefault(stride, step)
+                self._stride(param, stride, step, layout)
                 step = self.emitter.w.mul(step, size)
             layout.setdefault(param.elem_offset, 0)
         return [self.values.get(self.names[s], layout.get(s, 0)) for s in buffer_symbols(self.kernel)]
+
+    def _stride(self, param: Buffer, stride: Extent, step: Size, layout: dict[Any, Size]) -> None:
+        """A stride is that of a dense array, and a symbol of strides is the same wherever it stands."""
+        if isinstance(stride, PrimVar) and self.names.get(stride) not in self.values:
+            wanted, same = layout.setdefault(stride, step), None
+            if wanted != step:
+                same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {step}")
+        else:
+            dim = prim_to_dim(stride, self.names)
+            if dim is None or any(name not in self.values for name in free_symbols(dim)):
+                dim = -1  # no stride that a dense array has
+            wanted, equal = self.emitter.compared(dim, step, self.values, self.span)
+            same = None if equal is True else equal or "false"
+        if same is not None:
+            parts = [f"`{param.name}` of {self.name}: expected the stride ", 0, ", got ", 1]
+            self.emitter.unless(same, "ShapeError", parts, [wanted, step], self.span, "W222")
 
     def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], dim: Dim, size: Size) -> None:
         wanted, same = self.emitter.compared(dim, size, self.values, self.span)

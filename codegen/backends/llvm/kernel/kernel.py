@@ -190,7 +190,7 @@ class KernelEmitter(ExpressionEmitter):
             else [self.size(extent) for extent in buffer.strides]
         )
         view = BufferView(pointer, buffer.dtype, shape, strides)
-        if buffer.elem_offset is not None:
+        if buffer.elem_offset is not None and buffer.data is not None:  # others start at their first element
             view.pointer = self.address(view, self.size(buffer.elem_offset))
         return view
 
