@@ -13,40 +13,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from weft import dtypes
-from weft.codegen.backends.c.expressions import EXACT, exact_condition, expression, offset, unsupported
+from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import (
-    AllocBuffer,
-    AssertStmt,
-    AttrStmt,
-    Bind,
-    Break,
     Buffer,
     BufferLoad,
     BufferStore,
-    Continue,
-    DeclBuffer,
-    Evaluate,
-    Extent,
-    For,
-    IfThenElse,
-    IntImm,
     PrimCall,
     PrimFunc,
     PrimVar,
-    Return,
-    SeqStmt,
-    Stmt,
-    While,
 )
 from weft.ir.visit import walk
 
 __all__ = ["KEYWORDS", "Helpers", "KernelWriter", "align", "check_dtype", "identifier", "prototype"]
 
-_LOCAL_BYTES = 256
 _ALIGNMENT = 16
 
 
@@ -93,7 +76,7 @@ def prototype(name: str, function: PrimFunc, names: dict[object, str], *, worksp
 
 
 class KernelWriter:
-    """Writes one function; afterwards `workspace_bytes` says what it needs from its caller."""
+    """A function while it is written (`statements.write_kernel`); `workspace_bytes` is what it needs of its caller."""
 
     def __init__(self, name: str, function: PrimFunc, helpers: Helpers, callees: dict[str, KernelWriter]) -> None:
         self.name = name
@@ -110,7 +93,6 @@ class KernelWriter:
             check_dtype(item.dtype, item.span)
             self.names[item] = identifier(item.name or "p", taken)
         self.taken = taken
-        self.statement(function.body)
 
     def text(self) -> str:
         """The definition."""
@@ -194,7 +176,12 @@ class KernelWriter:
                     return expression(self, load.buffer.shape[param.shape.index(symbol)])
         raise unsupported(f"a call that does not give {symbol.name!r} a value", expr.span)
 
-    # Statements.
+    # What statements ask for.
+
+    def declared(self, var: PrimVar | Buffer) -> str:
+        """A new name for what a statement declares."""
+        self.names[var] = identifier(var.name or "v", self.taken)
+        return self.names[var]
 
     def line(self, text: str) -> None:
         """One line at the current depth."""
@@ -210,145 +197,6 @@ class KernelWriter:
         self.used = used
         self.depth -= 1
         self.line("}")
-
-    def statement(self, stmt: Stmt) -> None:
-        """Write one statement."""
-        writer = _STATEMENTS.get(type(stmt))
-        if writer is None:
-            raise unsupported(type(stmt).__name__, stmt.span)
-        writer(self, stmt)
-
-    def sequence(self, stmt: SeqStmt) -> None:
-        """Statements in order."""
-        for part in stmt.stmts:
-            self.statement(part)
-
-    def loop(self, stmt: For) -> None:
-        """Every kind of loop but a thread's is a plain one."""
-        if stmt.kind == "thread_binding":
-            raise unsupported(f"a loop bound to {stmt.thread}", stmt.span)
-        var = self._declare(stmt.loop_var)
-        kind = c_type(stmt.loop_var.dtype)
-        start, extent = self._bound(stmt.start), self._bound(stmt.extent)
-        stop = extent if start == "0" else f"{start} + {extent}"
-        step = f"++{var}" if stmt.step is None else f"{var} = ({kind})({var} + {self._bound(stmt.step)})"
-        with self.block(f"for ({kind} {var} = {start}; {var} < {stop}; {step})"):
-            self.statement(stmt.body)
-
-    def _bound(self, extent: Extent) -> str:
-        return str(extent) if isinstance(extent, int) and abs(extent) < 2**31 else expression(self, extent)
-
-    def _declare(self, var: PrimVar | Buffer) -> str:
-        self.names[var] = identifier(var.name or "v", self.taken)
-        return self.names[var]
-
-    def while_loop(self, stmt: While) -> None:
-        """A loop on a condition."""
-        with self.block(f"while ({expression(self, stmt.condition)})"):
-            self.statement(stmt.body)
-
-    def conditional(self, stmt: IfThenElse) -> None:
-        """if, else."""
-        with self.block(f"if ({expression(self, stmt.condition)})"):
-            self.statement(stmt.then_body)
-        if stmt.else_body is not None:
-            with self.block("else"):
-                self.statement(stmt.else_body)
-
-    def store(self, stmt: BufferStore) -> None:
-        """A store of a scalar, or of a vector lane by lane: all lanes are computed before the first is stored."""
-        pointer = self.pointer(stmt.buffer)
-        self.check_dtype(stmt.buffer.dtype, stmt.span)
-        lanes = dtypes.lanes(stmt.value.dtype)
-        if lanes == 1:
-            place = f"{pointer}[{offset(self, stmt.buffer, stmt.indices, None)}]"
-            guard = "" if stmt.predicate is None else f"if ({expression(self, stmt.predicate)}) "
-            self.line(f"{guard}{place} = {expression(self, stmt.value)};")
-            return
-        values, lane = identifier("lanes", self.taken), identifier("lane", self.taken)
-        kind = c_type(stmt.buffer.dtype)
-        with self.block(""):
-            self.line(f"{kind} {values}[{lanes}];")
-            every = f"for (int {lane} = 0; {lane} < {lanes}; ++{lane})"
-            self.line(f"{every} {values}[{lane}] = {expression(self, stmt.value, lane)};")
-            guard = "" if stmt.predicate is None else f"if ({expression(self, stmt.predicate, lane)}) "
-            place = f"{pointer}[{offset(self, stmt.buffer, stmt.indices, lane)}]"
-            self.line(f"{every} {guard}{place} = {values}[{lane}];")
-
-    def bind(self, stmt: Bind) -> None:
-        """A local constant."""
-        value = expression(self, stmt.value)
-        if stmt.var.dtype == "handle":
-            raise unsupported("a variable that holds an address", stmt.span)
-        name = self._declare(stmt.var)
-        self.line(f"const {c_type(stmt.var.dtype)} {name} = {value};")
-        self.line(f"(void){name};")
-
-    def allocate(self, stmt: AllocBuffer) -> None:
-        """A small buffer is a local array, a larger one an offset into the workspace."""
-        buffer = stmt.buffer
-        self.check_dtype(buffer.dtype, stmt.span)
-        count = 1
-        for extent in buffer.shape:
-            extent = extent.value if isinstance(extent, IntImm) else extent
-            if not isinstance(extent, int):
-                raise unsupported(f"memory of unknown size for {buffer.name!r}", stmt.span)
-            count *= extent
-        size = count * max(1, dtypes.bits(buffer.dtype) // 8)
-        name, kind = self._declare(buffer), c_type(buffer.dtype)
-        if size <= _LOCAL_BYTES:
-            self.line(f"{kind} {name}[{max(1, count)}];")
-            self.line(f"(void){name};")  # what is never read may be there
-            return
-        self.line(f"{kind} *{name} = ({kind} *)(void *)(workspace + {self.used});")
-        self.line(f"(void){name};")
-        self.used += align(size)
-        self.workspace_bytes = max(self.workspace_bytes, self.used)
-
-    def declare(self, stmt: DeclBuffer) -> None:
-        """A view of memory at an address."""
-        buffer = stmt.buffer
-        if buffer.data is None:
-            raise unsupported("a view without memory", stmt.span)
-        self.check_dtype(buffer.dtype, stmt.span)
-        address, kind, name = expression(self, buffer.data), c_type(buffer.dtype), self._declare(buffer)
-        self.line(f"{kind} *{name} = ({kind} *)(void *){address};")
-        self.line(f"(void){name};")
-
-    def check(self, stmt: AssertStmt) -> None:
-        """An assertion: its number is the result when it fails."""
-        number = self.helpers.message(stmt.kind, stmt.message)
-        if stmt.kind == "BoundsError" and (text := exact_condition(self, stmt.condition)) is not None:
-            with self.block(""):
-                self.line(f"int {EXACT} = 1;")
-                self.line(f"if (!{text}) return {number};")
-            return
-        self.line(f"if (!{expression(self, stmt.condition)}) return {number};")
-
-    def attribute(self, stmt: AttrStmt) -> None:
-        """Attributes do not change what portable C does."""
-        self.statement(stmt.body)
-
-    def evaluate(self, stmt: Evaluate) -> None:
-        """A call for its effect; failures of functions of the module are handed on."""
-        if isinstance(stmt.value, PrimCall) and isinstance(stmt.value.op, GlobalVar):
-            result = identifier("failed", self.taken)
-            with self.block(""):
-                self.line(f"const int32_t {result} = {self.call_function(stmt.value)};")
-                self.line(f"if ({result}) return {result};")
-        elif isinstance(stmt.value, PrimCall) and stmt.value.op in ("call_extern", "call_pure_extern"):
-            self.line(f"{'(void)' if stmt.value.dtype != 'void' else ''}{self.call_extern(stmt.value)};")
-        elif isinstance(stmt.value, PrimCall) and stmt.value.op == "assume":
-            return
-        else:
-            self.line(f"(void){expression(self, stmt.value)};")
-
-    def leave(self, stmt: Return) -> None:
-        """Leave the function."""
-        if stmt.value is not None:
-            raise unsupported("a scalar result", stmt.span)
-        self.line("return 0;")
-
 
 def check_dtype(dtype: str, span: Span | None) -> None:
     """TargetError W741 for a type that C99 lacks."""
@@ -381,10 +229,3 @@ KEYWORDS = frozenset(
 _RESERVED = KEYWORDS | frozenset(
     "main exp log sin cos tan pow sqrt floor ceil y0 y1 yn j0 j1 jn gamma index div abs".split()
 )
-_STATEMENTS = {
-    SeqStmt: KernelWriter.sequence, For: KernelWriter.loop, While: KernelWriter.while_loop,
-    IfThenElse: KernelWriter.conditional, BufferStore: KernelWriter.store, Bind: KernelWriter.bind,
-    AllocBuffer: KernelWriter.allocate, DeclBuffer: KernelWriter.declare, AssertStmt: KernelWriter.check,
-    AttrStmt: KernelWriter.attribute, Evaluate: KernelWriter.evaluate, Return: KernelWriter.leave,
-    Break: lambda writer, stmt: writer.line("break;"), Continue: lambda writer, stmt: writer.line("continue;"),
-}  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from weft.codegen.backends.c.expressions import unsupported
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter
 from weft.codegen.backends.c.program import Memory, Program, c_name, static_shape
+from weft.codegen.backends.c.statements import write_kernel
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar
 from weft.ir.prim_dim import buffer_symbols
@@ -57,7 +58,7 @@ class Kernels:
             if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar):
                 callees[item.op.name] = self.writer(item.op.name, label, item.span)
         helpers = self.program.helpers.setdefault(label, Helpers(messages=self.program.messages))
-        made = KernelWriter(self.kernel_name(name, label), lowered, helpers, callees)
+        made = write_kernel(self.kernel_name(name, label), lowered, helpers, callees)
         self.program.kernels[key] = made
         return made
 

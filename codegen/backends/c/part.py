@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from weft.codegen.backends.c.expressions import unsupported
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter
+from weft.codegen.backends.c.statements import write_kernel
 from weft.codegen.backends.generators import Generator
 from weft.errors import TargetError
 from weft.ir.graph import GlobalVar
@@ -70,7 +71,7 @@ def _written(name: str, module: IRModule, helpers: Helpers, writers: dict[str, K
     called = [item for item in walk(lowered) if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar)]
     callees = {item.op.name: _written(item.op.name, module, helpers, writers) for item in called}  # type: ignore[union-attr]
     plain = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in name)
-    writers[name] = KernelWriter(f"weft_{len(writers)}_{plain}", lowered, helpers, callees)
+    writers[name] = write_kernel(f"weft_{len(writers)}_{plain}", lowered, helpers, callees)
     return writers[name]
 
 
