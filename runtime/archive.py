@@ -56,6 +56,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "python": program.python,
         "threads": program.threads,
         "driver": program.driver,
+        "decisions": program.decisions,
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     text = json.dumps(manifest, indent=1).encode()
@@ -95,6 +96,7 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
             objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
             sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
             python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
+            decisions=manifest.get("decisions", []),
             artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS]) if ARTIFACTS in parts else ArtifactSet(),
         )  # fmt: skip
     except OSError as error:

@@ -34,6 +34,7 @@ from weft.runtime.device import threads
 from weft.runtime.device.base import ALIGNMENT, Device
 from weft.runtime.device.cpu import CPU, HostMemory
 from weft.runtime.device.linker import Library, assembly
+from weft.runtime.explanation import report
 from weft.runtime.programs.bytecode import program_bytes
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 
@@ -53,8 +54,8 @@ class Program:
     `functions` are signatures (`weft.runtime.abi.signature`), `sites` the places that may fail or call out, `constants`
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
     each object. `python` names the functions that have a form for calls from Python, `threads` says whether
-    there are parallel loops. `driver` is the program of an
-    executor that is no machine code, `artifacts` what other code generators made.
+    there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
+    decided about the functions, `artifacts` what other code generators made.
     """
 
     functions: list[dict[str, Any]]
@@ -66,6 +67,7 @@ class Program:
     python: list[str] = field(default_factory=list)
     threads: bool = False
     driver: dict[str, Any] | None = None
+    decisions: list[dict[str, Any]] = field(default_factory=list)
     artifacts: ArtifactSet = field(default_factory=ArtifactSet)
 
 
@@ -336,6 +338,10 @@ class Executable(Mapping[str, CompiledFunction]):
         elif kind != "llvm":
             raise ArtifactError(f"no {kind!r} source", code="W806", hint="choose one of: asm, llvm")
         return "\n".join(texts)
+
+    def explain(self, name: str | None = None) -> str:
+        """What the compiler decided about each kernel (or the one of a name), why, and what of it can be pinned."""
+        return report(item for item in self._program.decisions if name in (None, item["function"]))
 
     def release_memory(self) -> None:
         """Give the memory back that the functions keep between calls."""

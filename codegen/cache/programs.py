@@ -42,7 +42,7 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 1"
+_FORMAT = "program 2"
 
 
 def key_of(module: IRModule, plan: Plan) -> str | None:
@@ -125,7 +125,7 @@ def _program(data: bytes, text: str) -> Program:
     return Program(
         functions=head["functions"], sites=head["sites"], constants=constants, objects=objects,
         target=tuple(head["target"]), sources=text.split("\0") if text else [], python=head["python"],
-        threads=head["threads"], driver=head["driver"],
+        threads=head["threads"], driver=head["driver"], decisions=head["decisions"],
     )  # fmt: skip
 
 
@@ -136,7 +136,8 @@ def keep(key: str, program: Program) -> None:
     pieces = [*program.objects, *(np.ascontiguousarray(array).tobytes() for array, _ in program.constants)]
     head: dict[str, Any] = {
         "functions": program.functions, "sites": program.sites, "python": program.python, "threads": program.threads,
-        "driver": program.driver, "target": program.target, "objects": len(program.objects),
+        "driver": program.driver, "decisions": program.decisions, "target": program.target,
+        "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],
         "lengths": [len(piece) for piece in pieces],
     }  # fmt: skip

@@ -32,6 +32,7 @@ from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.executable import Program
+from weft.transform.autoschedule.explain import explain
 from weft.transform.infra.decisions import without_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
@@ -71,7 +72,7 @@ def generate(
     return Program(
         functions=signatures, sites=emission.sites, constants=emission.constants, objects=objects,
         target=(machine.triple, machine.cpu, _needs(machines)), sources=texts, python=python,
-        threads=emission.parallel,
+        threads=emission.parallel, decisions=explain(module),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@
     run      call a function on arrays                   phases   list the phases of compilation
     export   write the files that a target makes         ops      list or describe the operators
     target   list, show and explain targets              artifact show, verify and compare archives
-    cache    show or empty what is kept on disk
+    cache    show or empty what is kept on disk          explain  say what is decided, and why
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -43,6 +43,7 @@ _COMMANDS = {
     "compile": ("execute", "save an executable, or print its LLVM or assembly"),
     "pass": ("inspect", "apply passes to a module and print the result"),
     "export": ("execute", "write C sources or a shared object, of a module or an archive"),
+    "explain": ("explain", "say what is decided about a module, and why"),
     "phases": ("listing", "list the phases of compilation and their passes"),
     "target": ("target_cmd", "list, show and explain targets"),
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
@@ -90,7 +91,7 @@ def _add_unit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", metavar="NAME", help="which decorated unit, when FILE has several")
 
 
-_FOR_TARGETS = ("run", "compile", "export", "phases", "target")
+_FOR_TARGETS = ("run", "compile", "export", "explain", "phases", "target")
 
 
 def _add_compilation(parser: argparse.ArgumentParser) -> None:
@@ -185,6 +186,14 @@ def _pass_options(parser: argparse.ArgumentParser) -> None:
     _add_unit(parser)
 
 
+def _explain_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft explain [OPTION...] FILE"
+    parser.add_argument("file", metavar="FILE", help="Python, script text, or -")
+    _add_unit(parser)
+    parser.add_argument("--function", metavar="NAME", help="only this function or kernel")
+    _add_compilation(parser)
+
+
 def _phases_options(parser: argparse.ArgumentParser) -> None:
     parser.usage = "weft phases [OPTION...]"
     _add_compilation(parser)
@@ -207,6 +216,7 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "export": _export_options,
     "target": _target_options,
     "artifact": _artifact_options,
+    "explain": _explain_options,
     "phases": _phases_options,
     "ops": _ops_options,
     "cache": _cache_options,

@@ -24,6 +24,7 @@ from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.rules.loops import SHARED
 from weft.transform.infra.base import FunctionPass
+from weft.transform.infra.decisions import DECISIONS, Decision, decisions_of, with_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = ["ParallelizeOuterLoops"]
@@ -55,7 +56,11 @@ class ParallelizeOuterLoops(FunctionPass):
             return function
         body = lower_blocks(function).body
         knobs = in_context(self.knobs)
-        chosen = {loop.loop_var for nest in _nests(body) for loop in _loop_of(nest, knobs)}
+        nests = list(_nests(body))
+        loops = [loop for nest in nests for loop in _loop_of(nest, knobs)]
+        chosen = {loop.loop_var for loop in loops}
+        if DECISIONS in function.attrs:  # a kernel that rules arranged says what became of its loops
+            function = _recorded(name, function, nests, loops, knobs)
         if not chosen:
             return function
 
@@ -64,6 +69,18 @@ class ParallelizeOuterLoops(FunctionPass):
             return replace(node, kind="parallel") if found else None  # type: ignore[type-var]
 
         return replace(function, body=rewrite(function.body, mark))
+
+
+def _recorded(name: str, function: PrimFunc, nests: list[For], loops: list[For], knobs: Knobs) -> PrimFunc:
+    names = tuple(loop.loop_var.name for loop in loops)
+    if names:
+        reason = "iterations are proved independent"
+    elif all(_stores(nest, knobs) < knobs.parallel_from for nest in nests):
+        reason = f"too little work: less than {knobs.parallel_from} stores"
+    else:
+        reason = "no loop has iterations that are proved independent"
+    decision = Decision(name, "parallel", {"loops": names}, reason)
+    return function if decision.done() in decisions_of(function) else with_decisions(function, [decision])
 
 
 def _loop_of(nest: For, knobs: Knobs) -> Iterator[For]:

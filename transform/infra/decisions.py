@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 
 from weft.errors import PassError, described
 from weft.ir import BaseFunc, FrozenMap, replace
+from weft.runtime.explanation import line
 
 __all__ = [
-    "DECISIONS", "Decision", "decisions_of", "explained", "refused", "with_decisions", "without_decisions",
+    "DECISIONS", "Decision", "decisions_of", "refused", "with_decisions", "without_decisions",
 ]  # fmt: skip
 
 DECISIONS = "decisions"
@@ -81,20 +82,7 @@ class Decision:
 
     def line(self) -> str:
         """The decision in one line."""
-        return explained(self.to_attribute())
-
-
-def explained(record: Mapping[str, Any]) -> str:
-    """A record in one line: values, then the reason."""
-    values = " ".join(f"{name}={_shown(value)}" for name, value in record.items() if name not in _OWN)
-    reason = f" ({record['reason']})" if record.get("reason") else ""
-    return f"{record['about']}: {record['kind']}{': ' + values if values else ''}{reason}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, (tuple, list)):
-        return ",".join(map(_shown, value))
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        return line(self.to_attribute())
 
 
 def refused(message: str, hint: str | None = None, span: Any = None) -> PassError:

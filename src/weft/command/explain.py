@@ -1,0 +1,25 @@
+"""`weft explain`: what is decided about a module: fusion, schedules, threads, placement, checks left for the call."""
+
+from __future__ import annotations
+
+import argparse
+
+import weft
+from weft.command.files import as_module, load_one
+from weft.command.report import print_json
+from weft.command.targets import chosen_target
+from weft.runtime.explanation import report
+from weft.transform.autoschedule.explain import explain
+
+__all__ = ["explain_command"]
+
+
+def explain_command(options: argparse.Namespace) -> int:
+    """Lower a module for its target, and print the decisions by function."""
+    module = as_module(load_one(options.file, options.unit))
+    target, level = chosen_target(options)
+    records = explain(weft.lower(module, target, opt=level, stop="plan"))
+    if options.function is not None:
+        records = [record for record in records if record["function"] == options.function]
+    print_json(records) if options.json else print(report(records))
+    return 0
