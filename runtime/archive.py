@@ -1,4 +1,4 @@
-"""The file of an executable: a zip without pickle, every part of which is hashed.
+"""The file of an executable: a zip without pickle, every part of which is hashed, read by `safe_archive`.
 
 manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
 manifest.sha256    the hash of manifest.json
@@ -6,6 +6,9 @@ code/<i>.o         object code
 data/<sha256>      one constant, its bytes in row order
 source/<kind>      the generated text
 artifacts.zip      what other code generators made, where there is any
+
+Nothing else is in the file, and the manifest is checked as a whole (`weft.runtime.manifest`) before anything is made
+of it.
 """
 
 from __future__ import annotations
@@ -14,21 +17,24 @@ import hashlib
 import json
 import os
 import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from weft.errors import ArtifactError
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.linker import host
+from weft.runtime.manifest import check_manifest
+from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_archive
 
-__all__ = ["read", "write"]
+__all__ = ["damaged", "read", "write"]
 
 FORMAT, VERSION = "weft-executable", 3
 ARTIFACTS = "artifacts.zip"
+MANIFEST, SEAL = "manifest.json", "manifest.sha256"
+_AS_THEY_ARE = ("data/", ARTIFACTS)
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
 
 
@@ -60,12 +66,12 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     text = json.dumps(manifest, indent=1).encode()
-    files = {"manifest.json": text, "manifest.sha256": hashlib.sha256(text).hexdigest().encode(), **parts}
+    files = {MANIFEST: text, SEAL: hashlib.sha256(text).hexdigest().encode(), **parts}
     temporary = f"{os.fspath(path)}.{os.getpid()}.part"
     try:
         with zipfile.ZipFile(temporary, "w") as file:
             for name, data in files.items():
-                kind = zipfile.ZIP_STORED if name.startswith("data/") else zipfile.ZIP_DEFLATED
+                kind = zipfile.ZIP_STORED if name.startswith(_AS_THEY_ARE) else packing(data)
                 info = zipfile.ZipInfo(name, _DATE)
                 info.compress_type = kind
                 file.writestr(info, data)
@@ -83,71 +89,79 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
         raise ArtifactError(f"a file is named by its path, got {type(path).__name__}", code="W800")
     name = os.fspath(path)
     try:
-        with zipfile.ZipFile(path) as file:
-            manifest = _manifest(file, name)
-            parts = {part: _part(file, part, digest, name) for part, digest in manifest["hashes"].items()}
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            files = _files(file, name)
+        manifest = _manifest(files, name)
+        check_manifest(manifest, files.keys() - {MANIFEST, SEAL})
+        _check_parts(manifest["hashes"], files, name)
         _check_host(manifest["target"], name)
-        constants = [
-            (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
-            for c in manifest["constants"]
-        ]
-        return build(
-            functions=manifest["functions"], sites=manifest["sites"], constants=constants,
-            objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
-            sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
-            python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
-            decisions=manifest.get("decisions", []),
-            artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS]) if ARTIFACTS in parts else ArtifactSet(),
-        )  # fmt: skip
+        return _built(manifest, files, Limits().within(size), build, storage)
+    except ArtifactError as error:
+        if error.code != "W811":
+            raise
+        raise damaged(name, error.message) from None
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}", code="W800") from None
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        TypeError,
-        NotImplementedError,
-        EOFError,
-        RuntimeError,
-    ) as error:
-        if not _looks_like_zip(path):
-            raise ArtifactError(f"{name} is not a saved executable", code="W800") from None
-        raise _damaged(name, str(error) or type(error).__name__) from None
+    except DAMAGE as error:
+        raise damaged(name, str(error) or type(error).__name__) from None
 
 
-def _looks_like_zip(path: str | PathLike[str]) -> bool:
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
+def _files(file: IO[bytes], name: str) -> dict[str, bytes]:
+    if file.read(2) != b"PK":
+        raise _foreign(name)
+    return read_archive(file)
 
 
-def _damaged(name: str, why: str) -> ArtifactError:
-    return ArtifactError(f"{name} is damaged: {why}", code="W801", hint="save it again")
+def _built(
+    manifest: Mapping[str, Any], parts: Mapping[str, bytes], limits: Limits, build: Callable[..., Any],
+    storage: Callable[[str], np.dtype[Any]],
+) -> Any:  # fmt: skip
+    constants = [
+        (np.frombuffer(parts[c["file"]], storage(c["dtype"])).reshape(c["shape"]), c["dtype"])
+        for c in manifest["constants"]
+    ]
+    return build(
+        functions=manifest["functions"], sites=manifest["sites"], constants=constants,
+        objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
+        sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
+        python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
+        decisions=manifest.get("decisions", []),
+        artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS], limits) if ARTIFACTS in parts else ArtifactSet(),
+    )  # fmt: skip
 
 
-def _manifest(file: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    if "manifest.json" not in file.namelist():
-        raise ArtifactError(f"{name} is not a saved executable", code="W800")
-    text = file.read("manifest.json")
+def damaged(path: str | PathLike[str], why: str) -> ArtifactError:
+    """The error about a file that no saving writes (W801)."""
+    return ArtifactError(f"{os.fspath(path)} is damaged: {why}", code="W801", hint="save it again")
+
+
+def _foreign(name: str) -> ArtifactError:
+    return ArtifactError(f"{name} is not a saved executable", code="W800")
+
+
+def _manifest(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
+    if MANIFEST not in files:
+        raise _foreign(name)
+    text = files[MANIFEST]
     manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ArtifactError(f"{name} is not a saved executable", code="W800")
+        raise _foreign(name)
     if manifest.get("version") != VERSION:
         raise ArtifactError(
             f"{name} has version {manifest.get('version')}; this weft reads version {VERSION}",
             code="W802",
             hint="compile again",
         )
-    if hashlib.sha256(text).hexdigest().encode() != file.read("manifest.sha256"):
-        raise _damaged(name, "the manifest does not have its hash")
+    if hashlib.sha256(text).hexdigest().encode() != files.get(SEAL):
+        raise damaged(name, "the manifest does not have its hash")
     return manifest
 
 
-def _part(file: zipfile.ZipFile, part: str, digest: str, name: str) -> bytes:
-    data = file.read(part)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise _damaged(name, f"{part} does not have its hash")
-    return data
+def _check_parts(hashes: Mapping[str, str], files: Mapping[str, bytes], name: str) -> None:
+    for part, digest in hashes.items():
+        if hashlib.sha256(files[part]).hexdigest() != digest:
+            raise damaged(name, f"{part} does not have its hash")
 
 
 def _check_host(target: list[str], name: str) -> None:

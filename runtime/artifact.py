@@ -32,7 +32,7 @@ from typing import Any
 from weft.errors import ArtifactError
 from weft.providers import provider
 from weft.runtime.loaded import LoadedModule
-from weft.runtime.safe_archive import DAMAGE, read_archive, write_archive, write_whole
+from weft.runtime.safe_archive import DAMAGE, Limits, open_file, read_archive, write_archive, write_whole
 
 __all__ = ["Artifact", "ArtifactSet", "NotSerializable", "Symbol", "artifacts_of"]
 
@@ -326,14 +326,16 @@ class ArtifactSet(Mapping[str, Artifact]):
             raise ArtifactError(f"cannot write {os.fspath(path)!r}: {error.strerror}", code="W818") from None
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> ArtifactSet:
+    def from_bytes(cls, content: bytes, limits: Limits | None = None) -> ArtifactSet:
         """The set of an archive; ArtifactError W810, W811 or W812 for anything that `to_bytes` did not write."""
-        return cls.contents(content)[0]
+        return cls.contents(content, limits)[0]
 
     @classmethod
-    def contents(cls, content: bytes) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
+    def contents(
+        cls, content: bytes, limits: Limits | None = None
+    ) -> tuple[ArtifactSet, str | None, dict[str, Any] | None]:
         """The set of an archive, the text of its module and its metadata, where it has them."""
-        files = read_archive(content)
+        files = read_archive(content, limits)
         try:
             return cls._read(files)
         except ArtifactError:
@@ -405,10 +407,14 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     if not isinstance(path, (str, os.PathLike)):
         raise ArtifactError(f"a file is named by its path, got {type(path).__name__}", code="W811")
     try:
-        with open(path, "rb") as file:
+        with naming_file(path), open_file(path) as file:
             return file.read()
-    except OSError as error:
-        raise ArtifactError(f"cannot read {os.fspath(path)!r}: {error.strerror}", code="W811") from None
+    except (OSError, ValueError) as error:  # a path may not even be one
+        raise ArtifactError(f"cannot read {os.fspath(path)!r}: {_reason(error)}", code="W811") from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 @contextlib.contextmanager

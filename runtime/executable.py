@@ -402,4 +402,8 @@ def load(path: str | PathLike[str]) -> Executable:
     Raises: ArtifactError W800 not there or not such a file, W801 damaged, W802 another version, W803 for another
     machine.
     """
-    return Executable(archive.read(path, Program, storage))
+    program = archive.read(path, Program, storage)
+    try:
+        return Executable(program)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise archive.damaged(path, f"its program does not fit together: {error}") from None

@@ -2,8 +2,10 @@
 
     archive ::= zip { manifest.json, files of the manifest }      with fixed time stamps and order
 
-Reading trusts nothing: entries, names, sizes and the ratio of compression are checked before anything is unpacked, and
-unpacking stops at the size that was stated. Nothing is ever written to a path that an archive names.
+Reading trusts nothing: the size of the directory, entries, names, sizes and the ratio of compression are checked before
+anything is unpacked, and unpacking stops at the size that was stated. All of an archive takes at most 64 MiB and 64
+times the room of its file, which writing keeps to: what packs better is stored as it is. Only plain files without large
+holes are opened. Nothing is ever written to a path that an archive names.
 
 Errors: ArtifactError W811 for an archive that is damaged, or made to do damage.
 """
@@ -15,34 +17,51 @@ import io
 import os
 import re
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import IO
 
 from weft.errors import ArtifactError
 
-__all__ = ["DAMAGE", "Limits", "read_archive", "write_archive", "write_whole"]
+__all__ = ["DAMAGE", "Limits", "open_file", "packing", "read_archive", "write_archive", "write_whole"]
 
 # What the standard library raises for archives that are cut or changed.
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, RecursionError, EOFError, OSError,
-    NotImplementedError, RuntimeError,
+    NotImplementedError, RuntimeError, AttributeError, IndexError, OverflowError, struct.error,
 )  # fmt: skip
 _TIME = (1980, 1, 1, 0, 0, 0)
 _NAME = re.compile(r"[A-Za-z0-9_.+-]+(/[A-Za-z0-9_.+-]+)*")
+_LONGEST_NAME = 255
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an archive may hold at most: entries, bytes of all of them, bytes of the manifest, times compressed."""
+    """What an archive may hold at most: entries, bytes of all of them, bytes of the manifest and of the directory.
+
+    `growth` is how many times the size of the file all contents may have beyond the first `free` bytes.
+    """
 
     entries: int = 100_000
     total: int = 1 << 34
     manifest: int = 64 << 20
+    directory: int = 32 << 20
     ratio: int = 1100  # deflate cannot reach more than 1032
+    growth: int = 64
+    free: int = 64 << 20
+
+    def contents(self, size: int) -> int:
+        """The bytes that a file of a size may unpack to."""
+        return min(self.total, self.free + self.growth * size)
+
+    def within(self, size: int) -> Limits:
+        """The limits of an archive inside a file of a size."""
+        return replace(self, total=self.contents(size))
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:
@@ -55,20 +74,54 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, _TIME)
-            info.compress_type = zipfile.ZIP_DEFLATED
+            info.compress_type = packing(files[name])
             info.create_system = 3
             info.external_attr = 0o644 << 16
             archive.writestr(info, files[name])
     return buffer.getvalue()
 
 
-def read_archive(content: bytes, limits: Limits | None = None) -> dict[str, bytes]:
+_SMALL = 4 << 10  # what the directory says of an entry is enough room for so many bytes
+_PACKED = 50
+
+
+def packing(data: bytes) -> int:
+    """How an entry is packed: as it is where reading would take the packed one for an attack."""
+    packs = len(data) > _SMALL and len(zlib.compress(data, 1)) * _PACKED < len(data)
+    return zipfile.ZIP_STORED if packs else zipfile.ZIP_DEFLATED
+
+
+def open_file(path: str | os.PathLike[str], limits: Limits | None = None) -> IO[bytes]:
+    """A plain file, open for reading; a pipe is not waited for.
+
+    Raises: ArtifactError W811 for anything that is no plain file, and for one that holes make larger than its room on
+    the disk lets expect; OSError when it cannot be opened.
+    """
+    limits = limits or Limits()
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise _refused("is no plain file")
+        room = getattr(status, "st_blocks", status.st_size) * 512
+        if status.st_size > min(limits.contents(room), limits.total):
+            raise _refused(f"has {status.st_size} bytes, {room} of them on the disk")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_archive(content: bytes | IO[bytes], limits: Limits | None = None) -> dict[str, bytes]:
     """The files of an archive by name; ArtifactError W811 for one that `write_archive` cannot have written."""
     limits = limits or Limits()
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = file.seek(0, os.SEEK_END)
+        _check_directory(file, size, limits)
+        with zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
-            _check_entries(infos, limits)
+            _check_entries(infos, limits, limits.contents(size))
             return {info.filename: _unpacked(archive, info) for info in infos}
     except ArtifactError:
         raise
@@ -80,13 +133,40 @@ def _refused(why: str) -> ArtifactError:
     return ArtifactError(f"the archive {why}", code="W811")
 
 
-def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits) -> None:
+_END = struct.Struct("<4s4H2LH")  # the end of a zip: ..., bytes of the directory, ...
+_END_64 = struct.Struct("<4sQ2H2L4Q")
+_UNKNOWN_32 = 0xFFFF_FFFF
+
+
+def _check_directory(file: IO[bytes], size: int, limits: Limits) -> None:
+    """The list of entries is read as a whole before any is looked at: its size is known first."""
+    tail = _at_end(file, size, _END.size + 0xFFFF + _LOCATOR + _END_64.size)
+    start = tail.rfind(b"PK\x05\x06")
+    if start < 0 or start + _END.size > len(tail):
+        return  # no zip, which the reader says
+    directory = _END.unpack_from(tail, start)[5]
+    wide = start - _LOCATOR - _END_64.size
+    if directory == _UNKNOWN_32 and wide >= 0:
+        directory = _END_64.unpack_from(tail, wide)[8]
+    if directory > limits.directory:
+        raise _refused(f"has a list of entries of {directory} bytes, more than {limits.directory}")
+
+
+_LOCATOR = 20  # bytes between the wide end of a zip and its end
+
+
+def _at_end(file: IO[bytes], size: int, count: int) -> bytes:
+    file.seek(max(0, size - count))
+    return file.read(count)
+
+
+def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits, room: int) -> None:
     if len(infos) > limits.entries:
         raise _refused(f"has {len(infos)} entries, more than {limits.entries}")
     seen: set[str] = set()
     for info in infos:
-        name = info.filename
-        if not _NAME.fullmatch(name) or ".." in name.split("/") or "." in name.split("/"):
+        name = info.orig_filename  # `filename` ends at the first NUL
+        if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name) or ".." in name.split("/") or "." in name.split("/"):
             raise _refused(f"names the path {name[:80]!r}")
         if name in seen:
             raise _refused(f"holds {name!r} twice")
@@ -99,8 +179,8 @@ def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits) -> None:
         if info.file_size > limits.ratio * (info.compress_size + 1):
             raise _refused(f"states {info.file_size} bytes for {name!r}, packed in {info.compress_size}")
     total = sum(info.file_size for info in infos)
-    if total > limits.total:
-        raise _refused(f"holds {total} bytes, more than {limits.total}")
+    if total > room:
+        raise _refused(f"holds {total} bytes, more than the {room} that a file of its size may hold")
     manifest = next((info.file_size for info in infos if info.filename == "manifest.json"), 0)
     if manifest > limits.manifest:
         raise _refused(f"has a manifest of {manifest} bytes, more than {limits.manifest}")
