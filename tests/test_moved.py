@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -31,6 +32,18 @@ def test_from_package_import_of_an_old_name() -> None:
     code = "from weft.ir import dtype; from weft.ir.target import Target; import weft; assert Target is weft.Target"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_te_is_imported_as_a_module_of_weft() -> None:
+    code = "import weft.te; from weft.te import placeholder; from weft import te; assert weft.te is te"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_module_of_te_has_its_short_name() -> None:
+    package = importlib.import_module("weft.ir.te")
+    names = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert {name for name in names if new_name(f"weft.te.{name}") is not None} == names
 
 
 def test_names_that_never_were_are_not_found() -> None:

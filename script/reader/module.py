@@ -190,6 +190,7 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
         return kernel
     graph = GraphReader(unit, module, _Lone(tree.name))
     graph.signature(tree)
+    graph.refuse_defaults()
     if isinstance(graph.context.functions, _Lone) and graph.ret_type is not None:
         graph.pure = options["pure"]
         graph.context.functions[tree.name] = graph.func_type()
@@ -421,6 +422,7 @@ class _Module(ModuleScope):
             tree, _, options = self.definitions[name]
             self.reading.add(name)
             reader = self._graph_reader(name)
+            reader.check_defaults()
             found = reader.function(tree, pure=options["pure"], private=options["private"], name=name)
             self.reading.discard(name)
             self.functions[name] = found

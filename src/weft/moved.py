@@ -1,4 +1,5 @@
-"""Modules under the names that they had in version 0.1: `from weft.ir import dtype`, `import weft.transform.legalize`.
+"""Modules under a second name: one of version 0.1 (`from weft.ir import dtype`), or the short one that
+`weft` gives them (`import weft.te`, beside `from weft import te`).
 
 A finder at the head of `sys.meta_path` gives the module that stands elsewhere now: one object under both names
 (behind the finder by path, modules of a package that moved as a whole would be loaded twice). `MOVED` has a row for
@@ -21,8 +22,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform",
         "weft.transform.infra",
-        "base checks context instruments options phases pipeline registry rewriting sampling>comparison "
-        "retype>reinfer",
+        "base checks context instruments options phases pipeline registry rewriting sampling>comparison retype>reinfer",
     ),
     (
         "weft.transform",
@@ -90,6 +90,8 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.ir.target", "weft.target", "builtin config cpus>processors kinds schema syntax triple value"),
     ("weft.ir", "weft", "target dtype>dtypes"),
     ("weft", "weft", "late>providers"),
+    ("weft", "weft.ir", "te"),
+    ("weft.te", "weft.ir.te", "functions reductions scalars sizes tensors"),
     ("weft.ir", "weft.ir", "relations>subtyping formula>emit_te"),
     ("weft.ir.dim", "weft.ir.dim", "points>samples notation>formatting"),
     (

@@ -153,6 +153,63 @@ def test_calls_inside_a_module_know_names_and_defaults(arguments: str, result: f
     weft.assert_structural_equal(parse(module.script()), module)
 
 
+DEFAULT = """
+@I.ir_module
+class M:
+    @R.function
+    def scale(x: R.Tensor(("n", 2), "float32"), by: {type} = {default}):
+        return x
+
+    @R.function
+    def main(x: R.Tensor((3, 2), "float32")):
+        return cls.scale(x{argument})
+"""
+
+
+@pytest.mark.parametrize(
+    ("type_text", "default", "code"),
+    [
+        ('R.Tensor((), "float32")', "missing", "W110"),
+        ('R.Tensor((2,), "float32")', 'R.const([1, 2, 3], "float32")', "W210"),
+        ('R.Tensor((2,), "float32")', 'R.const([1, 2], "int8")', "W320"),
+        ('R.Tensor((2,), "float32")', "2.0", "W210"),
+        ('R.Tensor(("n",), "float32")', 'R.zeros((n,), "float32")', "W110"),
+        ("R.Shape", '"text"', "W210"),
+    ],
+)
+@pytest.mark.parametrize("argument", ["", ", x"])
+def test_a_wrong_default_is_refused_where_it_stands(type_text: str, default: str, code: str, argument: str) -> None:
+    with pytest.raises(weft.WeftError) as caught:
+        parse(DEFAULT.format(type=type_text, default=default, argument=argument))
+    assert caught.value.code == code
+    assert caught.value.span is not None
+    span = caught.value.span
+    assert span.source.text[span.start : span.end] in default
+
+
+def test_right_defaults_of_any_kind_are_read() -> None:
+    for type_text, default in [('R.Tensor((2,), "float32")', 'R.ones((2,), "float32")'), ('R.Prim("int64")', "3")]:
+        module = parse(DEFAULT.format(type=type_text, default=default, argument=""))
+        assert weft.interpret(module)["main"](np.ones((3, 2), "float32")).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '@R.function\ndef main(x: R.Tensor((), "float32") = R.const(1.0)):\n    return x\n',
+        '@R.function\ndef main(x: R.Tensor((), "float32")):\n    @R.function\n'
+        '    def inner(y: R.Tensor((), "float32") = R.const(1.0)):\n        return y\n    return inner(x)\n',
+    ],
+)
+def test_a_default_that_no_call_can_use_is_refused(text: str) -> None:
+    with pytest.raises(weft.ScriptError, match="no call can leave out") as caught:
+        parse(text)
+    assert caught.value.code == "W115"
+    assert caught.value.span is not None
+    span = caught.value.span
+    assert span.source.text[span.start : span.end] == "R.const(1.0)"
+
+
 DIMS = st.sampled_from([None, slice(None), 0, -1, 1, slice(1, None), slice(None, -1), slice(None, None, -1), slice(3, 0, -2), slice(0, 9, 2), ...])  # fmt: skip
 
 

@@ -92,6 +92,24 @@ class GraphReader(RegionReader):
         self.defining = False
         self.negative_dims = True
 
+    def check_defaults(self) -> None:
+        """Read what callers may leave out, as a call would: wrong ones are errors whether or not a call needs them."""
+        for param, (argument, default) in zip(self.params, self.defaults.items(), strict=True):
+            if default is None:
+                continue
+            probe = GraphReader(self.unit, self.module, self.context.functions)
+            found = probe.infer(probe.default_value(probe.value(default), param.ty, default), default)
+            what = f"default of '{argument.arg}'"
+            check_claim(param.ty, found, probe.context, what, self.span(default), at_run_time=True)
+
+    def refuse_defaults(self) -> None:
+        """W115: only calls inside a module may leave arguments out; elsewhere a default would be lost."""
+        for argument, default in self.defaults.items():
+            if default is not None:
+                message = f"no call can leave out '{argument.arg}': defaults are for the functions of a module"
+                hint = "leave out the default, or the type to make it a constant of the body"
+                raise self.fail("W115", message, default, hint)
+
     def func_type(self) -> FuncType:
         """The signature as a type."""
         assert self.ret_type is not None
@@ -287,6 +305,7 @@ class GraphReader(RegionReader):
         inner.scope = Scope(self.scope)
         inner.hidden = self.hidden
         inner.signature(tree)
+        inner.refuse_defaults()
         inner.pure = options["pure"]
         declared = inner.func_type() if inner.ret_type is not None else None
         if declared is not None:  # a local function may call itself

@@ -603,11 +603,14 @@ class ValueReader(Reader):
                 return  # too few: said with the types of all
 
     def _default(self, value: Any, callee: Expr, position: int, tree: ast.Call) -> Expr:
-        """The default of a parameter: a number becomes a scalar tensor where that is its type."""
+        """The default of a parameter, as the argument of a call."""
         found: Any = self.context.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
         params = found.params if isinstance(found, (Function, FuncType)) and found.params is not None else ()
         wanted = params[position] if position < len(params) else None
-        wanted = wanted.ty if isinstance(wanted, Var) else wanted
+        return self.default_value(value, wanted.ty if isinstance(wanted, Var) else wanted, tree)
+
+    def default_value(self, value: Any, wanted: Type | None, tree: ast.AST) -> Expr:
+        """The default of a parameter of a type: a number becomes a scalar tensor where that is its type."""
         if isinstance(wanted, TensorType) and wanted.ndim == 0 and isinstance(value, (bool, int, float)):
             return constant_value(value, wanted.dtype, None, False, self.span(tree), self.unit.blobs)
         return self.leaf(value, tree)
