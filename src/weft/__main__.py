@@ -31,9 +31,7 @@ __all__ = ["main"]
 
 EXIT_FINE, EXIT_INPUT, EXIT_USAGE, EXIT_FAULT, EXIT_INTERRUPT, EXIT_PIPE = 0, 1, 2, 70, 130, 141
 
-_EPILOG = """\
-FILE is Python with decorated units or script text, - standard input; nothing of
-it is run. `weft COMMAND --help` tells more. Exit status 1: bad input, 2: usage."""
+_EPILOG = "FILE: Python or script text, or -; never run. Exit status 1: input, 2: usage."
 
 # Command -> (module of weft.command that does it, one line of help).
 _COMMANDS = {
