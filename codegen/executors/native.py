@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.asm import ModuleWriter
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
 from weft.codegen.backends.llvm.host.fastcall import emit_fast_call

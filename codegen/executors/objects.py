@@ -21,7 +21,7 @@ import numpy as np
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import member_names
 from weft.codegen.backends.c.spelling import c_comment, check_model
-from weft.codegen.backends.llvm.asm.asm import ModuleWriter, quoted
+from weft.codegen.backends.llvm.asm.module import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, kernel_params

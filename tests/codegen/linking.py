@@ -23,7 +23,7 @@ from tests.codegen.test_every_operator import COMPUTED, module_of
 
 import weft
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import ModuleWriter
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import CrossMachine, emit_object

@@ -12,7 +12,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import binary, call, extractvalue, icmp, select
 
 __all__ = ["LIMIT", "Exact"]
 
@@ -50,17 +51,17 @@ class Exact:
                 found = self.mul(found, size or 1)
                 empty += ["true"] if size == 0 else []
                 continue
-            none = self._w.emit(f"icmp eq i64 {size}, 0")
+            none = self._w.emit(icmp("eq", "i64", size, "0"))
             empty.append(none)
-            found = self.mul(found, self._w.emit(f"select i1 {none}, i64 1, i64 {size}"))
+            found = self.mul(found, self._w.emit(select("i1", none, "i64", "1", size)))
         if isinstance(found, int):
             self._is_lost |= found > LIMIT
         else:
-            self._left.append(self._w.emit(f"icmp ugt i64 {found}, {LIMIT}"))
+            self._left.append(self._w.emit(icmp("ugt", "i64", found, LIMIT)))
         if "true" in empty:
             return 0
         for none in empty:
-            found = self._w.emit(f"select i1 {none}, i64 0, i64 {found}")
+            found = self._w.emit(select("i1", none, "i64", "0", found))
         return found
 
     def bytes_of(self, sizes: Iterable[Size], itemsize: int) -> Size:
@@ -68,7 +69,7 @@ class Exact:
         found, holds = self.product(sizes, itemsize), self.holds()
         if isinstance(holds, bool):
             return found if holds else LIMIT
-        return self._w.emit(f"select i1 {holds}, i64 {found}, i64 {LIMIT}")
+        return self._w.emit(select("i1", holds, "i64", found, LIMIT))
 
     def holds(self) -> bool | str:
         """Whether nothing has left 64 bits: known, or the spelling of an i1."""
@@ -76,8 +77,8 @@ class Exact:
             return not self._is_lost
         lost = self._left[0]
         for other in self._left[1:]:
-            lost = self._w.emit(f"or i1 {lost}, {other}")
-        return self._w.emit(f"xor i1 {lost}, true")
+            lost = self._w.emit(binary("or", "i1", lost, other))
+        return self._w.emit(binary("xor", "i1", lost, "true"))
 
     def _apply(
         self, name: str, a: Size, b: Size, compute: Callable[[int, int], int], plain: Callable[[Size, Size], Size]
@@ -96,6 +97,6 @@ class Exact:
         if b in neutral or (a in neutral and name != "ssub"):
             return plain(a, b)
         spelled = w.module.declare(f"llvm.{name}.with.overflow.i64", "{ i64, i1 }", ("i64", "i64"))
-        pair = w.emit(f"call {{ i64, i1 }} {spelled}(i64 {a}, i64 {b})")
-        self._left.append(w.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"))
-        return w.emit(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        pair = w.emit(call("{ i64, i1 }", spelled, [("i64", a), ("i64", b)]))
+        self._left.append(w.emit(extractvalue("{ i64, i1 }", pair, 1)))
+        return w.emit(extractvalue("{ i64, i1 }", pair, 0))

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import getelementptr, store
 from weft.codegen.backends.llvm.asm.stack import deep_calls
 from weft.codegen.host.signature import span_json
 from weft.errors import Span
@@ -118,11 +119,11 @@ class Program:
 
     def store_site(self, w: FunctionWriter, site: int, values: Sequence[Size]) -> None:
         """Write a site's number and values to the frame."""
-        w.do(f"store i64 {site}, ptr {frame_word(w, SITE)}")
+        w.do(store("i64", site, frame_word(w, SITE)))
         for index, value in enumerate(values[:VALUE_COUNT]):
-            w.do(f"store i64 {value}, ptr {frame_word(w, VALUES + index)}")
+            w.do(store("i64", value, frame_word(w, VALUES + index)))
 
 
 def frame_word(w: FunctionWriter, index: int) -> str:
     """The address of a word of the frame."""
-    return w.emit(f"getelementptr i64, ptr %frame, i64 {index}") if index else "%frame"
+    return w.emit(getelementptr("i64", "%frame", index)) if index else "%frame"

@@ -14,7 +14,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import call
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.ir.graph import GlobalVar
 from weft.ir.module import BaseFunc
 from weft.ir.visit import walk
@@ -84,7 +86,7 @@ def emit_stack_guard(module: ModuleWriter) -> None:
 
 def stack_is_enough(w: FunctionWriter, module: ModuleWriter) -> str:
     """Emit the question; gives the condition."""
-    return w.emit(f"call i1 {module.declare(_NAME, 'i1', ('ptr',))}(ptr %frame)")
+    return w.emit(call("i1", module.declare(_NAME, "i1", ("ptr",)), [("ptr", "%frame")]))
 
 
 def deep_calls(functions: Mapping[str, BaseFunc]) -> frozenset[str]:

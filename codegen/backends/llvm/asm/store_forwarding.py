@@ -1,37 +1,32 @@
-"""What memory holds at one place of a function under construction, as far as that is known: loads that need no load.
+"""Store forwarding: a load of what is known to be there is the value that was stored or loaded last.
+
+    store float %x, ptr %1
+    %2 = load float, ptr %1        is %x
 
     place ::= root, anchor, offset      an anchor (a pointer) and bytes from there; anchors of a root are in one object
 
 The roots are the stack memory of the function and its parameters. A store changes what is known of its own root, except
-at other offsets of the same anchor: different stack memory is apart, and so is what a parameter says that nothing else
-points to (`noalias`). Pointers of unknown origin may point anywhere. Knowledge lasts to the end of a block.
+at other offsets of the same anchor: different stack memory is disjoint, and so is what a parameter says that nothing
+else points to (`noalias`). Pointers of unknown origin may point anywhere. Knowledge lasts to the end of a block, and
+an instruction that this pass does not know (a call, an atomic or volatile access) ends it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["KnownMemory", "bytes_of"]
+from weft.codegen.backends.llvm.asm.instructions import Instruction
+from weft.codegen.backends.llvm.asm.types import bytes_of
+from weft.codegen.backends.llvm.asm.value_numbering import is_pure
 
-_BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+__all__ = ["StoreForwarding"]
+
 _PARAMETERS, _ANYWHERE = "parameters", ""
 
 
-def bytes_of(type_text: str) -> int | None:
-    """The bytes that a value of a type takes in memory; None where that is not simple.
-
-    >>> bytes_of("<16 x float>"), bytes_of("i64"), bytes_of("<8 x i1>")
-    (64, 8, None)
-    """
-    if not type_text.startswith("<"):
-        return _BYTES.get(type_text)
-    count, _, element = type_text[1:-1].partition(" x ")
-    size = _BYTES.get(element)
-    return None if size is None else int(count) * size
-
-
-@dataclass
+@dataclass(slots=True)
 class _Anchor:
     """What is known at the offsets of one anchor: by offset, the values of each type."""
 
@@ -41,12 +36,12 @@ class _Anchor:
     widest: int = 0
     """The most bytes that a value takes."""
 
-    def note(self, offset: int, type_text: str, size: int, value: str) -> None:
+    def note(self, offset: int, ty: str, size: int, value: str) -> None:
         """A value of so many bytes is at an offset."""
         if offset not in self.values:
             self.values[offset] = {}
             insort(self.offsets, offset)
-        self.values[offset][type_text] = value
+        self.values[offset][ty] = value
         self.widest = max(self.widest, size)
 
     def overwrite(self, start: int, end: int) -> None:
@@ -63,7 +58,7 @@ class _Anchor:
             self.offsets[first:last] = [offset for offset in self.offsets[first:last] if offset in self.values]
 
 
-class KnownMemory:
+class StoreForwarding:
     """What is known of memory in the current block."""
 
     def __init__(self) -> None:
@@ -74,49 +69,65 @@ class KnownMemory:
         """A pointer to memory that others of the function do not point into, or (not alone) other parameters may."""
         self._places[pointer] = (pointer if alone else _PARAMETERS, pointer, 0)
 
-    def moved(self, name: str, instruction: str) -> None:
-        """Note what a `getelementptr` gives."""
-        head, _, rest = instruction.partition(", ptr ")
-        base, _, index = rest.partition(", i64 ")
+    def find(self, instruction: Instruction) -> str | None:
+        """The value that a load gives, where it is known."""
+        if instruction.opcode != "load":
+            return None
+        root, anchor, offset = self._place(instruction.operands[0])
+        found = self._known.get(root, {}).get(anchor)
+        return None if found is None else found.values.get(offset, {}).get(instruction.type)
+
+    def apply(self, name: str, instruction: Instruction) -> None:
+        """Note what an instruction reads, writes, or may have changed; `name` is its result."""
+        effect = _EFFECTS.get(instruction.opcode)
+        if effect is not None:
+            effect(self, name, instruction)
+        elif not is_pure(instruction):
+            self.forget()
+
+    def forget(self) -> None:
+        """Anything may have changed, or another block begins."""
+        self._known.clear()
+
+    def address(self, name: str, instruction: Instruction) -> None:
+        """Note where a `getelementptr` points."""
+        base, index = instruction.operands
         found = self._places.get(base)
-        if found is None or not index:
+        if found is None or instruction.attributes[0] != "i64":
             return
         root, anchor, offset = found
-        size = _BYTES.get(head.rpartition(" ")[2])
+        size = None if instruction.type[0] == "<" else bytes_of(instruction.type)
         known = size is not None and index.lstrip("-").isdigit()
         self._places[name] = (root, anchor, offset + int(index) * size) if known and size else (root, name, 0)
 
-    def loaded(self, instruction: str) -> str | None:
-        """The value that a load gives, where it is known."""
-        type_text, pointer = _load_parts(instruction)
-        root, anchor, offset = self._place(pointer)
-        found = self._known.get(root, {}).get(anchor)
-        return None if found is None else found.values.get(offset, {}).get(type_text)
-
-    def load(self, name: str, instruction: str) -> None:
+    def load(self, name: str, instruction: Instruction) -> None:
         """Note what a load gave."""
-        type_text, pointer = _load_parts(instruction)
-        self._note(self._place(pointer), type_text, name)
+        self._note(self._place(instruction.operands[0]), instruction.type, name)
 
-    def store(self, instruction: str) -> None:
-        """Note what a store changes."""
-        text = instruction[6:]
-        cut = text.find("> ") + 1 if text.startswith("<") else text.find(" ")
-        type_text = text[:cut]
-        value, _, rest = text[cut + 1 :].rpartition(", ptr ")
-        size = bytes_of(type_text)
-        if size is None or not value:
+    def store(self, _name: str, instruction: Instruction) -> None:
+        """Note what a store changes, and that its value is there."""
+        value, pointer = instruction.operands
+        size = bytes_of(instruction.type)
+        if size is None:
             self.forget()
             return
-        place = root, anchor, offset = self._place(rest.partition(",")[0])
+        place = root, anchor, offset = self._place(pointer)
         if root == _ANYWHERE:
             self._known.clear()
         else:
             self._known.pop(_ANYWHERE, None)
             self._overwrite(self._known.get(root, {}), anchor, offset, offset + size)
-        self._note(place, type_text, value)
+        self._note(place, instruction.type, value)
 
-    def changed(self, pointer: str) -> None:
+    def call(self, name: str, instruction: Instruction) -> None:
+        """Calls may change anything; intrinsics with a result nothing, and masked stores one object."""
+        callee = instruction.operands[0]
+        if callee.startswith("@llvm.masked.store."):
+            self._change(instruction.operands[2])
+        elif not (callee.startswith("@llvm.") if name else callee.startswith("@llvm.prefetch.")):
+            self.forget()
+
+    def _change(self, pointer: str) -> None:
         """Something of the object that a pointer is in was changed."""
         root, _, _ = self._place(pointer)
         if root == _ANYWHERE:
@@ -125,18 +136,14 @@ class KnownMemory:
             self._known.pop(_ANYWHERE, None)
             self._known.pop(root, None)
 
-    def forget(self) -> None:
-        """Anything may have changed."""
-        self._known.clear()
-
     def _place(self, pointer: str) -> tuple[str, str, int]:
         return self._places.get(pointer, (_ANYWHERE, pointer, 0))
 
-    def _note(self, place: tuple[str, str, int], type_text: str, value: str) -> None:
+    def _note(self, place: tuple[str, str, int], ty: str, value: str) -> None:
         root, anchor, offset = place
-        size = bytes_of(type_text)
+        size = bytes_of(ty)
         if size is not None:
-            self._known.setdefault(root, {}).setdefault(anchor, _Anchor()).note(offset, type_text, size, value)
+            self._known.setdefault(root, {}).setdefault(anchor, _Anchor()).note(offset, ty, size, value)
 
     def _overwrite(self, known: dict[str, _Anchor], anchor: str, start: int, end: int) -> None:
         kept = known.get(anchor)
@@ -149,7 +156,14 @@ class KnownMemory:
         kept.overwrite(start, end)
 
 
-def _load_parts(instruction: str) -> tuple[str, str]:
-    """The type and the pointer of `load TYPE, ptr POINTER, ...`."""
-    type_text, _, rest = instruction[5:].partition(", ptr ")
-    return type_text, rest.partition(",")[0]
+def _nothing(_memory: StoreForwarding, _name: str, _instruction: Instruction) -> None:
+    """Memory stays as it is."""
+
+
+_EFFECTS: dict[str, Callable[[StoreForwarding, str, Instruction], None]] = {
+    "getelementptr": StoreForwarding.address,
+    "load": StoreForwarding.load,
+    "store": StoreForwarding.store,
+    "call": StoreForwarding.call,
+    **dict.fromkeys(("phi", "br", "ret", "unreachable"), _nothing),
+}

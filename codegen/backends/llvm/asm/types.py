@@ -15,8 +15,9 @@ from weft import dtypes
 from weft.errors import TargetError
 from weft.ir.interpret.small_floats import encode
 
-__all__ = ["constant", "is_bits_float", "memory_type", "splat", "value_type"]
+__all__ = ["bytes_of", "constant", "element_bytes", "is_bits_float", "memory_type", "splat", "value_type"]
 
+_BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 _FLOATS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
@@ -50,6 +51,20 @@ def memory_type(dtype: str) -> str:
     lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)
     scalar = _FLOATS.get(element) or ("ptr" if element == "handle" else f"i{dtypes.storage(element).itemsize * 8}")
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+@functools.cache
+def bytes_of(ty: str) -> int | None:
+    """The bytes that a value of an LLVM type takes in memory; None where that is not simple.
+
+    >>> bytes_of("<16 x float>"), bytes_of("i64"), bytes_of("<8 x i1>")
+    (64, 8, None)
+    """
+    if not ty.startswith("<"):
+        return _BYTES.get(ty)
+    count, _, element = ty[1:-1].partition(" x ")
+    size = _BYTES.get(element)
+    return None if size is None else int(count) * size
 
 
 def element_bytes(dtype: str) -> int:

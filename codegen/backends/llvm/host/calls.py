@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.codegen.backends.llvm.asm.instructions import call
 from weft.codegen.backends.llvm.asm.stack import stack_is_enough
 from weft.codegen.backends.llvm.host.checks import is_void
 from weft.codegen.backends.llvm.host.direct_outputs import result_words
 from weft.codegen.backends.llvm.host.launches import call_kernel
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
-from weft.codegen.backends.llvm.host.values import Callable_, Items, Value, load, owners, store, width, write
+from weft.codegen.backends.llvm.host.values import (
+    Callable_,
+    Items,
+    Value,
+    load_value,
+    owners,
+    store_value,
+    width,
+    write,
+)
 from weft.codegen.host import program as host
 from weft.codegen.host.signature import graph_symbol
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import TupleType
 
-__all__ = ["call", "closure", "extern", "invoke", "launch"]
+__all__ = ["call_function", "closure", "extern", "invoke", "launch"]
 
 
 def launch(emitter: OperandEmitter, step: host.Launch) -> Value:
@@ -25,7 +35,7 @@ def launch(emitter: OperandEmitter, step: host.Launch) -> Value:
     return _call_module(emitter, step.kernel, values, step.arguments, step.into, step.span)
 
 
-def call(emitter: OperandEmitter, step: host.Call) -> Value:
+def call_function(emitter: OperandEmitter, step: host.Call) -> Value:
     """Another graph function, or this one."""
     values = [emitter.value(arg) for arg in step.arguments]
     return _call_module(emitter, step.function, values, step.arguments, step.into, step.span)
@@ -85,13 +95,15 @@ def _call_graph(
     given = w.alloca("i64", max(1, sum(width(param.ty) for param in function.params)))
     index = 0
     for value, param in zip(values, function.params, strict=True):
-        index = store(w, value, param.ty, given, index)
+        index = store_value(w, value, param.ty, given, index)
     results = w.alloca("i64", max(1, width(function.result)))
     for word, _ in result_words(function.result):
         write(w, results, word, 0)  # what we want is not what our caller wants
     spelled = emitter.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
-    emitter.pass_on(w.emit(f"call i32 {spelled}(ptr %frame, ptr {given}, ptr {results})"), span, placed=True)
-    result, _ = load(w, function.result, results)
+    emitter.pass_on(
+        w.emit(call("i32", spelled, [("ptr", "%frame"), ("ptr", given), ("ptr", results)])), span, placed=True
+    )
+    result, _ = load_value(w, function.result, results)
     for owner in owners(w, result):
         emitter.hold(owner, var)
     return emitter.fitted(result, var.ty, var.name or "a value", span) if not is_void(var.ty) else result

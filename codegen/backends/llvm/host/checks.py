@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import icmp
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.sizes import SizeEmitter
 from weft.codegen.backends.llvm.host.values import (
@@ -27,7 +28,7 @@ from weft.codegen.backends.llvm.host.values import (
     Value,
     dtype_code,
     is_dynamic,
-    load,
+    load_value,
     read,
     width,
 )
@@ -85,14 +86,14 @@ class CheckingEmitter(SizeEmitter):
 
     def _as_size(self, value: Scalar, ty: PrimType) -> Size:
         """The word of a scalar that is a size: symbols are not negative."""
-        fine = self.w.emit(f"icmp sge i64 {value.word}, 0")
+        fine = self.w.emit(icmp("sge", "i64", value.word, "0"))
         self.unless(fine, "ShapeError", [f"expected {type_name(ty)}, got ", 0], [value.word], ty.span, "W222")
         return value.word
 
     def _compare_sizes(self, wanted: Sequence[Size], sizes: Sequence[Size], ty: Type) -> None:
         for axis, (a, b) in enumerate(zip(wanted, sizes, strict=True)):
             if a != b:
-                same = self.w.emit(f"icmp eq i64 {a}, {b}")
+                same = self.w.emit(icmp("eq", "i64", a, b))
                 self.unless(same, "ShapeError", [f"axis {axis}: expected ", 0, ", got ", 1], [a, b], ty.span, "W222")
 
     def _solved(self, dims: Sequence[Dim], sizes: Sequence[Size], what: str, span: Span | None) -> bool:
@@ -158,7 +159,7 @@ class CheckingEmitter(SizeEmitter):
                 return Tensor("0", "0", zeros if ty.ndim >= 0 else value.sizes, ty.dtype or value.dtype)
         elif isinstance(ty, ShapeType) and isinstance(value, DynamicShape) and ty.ndim >= 0:
             count = read(self.w, value.words, 0)
-            same = self.w.emit(f"icmp eq i64 {count}, {ty.ndim}")
+            same = self.w.emit(icmp("eq", "i64", count, ty.ndim))
             self.unless(
                 same,
                 "ShapeError",
@@ -190,7 +191,7 @@ class CheckingEmitter(SizeEmitter):
         w = self.w
         if ty.ndim >= 0:
             rank = read(w, value.words, 2)
-            same = w.emit(f"icmp eq i64 {rank}, {ty.ndim}")
+            same = w.emit(icmp("eq", "i64", rank, ty.ndim))
             self.unless(
                 same,
                 "ShapeError",
@@ -200,7 +201,7 @@ class CheckingEmitter(SizeEmitter):
                 "W222",
             )
         if ty.dtype is not None:
-            same = w.emit(f"icmp eq i64 {read(w, value.words, 3)}, {dtype_code(ty.dtype)}")
+            same = w.emit(icmp("eq", "i64", read(w, value.words, 3), dtype_code(ty.dtype)))
             self.unless(
                 same,
                 "ShapeError",
@@ -230,7 +231,7 @@ class CheckingEmitter(SizeEmitter):
         self.pass_on(status)
         if not result:
             return Items()
-        value, _ = load(self.w, ty, block)
+        value, _ = load_value(self.w, ty, block)
         self.check([(value, ty, text.get("what") or f"the result of {name!r}")], span)
         return value
 

@@ -1,6 +1,6 @@
 """Results that compiled code may write straight into the memory of its caller (`weft.runtime.abi.frame`, outputs).
 
-    y = alloc;  launch k(x, y);  z = view y;  return [z, ...]         y may be the caller's array for z
+y = alloc;  launch k(x, y);  z = view y;  return [z, ...]         y may be the caller's array for z
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, getelementptr, icmp, load, select, store
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL
 from weft.runtime.abi.values import storage
 from weft.runtime.programs.fastcall import FORMATS, TABLE, result_tensors, takes_fast_calls
@@ -90,23 +92,23 @@ class _Writer:
     def call(self, name: str, result: str, *operands: tuple[str, Size]) -> str:
         """Call a function of the process; gives its result."""
         spelled = self.module.declare(name, result, tuple(ty for ty, _ in operands))
-        text = f"call {result} {spelled}({', '.join(f'{ty} {value}' for ty, value in operands)})"
+        instruction = call(result, spelled, operands)
         if result == "void":
-            self.w.do(text)
+            self.w.do(instruction)
             return ""
-        return self.w.emit(text)
+        return self.w.emit(instruction)
 
     def entry_of(self, slot: str) -> str:
         """A pointer of the table."""
-        return self.w.emit(f"load ptr, ptr {self.at(self.table, 8 * TABLE[slot])}")
+        return self.w.emit(load("ptr", self.at(self.table, 8 * TABLE[slot])))
 
     def at(self, base: str, offset: Size) -> str:
         """An address so many bytes further on."""
-        return base if offset == 0 else self.w.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return base if offset == 0 else self.w.emit(getelementptr("i8", base, offset))
 
     def load(self, ty: str, base: str, offset: int) -> str:
         """A value at an address."""
-        return self.w.emit(f"load {ty}, ptr {self.at(base, offset)}")
+        return self.w.emit(load(ty, self.at(base, offset)))
 
     def unless(self, condition: str, taken: int, clear: bool = False) -> None:
         """Leave for the slow path unless a condition holds; the first `taken` buffers are given back on the way."""
@@ -133,16 +135,16 @@ class _Writer:
         w = self.w
         size = len(TABLE) + len(self.results)
         self.module.add_global(f"{self.table} = global [{size} x i64] zeroinitializer, align 8")
-        self.unless(w.emit(f"icmp eq i64 %count, {len(self.types)}"), 0)
+        self.unless(w.emit(icmp("eq", "i64", "%count", len(self.types))), 0)
         if self.results:
             self.find_out()
         else:
-            self.unless(w.emit("icmp eq ptr %names, null"), 0)
+            self.unless(w.emit(icmp("eq", "ptr", "%names", "null")), 0)
         objects = [self.load("ptr", "%arguments", 8 * i) for i in range(len(self.types))]
         kind = self.entry_of("array type")
         for item in objects:
             own = self.load("ptr", item, 8)  # ob_type, as `weft.runtime.programs.fastcall` has made sure
-            self.unless(w.emit(f"icmp eq ptr {own}, {kind}"), 0)
+            self.unless(w.emit(icmp("eq", "ptr", own, kind)), 0)
         for position, (item, ty) in enumerate(zip(objects, self.types, strict=True)):
             self.argument(position, item, ty)
         self.check_overlap()
@@ -165,20 +167,20 @@ class _Writer:
 
     def store_word(self, base: str, index: int, word: Size) -> None:
         """Set a word of a block."""
-        self.w.do(f"store i64 {word}, ptr {self.at(base, 8 * index)}")
+        self.w.do(store("i64", word, self.at(base, 8 * index)))
 
     def find_out(self) -> None:
         """Where `out=` is the only name: what it holds, else null."""
         w = self.w
         self.out = w.alloca("ptr")
-        w.do(f"store ptr null, ptr {self.out}")
+        w.do(store("ptr", "null", self.out))
         named, on = w.label("named"), w.label("positional")
-        w.branch(w.emit("icmp eq ptr %names, null"), on, named)
+        w.branch(w.emit(icmp("eq", "ptr", "%names", "null")), on, named)
         w.open(named)
-        self.unless(w.emit(f"icmp eq i64 {self.call('PyTuple_Size', 'i64', ('ptr', '%names'))}, 1"), 0)
+        self.unless(w.emit(icmp("eq", "i64", self.call("PyTuple_Size", "i64", ("ptr", "%names")), "1")), 0)
         name = self.call("PyTuple_GetItem", "ptr", ("ptr", "%names"), ("i64", 0))
-        self.unless(w.emit(f"icmp eq ptr {name}, {self.entry_of('out')}"), 0)
-        w.do(f"store ptr {self.load('ptr', '%arguments', 8 * len(self.types))}, ptr {self.out}")
+        self.unless(w.emit(icmp("eq", "ptr", name, self.entry_of("out"))), 0)
+        w.do(store("ptr", self.load("ptr", "%arguments", 8 * len(self.types)), self.out))
         w.open(on)
 
     def take_out(self) -> None:
@@ -188,36 +190,36 @@ class _Writer:
         self.given = [w.alloca("ptr") for _ in self.results]
         places = [w.alloca("i64") for _ in self.results]
         for slot in self.given:
-            w.do(f"store ptr null, ptr {slot}")
+            w.do(store("ptr", "null", slot))
         self.places = places
-        out = w.emit(f"load ptr, ptr {self.out}")
+        out = w.emit(load("ptr", self.out))
         if len(places) * (len(places) + count) > MOST_PAIRS:
-            self.unless(w.emit(f"icmp eq ptr {out}, null"), count)
+            self.unless(w.emit(icmp("eq", "ptr", out, "null")), count)
             return
         take, on = w.label("take"), w.label("taken")
-        w.branch(w.emit(f"icmp eq ptr {out}, null"), on, take)
+        w.branch(w.emit(icmp("eq", "ptr", out, "null")), on, take)
         w.open(take)
         items = [out]
         if self.signature["result"][0] == "tuple":
-            self.unless(w.emit(f"icmp eq ptr {self.load('ptr', out, 8)}, {self.entry_of('tuple type')}"), count)
+            self.unless(w.emit(icmp("eq", "ptr", self.load("ptr", out, 8), self.entry_of("tuple type"))), count)
             size = self.call("PyTuple_Size", "i64", ("ptr", out))
-            self.unless(w.emit(f"icmp eq i64 {size}, {len(self.results)}"), count)
+            self.unless(w.emit(icmp("eq", "i64", size, len(self.results))), count)
             items = [self.call("PyTuple_GetItem", "ptr", ("ptr", out), ("i64", i)) for i in range(len(self.results))]
         for number, (item, (dtype, dims, _)) in enumerate(zip(items, self.results, strict=True)):
             own = self.load("ptr", item, 8)
-            self.unless(w.emit(f"icmp eq ptr {own}, {self.entry_of('array type')}"), count + number)
+            self.unless(w.emit(icmp("eq", "ptr", own, self.entry_of("array type"))), count + number)
             self.argument(count + number, item, ("tensor", dtype, [self.size(dim) for dim in dims]), sizes=True)
-        ends = [w.emit(f"add i64 {a.data}, {a.length}") for a in self.arguments]
+        ends = [w.emit(binary("add", "i64", a.data, a.length)) for a in self.arguments]
         for i in range(count, len(self.arguments)):
             for j in range(i):
-                before = w.emit(f"icmp ule i64 {ends[i]}, {self.arguments[j].data}")
-                after = w.emit(f"icmp ule i64 {ends[j]}, {self.arguments[i].data}")
-                self.unless(w.emit(f"or i1 {before}, {after}"), len(self.arguments))
+                before = w.emit(icmp("ule", "i64", ends[i], self.arguments[j].data))
+                after = w.emit(icmp("ule", "i64", ends[j], self.arguments[i].data))
+                self.unless(w.emit(binary("or", "i1", before, after)), len(self.arguments))
         for item, slot, place, taken in zip(items, self.given, places, self.arguments[count:], strict=True):
             self.call("PyBuffer_Release", "void", ("ptr", taken.view))
             self.call("Py_IncRef", "void", ("ptr", item))
-            w.do(f"store ptr {item}, ptr {slot}")
-            w.do(f"store i64 {taken.data}, ptr {place}")
+            w.do(store("ptr", item, slot))
+            w.do(store("i64", taken.data, place))
         del self.arguments[count:]
         w.open(on)
 
@@ -226,12 +228,12 @@ class _Writer:
         w = self.w
         made = self.vectorcall(self.entry_of("begin"), "null", 0)
         bad, good = w.label("no_record"), w.label("record")
-        w.branch(w.emit(f"icmp eq ptr {made}, null"), bad, good)
+        w.branch(w.emit(icmp("eq", "ptr", made, "null")), bad, good)
         w.open(bad)
         self.give_back(len(self.arguments))
         for slot in self.made:
-            self.call("Py_DecRef", "void", ("ptr", w.emit(f"load ptr, ptr {slot}")))
-        w.ret("ptr null")
+            self.call("Py_DecRef", "void", ("ptr", w.emit(load("ptr", slot))))
+        w.ret("ptr", "null")
         w.open(good)
         self.handle = self.call("PyLong_AsLongLong", "i64", ("ptr", made))
         self.call("Py_DecRef", "void", ("ptr", made))
@@ -253,21 +255,21 @@ class _Writer:
         self.views.append(view)
         flags = _C_CONTIGUOUS | _FORMAT | _WRITABLE
         status = self.call("PyObject_GetBuffer", "i32", ("ptr", item), ("ptr", view), ("i32", flags))
-        self.unless(w.emit(f"icmp eq i32 {status}, 0"), position, clear=True)
+        self.unless(w.emit(icmp("eq", "i32", status, "0")), position, clear=True)
         argument = _Argument(view)
         self.arguments.append(argument)
         dtype, dims = ty[1], ty[2]
         text = self.load("ptr", view, _FORMAT_AT)
-        end = w.emit(f"icmp eq i8 {self.load('i8', text, 1)}, 0")
+        end = w.emit(icmp("eq", "i8", self.load("i8", text, 1), "0"))
         first = self.load("i8", text, 0)
-        codes = [w.emit(f"icmp eq i8 {first}, {ord(code)}") for code in FORMATS[storage(dtype).name]]
-        known = codes[0] if len(codes) == 1 else w.emit(f"or i1 {codes[0]}, {codes[1]}")
-        rank = w.emit(f"icmp eq i32 {self.load('i32', view, _NDIM)}, {len(dims)}")
+        codes = [w.emit(icmp("eq", "i8", first, ord(code))) for code in FORMATS[storage(dtype).name]]
+        known = codes[0] if len(codes) == 1 else w.emit(binary("or", "i1", codes[0], codes[1]))
+        rank = w.emit(icmp("eq", "i32", self.load("i32", view, _NDIM), len(dims)))
         argument.length = self.load("i64", view, _LEN)
         argument.data = self.load("i64", view, _BUF)
-        some = w.emit(f"icmp ne i64 {argument.length}, 0")
-        low = w.emit(f"and i64 {argument.data}, {storage(dtype).alignment - 1}")
-        conditions = [end, known, rank, some, w.emit(f"icmp eq i64 {low}, 0")]
+        some = w.emit(icmp("ne", "i64", argument.length, "0"))
+        low = w.emit(binary("and", "i64", argument.data, storage(dtype).alignment - 1))
+        conditions = [end, known, rank, some, w.emit(icmp("eq", "i64", low, "0"))]
         self.unless(self.all_of(conditions), position + 1)
         shape = self.load("ptr", view, _SHAPE)
         conditions = []
@@ -276,7 +278,7 @@ class _Writer:
             argument.dims.append(size)
             wanted = dim if sizes or isinstance(dim, int) else self.symbols.setdefault(dim, size)
             if wanted != size:
-                conditions.append(w.emit(f"icmp eq i64 {size}, {wanted}"))
+                conditions.append(w.emit(icmp("eq", "i64", size, wanted)))
         if conditions:
             self.unless(self.all_of(conditions), position + 1)
 
@@ -284,19 +286,19 @@ class _Writer:
         """The conjunction."""
         found = conditions[0]
         for condition in conditions[1:]:
-            found = self.w.emit(f"and i1 {found}, {condition}")
+            found = self.w.emit(binary("and", "i1", found, condition))
         return found
 
     def check_overlap(self) -> None:
         """An array that a kernel writes shares no memory with another one."""
         w = self.w
-        ends = [w.emit(f"add i64 {a.data}, {a.length}") for a in self.arguments]
+        ends = [w.emit(binary("add", "i64", a.data, a.length)) for a in self.arguments]
         for i, ty in enumerate(self.types):
             for j in range(len(self.types)) if ty[0] == "buffer" and ty[4] else ():
                 if j != i and not (j < i and self.types[j][0] == "buffer" and self.types[j][4]):
-                    before = w.emit(f"icmp ule i64 {ends[i]}, {self.arguments[j].data}")
-                    after = w.emit(f"icmp ule i64 {ends[j]}, {self.arguments[i].data}")
-                    self.unless(w.emit(f"or i1 {before}, {after}"), len(self.types))
+                    before = w.emit(icmp("ule", "i64", ends[i], self.arguments[j].data))
+                    after = w.emit(icmp("ule", "i64", ends[j], self.arguments[i].data))
+                    self.unless(w.emit(binary("or", "i1", before, after)), len(self.types))
 
     def words(self) -> str:
         """The words of the arguments."""
@@ -322,16 +324,16 @@ class _Writer:
                 self.store_word(block, word + 2 + axis, size)
                 bytes_ = w.mul(bytes_, size)
             own, fresh, done = w.label("own"), w.label("fresh"), w.label("placed")
-            there = w.emit(f"icmp ne ptr {w.emit(f'load ptr, ptr {self.made[-1]}')}, null")
+            there = w.emit(icmp("ne", "ptr", w.emit(load("ptr", self.made[-1])), "null"))
             w.branch(there, own, fresh)
             w.open(own)
-            self.store_word(block, word, w.emit(f"load i64, ptr {self.places[number]}"))
+            self.store_word(block, word, w.emit(load("i64", self.places[number])))
             w.jump(done)
             w.open(fresh)
-            w.do(f"store i64 0, ptr {self.places[number]}")
+            w.do(store("i64", "0", self.places[number]))
             self.store_word(block, word, 0)
-            small = w.emit(f"icmp ult i64 {bytes_}, {LARGE}")
-            fine = [w.emit(f"icmp ult i64 {size}, {LARGE}") for size in sizes]
+            small = w.emit(icmp("ult", "i64", bytes_, LARGE))
+            fine = [w.emit(icmp("ult", "i64", size, LARGE)) for size in sizes]
             make, skip = w.label("make"), w.label("skip")
             w.branch(self.all_of([small, *fine]), make, skip)
             w.open(make)
@@ -354,29 +356,29 @@ class _Writer:
         w = self.w
         shape = self.call("PyTuple_New", "ptr", ("i64", len(sizes)))
         got, skip = w.label("got"), w.label("none")
-        w.branch(w.emit(f"icmp eq ptr {shape}, null"), skip, got)
+        w.branch(w.emit(icmp("eq", "ptr", shape, "null")), skip, got)
         w.open(got)
         for axis, size in enumerate(sizes):
             item = self.call("PyLong_FromLongLong", "ptr", ("i64", size))
             self.call("PyTuple_SetItem", "i32", ("ptr", shape), ("i64", axis), ("ptr", item))
         operands = w.alloca("ptr", 2)
-        w.do(f"store ptr {shape}, ptr {operands}")
+        w.do(store("ptr", shape, operands))
         dtype = self.load("ptr", self.table, 8 * (len(TABLE) + number))
-        w.do(f"store ptr {dtype}, ptr {self.at(operands, 8)}")
+        w.do(store("ptr", dtype, self.at(operands, 8)))
         made = self.vectorcall(self.entry_of("empty"), operands, 2)
         self.call("Py_DecRef", "void", ("ptr", shape))
         whole = w.label("made")
-        w.branch(w.emit(f"icmp eq ptr {made}, null"), skip, whole)
+        w.branch(w.emit(icmp("eq", "ptr", made, "null")), skip, whole)
         w.open(whole)
-        w.do(f"store ptr {made}, ptr {self.made[number]}")
+        w.do(store("ptr", made, self.made[number]))
         view = w.alloca("i64", _VIEW_WORDS)
         status = self.call("PyObject_GetBuffer", "i32", ("ptr", made), ("ptr", view), ("i32", _C_CONTIGUOUS))
         seen = w.label("seen")
-        w.branch(w.emit(f"icmp eq i32 {status}, 0"), seen, skip)
+        w.branch(w.emit(icmp("eq", "i32", status, "0")), seen, skip)
         w.open(seen)
         place = self.load("i64", view, _BUF)
         self.store_word(block, word, place)
-        w.do(f"store i64 {place}, ptr {self.places[number]}")
+        w.do(store("i64", place, self.places[number]))
         self.call("PyBuffer_Release", "void", ("ptr", view))
         done = w.label("done")
         w.jump(done)
@@ -398,23 +400,23 @@ class _Writer:
             total = w.add(total, argument.length)
         state = w.alloca("ptr")
         long, go = w.label("long"), w.label("go")
-        w.do(f"store ptr null, ptr {state}")
-        big = w.emit(f"icmp ugt i64 {total}, {HOLDS_GIL}")
+        w.do(store("ptr", "null", state))
+        big = w.emit(icmp("ugt", "i64", total, HOLDS_GIL))
         w.branch(big, long, go)
         w.open(long)
-        w.do(f"store ptr {self.call('PyEval_SaveThread', 'ptr')}, ptr {state}")
+        w.do(store("ptr", self.call("PyEval_SaveThread", "ptr"), state))
         w.open(go)
         spelled = self.module.declare(self.signature["symbol"], "i32", ("ptr", "ptr", "ptr"))
-        status = w.emit(f"call i32 {spelled}(ptr {frame}, ptr {words}, ptr {results})")
+        status = w.emit(call("i32", spelled, [("ptr", frame), ("ptr", words), ("ptr", results)]))
         back, on = w.label("back"), w.label("on")
         w.branch(big, back, on)
         w.open(back)
-        self.call("PyEval_RestoreThread", "void", ("ptr", w.emit(f"load ptr, ptr {state}")))
+        self.call("PyEval_RestoreThread", "void", ("ptr", w.emit(load("ptr", state))))
         w.open(on)
         self.give_back(len(self.arguments))
         bad, good = w.label("failed"), w.label("good")
         self.status, self.frame = status, frame
-        w.branch(w.emit(f"icmp eq i32 {status}, 0"), good, bad)
+        w.branch(w.emit(icmp("eq", "i32", status, "0")), good, bad)
         w.open(bad)
         w.jump("failure")
         w.open(good)
@@ -426,54 +428,54 @@ class _Writer:
             self.end()
             none = self.entry_of("none")
             self.call("Py_IncRef", "void", ("ptr", none))
-            w.ret(f"ptr {none}")
+            w.ret("ptr", none)
         else:
             self.give_results(results)
         w.open("failure")
         for slot in self.made:
-            self.call("Py_DecRef", "void", ("ptr", w.emit(f"load ptr, ptr {slot}")))
-        word = w.emit(f"zext i32 {self.status} to i64")
-        place = w.emit(f"ptrtoint ptr {self.frame} to i64")
-        w.ret(f"ptr {self.call_with_numbers('failure', [word, place])}")
+            self.call("Py_DecRef", "void", ("ptr", w.emit(load("ptr", slot))))
+        word = w.emit(cast("zext", "i32", self.status, "i64"))
+        place = w.emit(cast("ptrtoint", "ptr", self.frame, "i64"))
+        w.ret("ptr", self.call_with_numbers("failure", [word, place]))
 
     def give_results(self, results: str) -> None:
         """The arrays that were made, when all results are in them; else what `wrap` makes of the words."""
         w = self.w
-        arrays = [w.emit(f"load ptr, ptr {slot}") for slot in self.made]
+        arrays = [w.emit(load("ptr", slot)) for slot in self.made]
         conditions = []
         for place, (_, _, word) in zip(self.places, self.results, strict=True):
-            own = w.emit(f"load i64, ptr {place}")
-            conditions.append(w.emit(f"icmp ne i64 {own}, 0"))
-            conditions.append(w.emit(f"icmp eq i64 {own}, {self.load('i64', results, 8 * word)}"))
+            own = w.emit(load("i64", place))
+            conditions.append(w.emit(icmp("ne", "i64", own, "0")))
+            conditions.append(w.emit(icmp("eq", "i64", own, self.load("i64", results, 8 * word))))
         direct, wrap = w.label("direct"), w.label("wrap")
         w.branch(self.all_of(conditions), direct, wrap)
         w.open(direct)
         self.end()
         if self.signature["result"][0] == "tensor":
-            w.ret(f"ptr {arrays[0]}")
+            w.ret("ptr", arrays[0])
         else:
             made_tuple = self.call("PyTuple_New", "ptr", ("i64", len(arrays)))
             for index, array in enumerate(arrays):
                 self.call("PyTuple_SetItem", "i32", ("ptr", made_tuple), ("i64", index), ("ptr", array))
-            w.ret(f"ptr {made_tuple}")
+            w.ret("ptr", made_tuple)
         w.open(wrap)
-        place = w.emit(f"ptrtoint ptr {results} to i64")
+        place = w.emit(cast("ptrtoint", "ptr", results, "i64"))
         none = self.entry_of("none")
-        items = [w.emit(f"select i1 {w.emit(f'icmp eq ptr {a}, null')}, ptr {none}, ptr {a}") for a in arrays]
+        items = [w.emit(select("i1", w.emit(icmp("eq", "ptr", a, "null")), "ptr", none, a)) for a in arrays]
         slot = w.alloca("ptr")
         asked, fresh, wrapped = w.label("asked"), w.label("unasked"), w.label("wrapped")
-        out = w.emit(f"load ptr, ptr {self.out}")
-        w.branch(w.emit(f"icmp eq ptr {out}, null"), fresh, asked)
+        out = w.emit(load("ptr", self.out))
+        w.branch(w.emit(icmp("eq", "ptr", out, "null")), fresh, asked)
         w.open(asked)
-        w.do(f"store ptr {self.call_with_numbers('into', [place, self.handle], [out, *items])}, ptr {slot}")
+        w.do(store("ptr", self.call_with_numbers("into", [place, self.handle], [out, *items]), slot))
         w.jump(wrapped)
         w.open(fresh)
-        w.do(f"store ptr {self.call_with_numbers('wrap', [place, self.handle], items)}, ptr {slot}")
+        w.do(store("ptr", self.call_with_numbers("wrap", [place, self.handle], items), slot))
         w.open(wrapped)
-        value = w.emit(f"load ptr, ptr {slot}")
+        value = w.emit(load("ptr", slot))
         for array in arrays:
             self.call("Py_DecRef", "void", ("ptr", array))
-        w.ret(f"ptr {value}")
+        w.ret("ptr", value)
 
     def call_with_numbers(self, slot: str, numbers: Sequence[str], objects: Sequence[str] = ()) -> str:
         """Call a Python function of the table with numbers, then objects."""
@@ -482,7 +484,7 @@ class _Writer:
         operands = w.alloca("ptr", count)
         made = [self.call("PyLong_FromLongLong", "ptr", ("i64", number)) for number in numbers]
         for index, item in enumerate([*made, *objects]):
-            w.do(f"store ptr {item}, ptr {self.at(operands, 8 * index)}")
+            w.do(store("ptr", item, self.at(operands, 8 * index)))
         value = self.vectorcall(self.entry_of(slot), operands, count)
         for item in made:
             self.call("Py_DecRef", "void", ("ptr", item))
@@ -496,4 +498,4 @@ class _Writer:
             self.call("PyBuffer_Release", "void", ("ptr", self.views[taken - 1]))
         w.open("slow_path")
         operands = (("ptr", self.entry_of("slow")), ("ptr", "%arguments"), ("i64", "%count"), ("ptr", "%names"))
-        w.ret(f"ptr {self.call('PyObject_Vectorcall', 'ptr', *operands)}")
+        w.ret("ptr", self.call("PyObject_Vectorcall", "ptr", *operands))

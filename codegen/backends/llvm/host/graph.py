@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.asm import ModuleWriter
+from weft.codegen.backends.llvm.asm.instructions import alloca, call, icmp, load
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.host import calls, operations
 from weft.codegen.backends.llvm.host.checks import is_void
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
-from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load, owners, store, width
+from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load_value, owners, store_value, width
 from weft.codegen.host import program as host
 from weft.ir.recursion import deep_recursion
 from weft.ir.types import AnyType, Type
@@ -40,8 +41,8 @@ def _emit(emitter: OperandEmitter, function: host.HostFunction) -> None:
     value = _body(emitter, function.body)
     value = emitter.fitted(value, function.result, f"the result of {function.name}", function.body.span)
     for owner in owners(emitter.w, value):
-        emitter.w.do(f"call void @weft.retain(i64 {owner})")
-    store(emitter.w, value, function.result, "%results")
+        emitter.w.do(call("void", "@weft.retain", [("i64", owner)]))
+    store_value(emitter.w, value, function.result, "%results")
     emitter.leave("0")
     _leave_block(emitter)
     emitter.w.finish()
@@ -52,7 +53,7 @@ def _parameters(emitter: OperandEmitter) -> None:
     given: list[tuple[Value, Type, str]] = []
     for position, param in enumerate(function.params, 1):
         ty = param.ty or AnyType()
-        value, index = load(emitter.w, ty, "%arguments", index)
+        value, index = load_value(emitter.w, ty, "%arguments", index)
         if isinstance(value, Tensor):
             value.param = position - 1
         emitter.variables[param] = value
@@ -62,7 +63,7 @@ def _parameters(emitter: OperandEmitter) -> None:
         value = emitter.symbols.get(name)
         if value is not None:
             parts = [f"{name} is ", 0, f" in {function.name}, which states that it is at most {bound}"]
-            fine = emitter.w.emit(f"icmp sle i64 {value}, {bound}")
+            fine = emitter.w.emit(icmp("sle", "i64", value, bound))
             emitter.unless(fine, "ShapeError", parts, [value], function.source.span, "W229")
 
 
@@ -72,10 +73,11 @@ def _leave_block(emitter: OperandEmitter) -> None:
     w.open(emitter.exit)
     if emitter.slots:
         emitter.module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1 immarg"))
-        w.at_entry(f"%slots = alloca [{emitter.slots} x i64], align 8")
-        w.at_entry(f"call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 {emitter.slots * 8}, i1 false)")
-        w.do(f"call void @weft.release_all(ptr %slots, i64 {emitter.slots})")
-    w.ret(f"i32 {w.emit(f'load i32, ptr {emitter.status}')}")
+        w.at_entry(alloca(f"[{emitter.slots} x i64]", 8), "%slots")
+        size = ("i64", emitter.slots * 8)
+        w.at_entry(call("void", "@llvm.memset.p0.i64", [("ptr", "%slots"), ("i8", 0), size, ("i1", "false")]))
+        w.do(call("void", "@weft.release_all", [("ptr", "%slots"), ("i64", emitter.slots)]))
+    w.ret("i32", w.emit(load("i32", emitter.status)))
 
 
 # Steps
@@ -114,7 +116,7 @@ def _conditional(emitter: OperandEmitter, step: host.Conditional) -> Value:
         if not w.terminated:
             w.jump(done)
     w.open(done)
-    return load(w, ty, block)[0] if ty is not None and count else Items()
+    return load_value(w, ty, block)[0] if ty is not None and count else Items()
 
 
 def _branch(emitter: OperandEmitter, branch: host.Body, ty: Type | None, block: str) -> None:
@@ -122,7 +124,7 @@ def _branch(emitter: OperandEmitter, branch: host.Body, ty: Type | None, block: 
     outer = dict(emitter.symbols), dict(emitter.sources), dict(emitter.sizes), dict(emitter.held)
     value = _body(emitter, branch)
     if ty is not None:
-        store(emitter.w, emitter.shaped(value, ty, "the value of a branch", branch.span), ty, block)
+        store_value(emitter.w, emitter.shaped(value, ty, "the value of a branch", branch.span), ty, block)
     emitter.symbols, emitter.sources, emitter.sizes, emitter.held = outer
 
 
@@ -131,7 +133,7 @@ _STEPS: Mapping[type, Callable[[OperandEmitter, Any], Value]] = {
     host.View: operations.view,
     host.Operation: operations.operation,
     host.Launch: calls.launch,
-    host.Call: calls.call,
+    host.Call: calls.call_function,
     host.Extern: calls.extern,
     host.Closure: calls.closure,
     host.Invoke: calls.invoke,

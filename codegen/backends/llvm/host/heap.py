@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import sys
 
-from weft.codegen.backends.llvm.asm.asm import ModuleWriter
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.runtime.abi.frame import HEADER
 
 __all__ = ["declare_heap", "emit_heap"]

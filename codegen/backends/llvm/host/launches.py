@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import Operand, call, cast, icmp
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.host.checks import mismatch, number, type_name
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
@@ -67,7 +68,7 @@ class KernelMatch:
         if isinstance(arg, Shape) and len(arg.sizes) == 1:
             arg = Scalar("int64", str(arg.sizes[0]))
         if isinstance(arg, Tensor) and not arg.sizes:
-            pointer = emitter.w.emit(f"inttoptr i64 {arg.data} to ptr")
+            pointer = emitter.w.emit(cast("inttoptr", "i64", arg.data, "ptr"))
             loaded = emitter.scalars._from_memory(arg.dtype, emitter.scalars._read(arg.dtype, pointer))
             arg = Scalar(arg.dtype, to_word(emitter.scalars, arg.dtype, loaded))
         if not isinstance(arg, Scalar):
@@ -105,7 +106,7 @@ class KernelMatch:
         if isinstance(stride, PrimVar) and self.names.get(stride) not in self.values:
             wanted, same = layout.setdefault(stride, step), None
             if wanted != step:
-                same = self.emitter.w.emit(f"icmp eq i64 {wanted}, {step}")
+                same = self.emitter.w.emit(icmp("eq", "i64", wanted, step))
         else:
             dim = prim_to_dim(stride, self.names)
             if dim is None or any(name not in self.values for name in free_symbols(dim)):
@@ -134,13 +135,11 @@ def call_kernel(
 ) -> Value:  # fmt: skip
     """A call of a kernel on tensors and scalars; `given` are the operands that the last arguments came from."""
     if len(args) != len(kernel.params):
-        raise TargetError(
-            f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span
-        )
+        raise TargetError(f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span)
     written = emitter.program.written(name, kernel, written_positions)
     sharing = shared_positions(kernel)
     match = KernelMatch(emitter, name, kernel, span)
-    operands = ["ptr %frame"]
+    operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if isinstance(param, Buffer):
             tensor = match.tensor(position, param, arg)
@@ -154,19 +153,19 @@ def call_kernel(
                 _rebind(emitter, given, position, tensor)
             elif position in written and tensor.param >= 0:
                 emitter.written.add(tensor.param)
-            operands.append(f"ptr {emitter.w.emit(f'inttoptr i64 {tensor.data} to ptr')}")
+            operands.append(("ptr", emitter.w.emit(cast("inttoptr", "i64", tensor.data, "ptr"))))
         else:
             word = match.scalar(position, param.dtype, arg)
-            operands.append(f"{value_type(param.dtype)} {from_word(emitter.scalars, param.dtype, word)}")
-    operands += [f"i64 {size}" for size in match.finish()]
+            operands.append((value_type(param.dtype), from_word(emitter.scalars, param.dtype, word)))
+    operands += [("i64", size) for size in match.finish()]
     dtype = result_dtype(kernel)
     slot = emitter.w.alloca(memory_type(dtype)) if dtype else ""
     if dtype:
-        operands.append(f"ptr {slot}")
+        operands.append(("ptr", slot))
     spelled = emitter.module.declare(
         emitter.program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(kernel)))
     )
-    emitter.pass_on(emitter.w.emit(f"call i32 {spelled}({', '.join(operands)})"), span, placed=True)
+    emitter.pass_on(emitter.w.emit(call("i32", spelled, operands)), span, placed=True)
     if dtype:
         value = emitter.scalars._from_memory(dtype, emitter.scalars._read(dtype, slot))
         return Scalar(dtype, to_word(emitter.scalars, dtype, value))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, load, store
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import element_bytes
@@ -48,7 +49,7 @@ class OperandEmitter(CheckingEmitter):
 
     def _constant(self, constant: Constant) -> Value:
         index = self.program.constant(constant.data, constant.dtype)
-        table = self.w.emit(f"load ptr, ptr {frame_word(self.w, CONSTANTS)}")
+        table = self.w.emit(load("ptr", frame_word(self.w, CONSTANTS)))
         return Tensor(read(self.w, table, index), "0", list(constant.data.shape), constant.dtype, constant=True)
 
     def _extents(self, extents: host.Extents) -> Value:
@@ -73,12 +74,12 @@ class OperandEmitter(CheckingEmitter):
     def truth(self, value: Value, span: Span | None) -> str:
         """A condition: a scalar or a tensor of rank 0."""
         if isinstance(value, Scalar):
-            return self.w.emit(f"icmp ne i64 {value.word}, 0")
+            return self.w.emit(icmp("ne", "i64", value.word, "0"))
         if isinstance(value, Dynamic):
             value = self._static(value, TensorType((), "bool"), "a condition", span)
         if not isinstance(value, Tensor) or any(size != 1 for size in value.sizes):
             raise TargetError("llvm: a condition is a scalar or a tensor of rank 0", code="W743", span=span)
-        pointer = self.w.emit(f"inttoptr i64 {value.data} to ptr")
+        pointer = self.w.emit(cast("inttoptr", "i64", value.data, "ptr"))
         loaded = self.scalars._from_memory(value.dtype, self.scalars._read(value.dtype, pointer))
         return self.scalars.arith.cast(value.dtype, "bool", loaded)
 
@@ -91,12 +92,12 @@ class OperandEmitter(CheckingEmitter):
         bytes_ = self.bytes_of(sizes, dtype)
         if var in self.direct:
             return self._allocate_result(sizes, dtype, bytes_, span, var, *self.direct[var])
-        block = self.w.emit(f"call i64 @{maker}(i64 {bytes_})")
+        block = self.w.emit(call("i64", f"@{maker}", [("i64", bytes_)]))
         name = var.name if var is not None else "_"
-        found = self.w.emit(f"icmp ne i64 {block}, 0")
+        found = self.w.emit(icmp("ne", "i64", block, "0"))
         self.unless(found, "MemoryError", [f"no memory for {name}: ", 0, " bytes"], [bytes_], span)
         self.hold(block, var)
-        return Tensor(self.w.emit(f"add i64 {block}, {HEADER}"), block, list(sizes), dtype)
+        return Tensor(self.w.emit(binary("add", "i64", block, HEADER)), block, list(sizes), dtype)
 
     def _allocate_result(
         self, sizes: Sequence[Size], dtype: str, bytes_: Size, span: Span | None, var: Var, word: int, ty: TensorType
@@ -105,29 +106,29 @@ class OperandEmitter(CheckingEmitter):
         w = self.w
         data, owner = w.alloca("i64"), w.alloca("i64")
         asked, wanted, fresh, done = (w.label(name) for name in ("asked", "wanted", "fresh", "done"))
-        w.branch(w.emit(f"icmp ne i64 {w.emit(f'load i64, ptr {frame_word(w, OUTPUTS)}')}, 0"), asked, fresh)
+        w.branch(w.emit(icmp("ne", "i64", w.emit(load("i64", frame_word(w, OUTPUTS))), "0")), asked, fresh)
         w.open(asked)
         place_ = read(w, "%results", word)
         room: Size = element_bytes(ty.dtype or dtype)
         for axis in range(ty.ndim):
-            room = w.emit(f"mul i64 {room}, {read(w, '%results', word + 2 + axis)}")
-        given = w.emit(f"icmp ne i64 {place_}, 0")
-        fits = w.emit(f"and i1 {given}, {w.emit(f'icmp eq i64 {room}, {bytes_}')}")
+            room = w.emit(binary("mul", "i64", room, read(w, "%results", word + 2 + axis)))
+        given = w.emit(icmp("ne", "i64", place_, "0"))
+        fits = w.emit(binary("and", "i1", given, w.emit(icmp("eq", "i64", room, bytes_))))
         w.branch(fits, wanted, fresh)
         w.open(wanted)
-        w.do(f"store i64 {place_}, ptr {data}")
-        w.do(f"store i64 0, ptr {owner}")
+        w.do(store("i64", place_, data))
+        w.do(store("i64", "0", owner))
         w.jump(done)
         w.open(fresh)
-        block = w.emit(f"call i64 @weft.allocate(i64 {bytes_})")
-        found = w.emit(f"icmp ne i64 {block}, 0")
+        block = w.emit(call("i64", "@weft.allocate", [("i64", bytes_)]))
+        found = w.emit(icmp("ne", "i64", block, "0"))
         self.unless(found, "MemoryError", [f"no memory for {var.name}: ", 0, " bytes"], [bytes_], span)
-        w.do(f"store i64 {w.emit(f'add i64 {block}, {HEADER}')}, ptr {data}")
-        w.do(f"store i64 {block}, ptr {owner}")
+        w.do(store("i64", w.emit(binary("add", "i64", block, HEADER)), data))
+        w.do(store("i64", block, owner))
         w.open(done)
-        held = w.emit(f"load i64, ptr {owner}")
+        held = w.emit(load("i64", owner))
         self.hold(held, var)
-        return Tensor(w.emit(f"load i64, ptr {data}"), held, list(sizes), dtype)
+        return Tensor(w.emit(load("i64", data)), held, list(sizes), dtype)
 
     def bytes_of(self, sizes: Sequence[Size], dtype: str) -> Size:
         """The bytes of a tensor; a number beyond all memory where 64 bits do not hold it."""
@@ -140,8 +141,10 @@ class OperandEmitter(CheckingEmitter):
         for extent in value.sizes:
             size = self.w.mul(size, extent)
         self.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1 immarg"))
-        target, source = (self.w.emit(f"inttoptr i64 {part} to ptr") for part in (fresh.data, value.data))
-        self.w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        target, source = (self.w.emit(cast("inttoptr", "i64", part, "ptr")) for part in (fresh.data, value.data))
+        self.w.do(
+            call("void", "@llvm.memcpy.p0.p0.i64", [("ptr", target), ("ptr", source), ("i64", size), ("i1", "false")])
+        )
         return fresh
 
 

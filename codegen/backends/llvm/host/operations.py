@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import binary, cast, getelementptr, icmp
 from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type
 from weft.codegen.backends.llvm.host.checks import number
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
@@ -76,10 +77,10 @@ def _fits(
     if isinstance(last, int) and isinstance(room, int) and 0 <= int(offset) and last <= room:
         return
     # `end` is at most 2**62: where the offset is not negative either, the sum is exact as an unsigned number.
-    fits = w.emit(f"icmp ule i64 {last}, {room}")
-    positive = w.emit(f"icmp sge i64 {offset}, 0")
+    fits = w.emit(icmp("ule", "i64", last, room))
+    positive = w.emit(icmp("sge", "i64", offset, "0"))
     parts = ["a tensor that ends at byte ", 0, " does not fit in a storage of ", 1]
-    emitter.unless(w.emit(f"and i1 {fits}, {positive}"), "BoundsError", parts, [last, room], span, "W903")
+    emitter.unless(w.emit(binary("and", "i1", fits, positive)), "BoundsError", parts, [last, room], span, "W903")
 
 
 # Operators of the executor
@@ -117,12 +118,12 @@ def _tensor_to_shape(emitter: OperandEmitter, step: host.Operation) -> Value:
     ty = var.ty if isinstance(var.ty, ShapeType) else ShapeType()
     if not isinstance(value, Tensor) or len(value.sizes) != 1 or not isinstance(value.sizes[0], int):
         return emitter.call_action("weft.tensor_to_shape", [value], ty, step.span)
-    pointer = emitter.w.emit(f"inttoptr i64 {value.data} to ptr")
+    pointer = emitter.w.emit(cast("inttoptr", "i64", value.data, "ptr"))
     sizes: list[Size] = []
     for axis in range(value.sizes[0]):
-        element = emitter.w.emit(f"getelementptr {memory_type(value.dtype)}, ptr {pointer}, i64 {axis}")
+        element = emitter.w.emit(getelementptr(memory_type(value.dtype), pointer, axis))
         size = emitter.scalars.arith.cast(value.dtype, "int64", emitter.scalars._read(value.dtype, element))
-        fine = emitter.w.emit(f"icmp sge i64 {size}, 0")
+        fine = emitter.w.emit(icmp("sge", "i64", size, "0"))
         emitter.unless(fine, "ShapeError", ["a shape has the negative size ", 0], [size], step.span, "W221")
         sizes.append(size)
     return emitter.fitted(Shape(sizes), ty, var.name or "a shape", step.span)
@@ -133,7 +134,7 @@ def _shape_to_tensor(emitter: OperandEmitter, step: host.Operation) -> Value:
     if not isinstance(value, Shape):
         return emitter.call_action("weft.shape_to_tensor", [value], TensorType(None, "int64", 1), step.span)
     result = emitter.allocate([len(value.sizes)], "int64", step.span, step.into)
-    pointer = emitter.w.emit(f"inttoptr i64 {result.data} to ptr")
+    pointer = emitter.w.emit(cast("inttoptr", "i64", result.data, "ptr"))
     for axis, size in enumerate(value.sizes):
         write(emitter.w, pointer, axis, size)
     return result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.codegen.backends.llvm.asm.asm import Size
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import binary, icmp
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.host.state import FunctionState
 from weft.errors import OutOfMemoryError, ShapeError, Span, TargetError
@@ -36,9 +37,7 @@ class SizeEmitter(FunctionState):
         if holds is not True:
             self.unless(holds, "MemoryError", [message], [], span)
 
-    def compared(
-        self, dim: Dim, size: Size, symbols: Mapping[str, Size], span: Span | None
-    ) -> tuple[Size, bool | str]:
+    def compared(self, dim: Dim, size: Size, symbols: Mapping[str, Size], span: Span | None) -> tuple[Size, bool | str]:
         """A dimension for the values of its symbols, and whether it is exactly a size."""
         exact = Exact(self.w)
         if not isinstance(dim, DimExpr) or (symbols is self.symbols and dim in self.sizes):
@@ -50,8 +49,8 @@ class SizeEmitter(FunctionState):
             return wanted, holds is True and wanted == size
         if wanted == size and holds is True:
             return wanted, True
-        same = self.w.emit(f"icmp eq i64 {wanted}, {size}")
-        return wanted, same if holds is True else self.w.emit(f"and i1 {same}, {holds}")
+        same = self.w.emit(icmp("eq", "i64", wanted, size))
+        return wanted, same if holds is True else self.w.emit(binary("and", "i1", same, holds))
 
     def exactly(self, dim: Dim, symbols: Mapping[str, Size], exact: Exact, span: Span | None = None) -> Size:
         """A dimension for the values of its symbols; `exact` knows whether it fits."""
@@ -71,7 +70,7 @@ class SizeEmitter(FunctionState):
         if kind in ("min", "max"):
             return self._fold(values, lambda a, b: self.scalars.arith.binary(kind, "int64", str(a), str(b)))
         if not isinstance(values[1], int):
-            nonzero = self.w.emit(f"icmp ne i64 {values[1]}, 0")
+            nonzero = self.w.emit(icmp("ne", "i64", values[1], "0"))
             self.unless(nonzero, "ShapeError", [f"division by zero in {dim}: {operands[1]} is 0"], [], span, "W280")
         return self.scalars.arith.binary({"mod": "floormod"}.get(kind, kind), "int64", str(values[0]), str(values[1]))
 
@@ -94,7 +93,7 @@ class SizeEmitter(FunctionState):
         if isinstance(size, int) and size < 0:
             raise ShapeError(f"a shape has the negative size {size}", code="W221", span=span)
         if not known and _may_be_negative(dim):
-            fine = self.w.emit(f"icmp sge i64 {size}, 0")
+            fine = self.w.emit(icmp("sge", "i64", size, "0"))
             self.unless(fine, "ShapeError", [f"a shape has the negative size {dim} = ", 0], [size], span, "W221")
         return size
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import call, icmp, load, select, store
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program, frame_word
 from weft.codegen.backends.llvm.host.direct_outputs import direct_results
 from weft.codegen.backends.llvm.host.values import Value, place, write
@@ -44,7 +46,7 @@ class FunctionState:
 
     def leave(self, status: str) -> None:
         """Go to the way out with a status."""
-        self.w.do(f"store i32 {status}, ptr {self.status}")
+        self.w.do(store("i32", status, self.status))
         self.w.jump(self.exit)
 
     # References
@@ -60,8 +62,8 @@ class FunctionState:
         """Release what a variable holds."""
         for slot in self.held.pop(var, ()):
             pointer = place(self.w, "%slots", slot)
-            self.w.do(f"call void @weft.release(ptr {self.w.emit(f'load ptr, ptr {pointer}')})")
-            self.w.do(f"store i64 0, ptr {pointer}")
+            self.w.do(call("void", "@weft.release", [("ptr", self.w.emit(load("ptr", pointer)))]))
+            self.w.do(store("i64", "0", pointer))
 
     # Failing
 
@@ -91,13 +93,13 @@ class FunctionState:
     def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
         """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
         bad, good = self.w.label("failed"), self.w.label("good")
-        self.w.branch(self.w.emit(f"icmp eq i32 {status}, 0"), good, bad)
+        self.w.branch(self.w.emit(icmp("eq", "i32", status, "0")), good, bad)
         self.w.open(bad)
         if placed and span is not None:
             word = frame_word(self.w, PLACE)
-            before = self.w.emit(f"load i64, ptr {word}")
-            inner = self.w.emit(f"icmp ne i64 {before}, 0")
+            before = self.w.emit(load("i64", word))
+            inner = self.w.emit(icmp("ne", "i64", before, "0"))
             here = self.program.place(span) + 1
-            self.w.do(f"store i64 {self.w.emit(f'select i1 {inner}, i64 {before}, i64 {here}')}, ptr {word}")
+            self.w.do(store("i64", self.w.emit(select("i1", inner, "i64", before, here)), word))
         self.leave(status)
         self.w.open(good)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import call, getelementptr, load, store
 from weft.errors import TargetError
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi.frame import DYNAMIC_RANK
@@ -33,7 +34,7 @@ __all__ = [
     "Tensor",
     "Text",
     "Value",
-    "load",
+    "load_value",
     "store",
     "width",
 ]
@@ -137,20 +138,20 @@ def width(ty: Type) -> int:
 
 def place(w: FunctionWriter, block: str, index: int) -> str:
     """The address of a word of a block."""
-    return w.emit(f"getelementptr i64, ptr {block}, i64 {index}") if index else block
+    return w.emit(getelementptr("i64", block, index)) if index else block
 
 
 def read(w: FunctionWriter, block: str, index: int) -> str:
     """A word of a block."""
-    return w.emit(f"load i64, ptr {place(w, block, index)}")
+    return w.emit(load("i64", place(w, block, index)))
 
 
 def write(w: FunctionWriter, block: str, index: int, word: Size) -> None:
     """Set a word of a block."""
-    w.do(f"store i64 {word}, ptr {place(w, block, index)}")
+    w.do(store("i64", word, place(w, block, index)))
 
 
-def load(w: FunctionWriter, ty: Type, block: str, index: int = 0) -> tuple[Value, int]:
+def load_value(w: FunctionWriter, ty: Type, block: str, index: int = 0) -> tuple[Value, int]:
     """The value of a type at a word of a block, and the index after it; the block stays while the value lives."""
     if isinstance(ty, TensorType):
         if is_dynamic(ty):
@@ -166,7 +167,7 @@ def load(w: FunctionWriter, ty: Type, block: str, index: int = 0) -> tuple[Value
     if isinstance(ty, TupleType):
         fields = []
         for item in ty.fields:
-            value, index = load(w, item, block, index)
+            value, index = load_value(w, item, block, index)
             fields.append(value)
         return Items(fields), index
     width(ty)
@@ -190,10 +191,16 @@ def dtype_code(dtype: str) -> int:
 def copy_words(w: FunctionWriter, target: str, index: int, source: str, count: int) -> None:
     """Copy words from the start of one block into another."""
     w.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1 immarg"))
-    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {place(w, target, index)}, ptr {source}, i64 {count * 8}, i1 false)")
+    w.do(
+        call(
+            "void",
+            "@llvm.memcpy.p0.p0.i64",
+            [("ptr", place(w, target, index)), ("ptr", source), ("i64", count * 8), ("i1", "false")],
+        )
+    )
 
 
-def store(w: FunctionWriter, value: Value, ty: Type, block: str, index: int = 0) -> int:
+def store_value(w: FunctionWriter, value: Value, ty: Type, block: str, index: int = 0) -> int:
     """Write a value in the layout of a type; gives the index after it. The value already has the type's form."""
     if isinstance(ty, TensorType) and is_dynamic(ty):
         _store_dynamic(w, value, block, index)
@@ -212,7 +219,7 @@ def store(w: FunctionWriter, value: Value, ty: Type, block: str, index: int = 0)
         return _store_all(w, block, index, [value.word])
     if isinstance(ty, TupleType) and isinstance(value, Items):
         for item, part in zip(value.fields, ty.fields, strict=True):
-            index = store(w, item, part, block, index)
+            index = store_value(w, item, part, block, index)
         return index
     if isinstance(value, Handle):
         return _store_all(w, block, index, [value.word])

@@ -14,7 +14,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import (
+    binary,
+    call,
+    cast,
+    extractelement,
+    getelementptr,
+    icmp,
+    insertelement,
+    load,
+    phi,
+    select,
+    shufflevector,
+    store,
+)
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import constant, element_bytes, memory_type, value_type
@@ -177,7 +191,7 @@ class ExpressionEmitter:
         # 32 bits are enough for a number of lanes, and the ramp is a constant that takes few registers.
         ramp = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
         until = self.splat(self.arith.cast("int64", "int32", str(count)), "int32", lanes)
-        return self.w.emit(f"icmp {'sge' if turned else 'slt'} <{lanes} x i32> {ramp}, {until}")
+        return self.w.emit(icmp("sge" if turned else "slt", f"<{lanes} x i32>", ramp, until))
 
     def _short_circuit(self, expr: Binary, evaluate: Callable[[PrimExpr], str] | None = None) -> str:
         """The right side is evaluated only when it decides: `i < n and x[i] > 0` never reads past the end."""
@@ -188,7 +202,7 @@ class ExpressionEmitter:
         w.open(more)
         b, end = evaluate(expr.b), w.block_label
         w.open(done)
-        return w.emit(f"phi i1 [ {'false' if expr.kind == 'and' else 'true'}, %{start} ], [ {b}, %{end} ]")
+        return w.emit(phi("i1", ("false" if expr.kind == "and" else "true", start), (b, end)))
 
     def _cast(self, expr: Cast) -> str:
         return self.arith.cast(expr.value.dtype, expr.dtype, self.value(expr.value))
@@ -214,9 +228,9 @@ class ExpressionEmitter:
         steps = f"<{', '.join(f'{scalar} {lane}' for lane in range(expr.lanes))}>"
         if not isinstance(expr.stride, IntImm) or expr.stride.value != 1:
             stride = self.splat(self.value(expr.stride), expr.base.dtype, expr.lanes)
-            steps = self.w.emit(f"mul {ty} {steps}, {stride}")
+            steps = self.w.emit(binary("mul", ty, steps, stride))
         base = self.splat(self.value(expr.base), expr.base.dtype, expr.lanes)
-        return self.w.emit(f"add {ty} {base}, {steps}")
+        return self.w.emit(binary("add", ty, base, steps))
 
     def _broadcast(self, expr: Broadcast) -> str:
         return self.splat(self.value(expr.value), expr.value.dtype, expr.lanes)
@@ -227,11 +241,9 @@ class ExpressionEmitter:
         if not value.startswith("%"):
             return f"splat ({scalar} {value})"
         if scalar == "i1":
-            return self.w.emit(f"select i1 {value}, <{lanes} x i1> splat (i1 true), <{lanes} x i1> zeroinitializer")
-        first = self.w.emit(f"insertelement <{lanes} x {scalar}> poison, {scalar} {value}, i64 0")
-        return self.w.emit(
-            f"shufflevector <{lanes} x {scalar}> {first}, <{lanes} x {scalar}> poison, <{lanes} x i32> zeroinitializer"
-        )
+            return self.w.emit(select("i1", value, f"<{lanes} x i1>", "splat (i1 true)", "zeroinitializer"))
+        first = self.w.emit(insertelement(f"<{lanes} x {scalar}>", "poison", scalar, value, 0))
+        return self.w.emit(shufflevector(f"<{lanes} x {scalar}>", first, "poison", [0] * lanes))
 
     def _shuffle(self, expr: Shuffle) -> str:
         kinds = {vector.dtype for vector in expr.vectors}
@@ -241,8 +253,7 @@ class ExpressionEmitter:
         if len(expr.vectors) == 2 and not others and lanes > 1 and len(known) == len(expr.indices) > 1:
             if all(0 <= lane < 2 * lanes for lane in known):
                 a, b, ty = self.value(expr.vectors[0]), self.value(expr.vectors[1]), value_type(kind)
-                picks = ", ".join(f"i32 {lane}" for lane in known)
-                return self.w.emit(f"shufflevector {ty} {a}, {ty} {b}, <{len(known)} x i32> <{picks}>")
+                return self.w.emit(shufflevector(ty, a, b, known))
         parts: list[tuple[str, str]] = []
         for vector in expr.vectors:
             value, scalar = self.value(vector), value_type(dtypes.element(vector.dtype))
@@ -250,9 +261,7 @@ class ExpressionEmitter:
                 if dtypes.lanes(vector.dtype) == 1:
                     parts.append((scalar, value))
                 else:
-                    parts.append(
-                        (scalar, self.w.emit(f"extractelement {value_type(vector.dtype)} {value}, i64 {lane}"))
-                    )
+                    parts.append((scalar, self.w.emit(extractelement(value_type(vector.dtype), value, lane))))
         picked = []
         for index in expr.indices:
             if not isinstance(index, IntImm) or not 0 <= index.value < len(parts):
@@ -264,7 +273,7 @@ class ExpressionEmitter:
             return picked[0][1]
         result, ty = "poison", value_type(expr.dtype)
         for lane, (scalar, value) in enumerate(picked):
-            result = self.w.emit(f"insertelement {ty} {result}, {scalar} {value}, i64 {lane}")
+            result = self.w.emit(insertelement(ty, result, scalar, value, lane))
         return result
 
     def _let(self, expr: Let) -> str:
@@ -396,19 +405,19 @@ class ExpressionEmitter:
             else:
                 ty = f"<{lanes} x i64>"
                 scale = self.splat(str(stride), "int64", lanes)
-                scaled = part.offsets if stride == 1 else self.w.emit(f"mul {ty} {part.offsets}, {scale}")
-                vector = self.w.emit(f"add {ty} {vector}, {scaled}") if vector else scaled
+                scaled = part.offsets if stride == 1 else self.w.emit(binary("mul", ty, part.offsets, scale))
+                vector = self.w.emit(binary("add", ty, vector, scaled)) if vector else scaled
         if not vector:
             return Linear(base, step, lanes, plus)
         ramp = self._ramp_of(self.w.add(base, plus), step, lanes)
-        return Scattered(self.w.emit(f"add <{lanes} x i64> {vector}, {ramp}"), lanes)
+        return Scattered(self.w.emit(binary("add", f"<{lanes} x i64>", vector, ramp)), lanes)
 
     def _ramp_of(self, base: Size, step: Size, lanes: int) -> str:
         ty = f"<{lanes} x i64>"
         steps = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
         if step != 1:
-            steps = self.w.emit(f"mul {ty} {steps}, {self.splat(str(step), 'int64', lanes)}")
-        return steps if base == 0 else self.w.emit(f"add {ty} {steps}, {self.splat(str(base), 'int64', lanes)}")
+            steps = self.w.emit(binary("mul", ty, steps, self.splat(str(step), "int64", lanes)))
+        return steps if base == 0 else self.w.emit(binary("add", ty, steps, self.splat(str(base), "int64", lanes)))
 
     def address(self, view: BufferView, offset: Size, plus: int = 0) -> str:
         """The address of an element, so many more further on."""
@@ -417,7 +426,7 @@ class ExpressionEmitter:
         pointer, ty = view.pointer, memory_type(view.dtype)
         for step in (offset, plus):
             if step != 0:
-                pointer = self.w.emit(f"getelementptr {ty}, ptr {pointer}, i64 {step}")
+                pointer = self.w.emit(getelementptr(ty, pointer, step))
         return pointer
 
     # Memory
@@ -479,40 +488,36 @@ class ExpressionEmitter:
                 wanted = [start + x for x in range(lanes)]
                 lane = [x // stride if x % stride == 0 and x // stride < lanes else lanes for x in wanted]
                 bits = f"<{lanes} x i1>"
-                picks = ", ".join(f"i32 {x}" for x in lane)
-                part_mask = w.emit(
-                    f"shufflevector {bits} {mask}, {bits} zeroinitializer, <{lanes} x i32> <{picks}>"
-                )
+                part_mask = w.emit(shufflevector(bits, mask, "zeroinitializer", lane))
                 value = self._masked_load(pointer, dtype, part_mask)
             here = range(part * lanes, (part + 1) * lanes)  # elements that come from this vector
             order = [lanes + x * stride - start if x * stride in here else x for x in range(lanes)]
-            picks = ", ".join(f"i32 {x}" for x in order)
-            result = w.emit(f"shufflevector {ty} {result}, {ty} {value}, <{lanes} x i32> <{picks}>")
+            result = w.emit(shufflevector(ty, result, value, order))
         return result
 
     def _read(self, dtype: str, pointer: str) -> str:
-        return self.w.emit(f"load {memory_type(dtype)}, ptr {pointer}, align {element_bytes(dtype)}")
+        return self.w.emit(load(memory_type(dtype), pointer, element_bytes(dtype)))
 
     def _from_memory(self, dtype: str, value: str) -> str:
         memory, ty = memory_type(dtype), value_type(dtype)
         if memory == ty:
             return value
         if dtypes.is_bool(dtype):
-            return self.w.emit(f"icmp ne {memory} {value}, {splat_memory('0', memory)}")
-        return self.w.emit(f"trunc {memory} {value} to {ty}")
+            return self.w.emit(icmp("ne", memory, value, splat_memory("0", memory)))
+        return self.w.emit(cast("trunc", memory, value, ty))
 
     def in_memory(self, dtype: str, value: str) -> str:
         """A value in the type that it has in memory."""
         memory, ty = memory_type(dtype), value_type(dtype)
         if memory == ty:
             return value
-        return self.w.emit(f"{'sext' if dtypes.is_signed(dtype) else 'zext'} {ty} {value} to {memory}")
+        return self.w.emit(cast("sext" if dtypes.is_signed(dtype) else "zext", ty, value, memory))
 
     def _picked_load(self, pointer: str, dtype: str, mask: str) -> str:
         """A whole load and a choice: memory on the stack that is only read and written so stays in registers."""
         value, ty = self._from_memory(dtype, self._read(dtype, pointer)), value_type(dtype)
         bits = f"<{dtypes.lanes(dtype)} x i1>"
-        picked = self.w.emit(f"select {bits} {mask}, {ty} {value}, {ty} zeroinitializer")
+        picked = self.w.emit(select(bits, mask, ty, value, "zeroinitializer"))
         self.masks[picked] = mask
         return picked
 
@@ -520,8 +525,9 @@ class ExpressionEmitter:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
         name = f"llvm.masked.load.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, memory, ("ptr", "i32 immarg", f"<{lanes} x i1>", memory))
-        where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
-        value = self._from_memory(dtype, self.w.emit(f"call {memory} @{name}({where}, {memory} zeroinitializer)"))
+        where = [("ptr", pointer), ("i32", element_bytes(dtype)), (f"<{lanes} x i1>", mask)]
+        read = self.w.emit(call(memory, f"@{name}", [*where, (memory, "zeroinitializer")]))
+        value = self._from_memory(dtype, read)
         self.masks[value] = mask
         return value
 
@@ -543,8 +549,8 @@ class ExpressionEmitter:
             if mask is None:
                 value = one()
             else:
-                value = self._guarded(w.emit(f"extractelement <{lanes} x i1> {mask}, i64 {lane}"), scalar, one)
-            result = w.emit(f"insertelement {ty} {result}, {scalar} {value}, i64 {lane}")
+                value = self._guarded(w.emit(extractelement(f"<{lanes} x i1>", mask, lane)), scalar, one)
+            result = w.emit(insertelement(ty, result, scalar, value, lane))
         return result
 
     def _gather(self, view: BufferView, where: Linear | Scattered, lanes: int, dtype: str, mask: str) -> str:
@@ -554,11 +560,11 @@ class ExpressionEmitter:
             offsets = self._ramp_of(w.add(where.base, where.plus), where.stride, lanes)
         else:
             offsets = where.offsets
-        places = w.emit(f"getelementptr {memory_type(view.dtype)}, ptr {view.pointer}, <{lanes} x i64> {offsets}")
+        places = w.emit(getelementptr(memory_type(view.dtype), view.pointer, offsets, f"<{lanes} x i64>"))
         name = f"llvm.masked.gather.{memory_mangled(ty)}.v{lanes}p0"
         w.module.declare(name, ty, (pointers, "i32 immarg", f"<{lanes} x i1>", ty))
-        where_text = f"{pointers} {places}, i32 {element_bytes(view.dtype)}, <{lanes} x i1> {mask}"
-        return w.emit(f"call {ty} @{name}({where_text}, {ty} zeroinitializer)")
+        chosen = [(pointers, places), ("i32", element_bytes(view.dtype)), (f"<{lanes} x i1>", mask)]
+        return w.emit(call(ty, f"@{name}", [*chosen, (ty, "zeroinitializer")]))
 
     def _guarded(self, condition: str, ty: str, body: Callable[[], str]) -> str:
         w = self.w
@@ -567,12 +573,12 @@ class ExpressionEmitter:
         w.open(then)
         value, end = body(), w.block_label
         w.open(done)
-        return w.emit(f"phi {ty} [ zeroinitializer, %{start} ], [ {value}, %{end} ]")
+        return w.emit(phi(ty, ("zeroinitializer", start), (value, end)))
 
     def lane_address(self, view: BufferView, where: Linear | Scattered, lane: int) -> str:
         """The address of one lane."""
         if isinstance(where, Scattered):
-            offset = self.w.emit(f"extractelement <{where.lanes} x i64> {where.offsets}, i64 {lane}")
+            offset = self.w.emit(extractelement(f"<{where.lanes} x i64>", where.offsets, lane))
             return self.address(view, offset)
         if isinstance(where.stride, int):
             return self.address(view, where.base, where.plus + where.stride * lane)
@@ -593,30 +599,28 @@ class ExpressionEmitter:
             (self._picked_store if view.holds(where) else self._masked_store)(dtype, pointer, value, mask)
         else:
             for lane in range(lanes):
-                part = self.w.emit(f"extractelement {value_type(dtype)} {value}, i64 {lane}")
+                part = self.w.emit(extractelement(value_type(dtype), value, lane))
                 pointer = self.lane_address(view, where, lane)
-                bit = None if mask is None else self.w.emit(f"extractelement <{lanes} x i1> {mask}, i64 {lane}")
+                bit = None if mask is None else self.w.emit(extractelement(f"<{lanes} x i1>", mask, lane))
                 self._guard(bit, lambda part=part, pointer=pointer: self._write(view.dtype, pointer, part))
 
     def _write(self, dtype: str, pointer: str, value: str) -> None:
-        self.w.do(
-            f"store {memory_type(dtype)} {self.in_memory(dtype, value)}, ptr {pointer}, align {element_bytes(dtype)}"
-        )
+        self.w.do(store(memory_type(dtype), self.in_memory(dtype, value), pointer, element_bytes(dtype)))
 
     def _picked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
         """What was there in the lanes that are off, as for `_picked_load`."""
         memory, new = memory_type(dtype), self.in_memory(dtype, value)
         old = self._read(dtype, pointer)
         bits = f"<{dtypes.lanes(dtype)} x i1>"
-        picked = self.w.emit(f"select {bits} {mask}, {memory} {new}, {memory} {old}")
-        self.w.do(f"store {memory} {picked}, ptr {pointer}, align {element_bytes(dtype)}")
+        picked = self.w.emit(select(bits, mask, memory, new, old))
+        self.w.do(store(memory, picked, pointer, element_bytes(dtype)))
 
     def _masked_store(self, dtype: str, pointer: str, value: str, mask: str) -> None:
         memory, lanes = memory_type(dtype), dtypes.lanes(dtype)
         name = f"llvm.masked.store.{memory_mangled(memory)}.p0"
         self.w.module.declare(name, "void", (memory, "ptr", "i32 immarg", f"<{lanes} x i1>"))
-        where = f"ptr {pointer}, i32 {element_bytes(dtype)}, <{lanes} x i1> {mask}"
-        self.w.do(f"call void @{name}({memory} {self.in_memory(dtype, value)}, {where})")
+        where = [("ptr", pointer), ("i32", element_bytes(dtype)), (f"<{lanes} x i1>", mask)]
+        self.w.do(call("void", f"@{name}", [(memory, self.in_memory(dtype, value)), *where]))
 
     def _guard(self, condition: str | None, body: Callable[[], None]) -> None:
         if condition is None:
@@ -669,7 +673,7 @@ class ExpressionEmitter:
         w.open(other)
         second, second_end = self.value(b), w.block_label
         w.open(done)
-        return w.emit(f"phi {value_type(expr.dtype)} [ {first}, %{first_end} ], [ {second}, %{second_end} ]")
+        return w.emit(phi(value_type(expr.dtype), (first, first_end), (second, second_end)))
 
     def call_address_of(self, expr: PrimCall) -> str:
         """The address of a buffer element."""
@@ -689,7 +693,7 @@ class ExpressionEmitter:
         pointer = self.value(expr.args[0])
         amount = expr.args[1]
         assert isinstance(amount, PrimExpr)
-        return self.w.emit(f"getelementptr i8, ptr {pointer}, i64 {self.size(amount)}")
+        return self.w.emit(getelementptr("i8", pointer, self.size(amount)))
 
     def call_undef(self, expr: PrimCall) -> str:
         """Some value: zero, so that compiled code is deterministic."""
@@ -712,17 +716,15 @@ class ExpressionEmitter:
         ty, lanes = value_type(dtype_of(source)), dtypes.lanes(expr.dtype)
         value = self.value(source)
         if lanes == 1:
-            return self.w.emit(f"extractelement {ty} {value}, i64 {first}")
-        picks = ", ".join(f"i32 {first + lane}" for lane in range(lanes))
-        return self.w.emit(f"shufflevector {ty} {value}, {ty} poison, <{lanes} x i32> <{picks}>")
+            return self.w.emit(extractelement(ty, value, first))
+        return self.w.emit(shufflevector(ty, value, "poison", range(first, first + lanes)))
 
     def call_vectorcombine(self, expr: PrimCall) -> str:
         """Two vectors end to end."""
         low, high = expr.args[-2:]
         ty, lanes = value_type(dtype_of(low)), dtypes.lanes(expr.dtype)
         a = self.value(low)
-        picks = ", ".join(f"i32 {lane}" for lane in range(lanes))
-        return self.w.emit(f"shufflevector {ty} {a}, {ty} {self.value(high)}, <{lanes} x i32> <{picks}>")
+        return self.w.emit(shufflevector(ty, a, self.value(high), range(lanes)))
 
     def call_get_active_lane_mask(self, expr: PrimCall) -> str:
         """Lane k is true when base + k < limit."""

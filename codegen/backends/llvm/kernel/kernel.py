@@ -15,7 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import (
+    Operand,
+    binary,
+    call,
+    cast,
+    getelementptr,
+    icmp,
+    load,
+    phi,
+    store,
+)
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import Program, frame_word, kernel_symbol
 from weft.codegen.backends.llvm.asm.stack import stack_is_enough
@@ -201,7 +213,7 @@ class KernelEmitter(ExpressionEmitter):
         for scope in reversed(self.scopes.open[depth:]):
             for pointer in reversed(scope):
                 self.module.declare("free", "void", ("ptr",))
-                self.w.do(f"call void @free(ptr {pointer})")
+                self.w.do(call("void", "@free", [("ptr", pointer)]))
 
     def leave(self, status: int | str) -> None:
         """Free everything and return the status."""
@@ -210,12 +222,12 @@ class KernelEmitter(ExpressionEmitter):
         self.free_from(0)
         if self.has_streamed:
             fence(self.w)
-        self.w.ret(f"i32 {status}")
+        self.w.ret("i32", str(status))
 
     def leave_if(self, status: str) -> None:
         """Return a status that is not 0; go on otherwise."""
         bad, good = self.w.label("failed"), self.w.label("ok")
-        self.w.branch(self.w.emit(f"icmp ne i32 {status}, 0"), bad, good, COLD)
+        self.w.branch(self.w.emit(icmp("ne", "i32", status, "0")), bad, good, COLD)
         self.w.open(bad)
         self.leave(status)
         self.w.open(good)
@@ -290,7 +302,7 @@ class KernelEmitter(ExpressionEmitter):
             return None
         before = self.value(old)
         term = self.value(update.b)
-        return self.w.emit(f"fadd reassoc contract {value_type(update.dtype)} {before}, {term}")
+        return self.w.emit(binary("fadd", value_type(update.dtype), before, term, "reassoc contract"))
 
     def _for(self, stmt: For) -> None:
         if stmt.kind == "vectorized":
@@ -336,9 +348,7 @@ class KernelEmitter(ExpressionEmitter):
         shared = shared_positions(self.function)
         own: dict[object, int] = {param: i for i, param in enumerate(self.function.params)}
         places = [own.get(memory_of(buffer), -1) for buffer in buffers]
-        pairs = tuple(
-            (i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b in shared.get(a, ())
-        )
+        pairs = tuple((i, j) for j, b in enumerate(places) for i, a in enumerate(places[:j]) if b in shared.get(a, ()))
         if pairs:
             function = function.with_attr(SHARES_MEMORY, pairs)
         part = self.module.part()
@@ -355,13 +365,13 @@ class KernelEmitter(ExpressionEmitter):
         streams = streams_of(self, stmt)
         body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
         before = w.block_label
-        enters = w.emit(f"icmp slt i64 {start}, {end}") if some is None else ""
+        enters = w.emit(icmp("slt", "i64", start, end)) if some is None else ""
         w.begin_loop()
         if enters:
             w.branch(enters, body, done)
         w.open(body)
         index, following_index = f"%{body}.i", f"%{body}.n"
-        w.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following_index}, %{following} ]")
+        w.define(index, phi("i64", (start, before), (following_index, following)))
         if isinstance(start, int) and isinstance(end, int):
             w.ranges[index] = start, end - 1
         self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
@@ -370,8 +380,8 @@ class KernelEmitter(ExpressionEmitter):
         self.loops.pop()
         w.open(following)
         # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
-        w.do(f"{following_index} = add nsw i64 {index}, {step}")
-        more = w.emit(f"icmp {'ne' if step == 1 else 'slt'} i64 {following_index}, {end}")
+        w.define(following_index, binary("add", "i64", index, step, "nsw"))
+        more = w.emit(icmp("ne" if step == 1 else "slt", "i64", following_index, end))
         w.branch(more, body, done, self._loop_metadata(stmt))
         w.end_loop()
         w.open(done)
@@ -469,7 +479,7 @@ class KernelEmitter(ExpressionEmitter):
         view = self.view(place.buffer)
         address = self.lane_address(view, self.offset(view, place.indices), 0)
         self.module.declare("llvm.prefetch.p0", "void", ("ptr", "i32 immarg", "i32 immarg", "i32 immarg"))
-        self.w.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
+        self.w.do(call("void", "@llvm.prefetch.p0", [("ptr", address), ("i32", "0"), ("i32", "2"), ("i32", "1")]))
 
     def _evaluate(self, stmt: Evaluate) -> None:
         self.value(stmt.value)
@@ -504,11 +514,11 @@ class KernelEmitter(ExpressionEmitter):
 
     def _heap(self, stmt: AllocBuffer, size: Size) -> str:
         self.module.declare("aligned_alloc", "noalias ptr", ("i64", "i64"), "allocsize(1)")
-        padded = self.w.emit(f"add i64 {size}, 64")
-        rounded = self.w.emit(f"and i64 {padded}, -64")
-        pointer = self.w.emit(f"call ptr @aligned_alloc(i64 64, i64 {rounded})")
+        padded = self.w.emit(binary("add", "i64", size, "64"))
+        rounded = self.w.emit(binary("and", "i64", padded, "-64"))
+        pointer = self.w.emit(call("ptr", "@aligned_alloc", [("i64", "64"), ("i64", rounded)]))
         bad, good = self.w.label("no_memory"), self.w.label("ok")
-        self.w.branch(self.w.emit(f"icmp eq ptr {pointer}, null"), bad, good, COLD)
+        self.w.branch(self.w.emit(icmp("eq", "ptr", pointer, "null")), bad, good, COLD)
         self.w.open(bad)
         name = stmt.buffer.name or "_"
         self.program.fail(
@@ -540,23 +550,22 @@ class KernelEmitter(ExpressionEmitter):
                 span=expr.span,
             )
         self._check_stack(expr.op.name, expr.span)
-        operands = ["ptr %frame"]
+        operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
         for param, arg in zip(callee.params, expr.args, strict=True):
             if isinstance(param, Buffer):
-                operands.append(f"ptr {self.pointer(arg)}")
+                operands.append(("ptr", self.pointer(arg)))
             else:
-                operands.append(
-                    f"{value_type(param.dtype)} {self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))}"
-                )
+                given = self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))
+                operands.append((value_type(param.dtype), given))
         solved = self._solve(expr, callee)
-        operands += [f"i64 {solved[symbol]}" for symbol in buffer_symbols(callee)]
+        operands += [("i64", solved[symbol]) for symbol in buffer_symbols(callee)]
         dtype = result_dtype(callee)
         slot = self.w.alloca(memory_type(dtype)) if dtype else ""
         if dtype:
-            operands.append(f"ptr {slot}")
+            operands.append(("ptr", slot))
         symbol = self.program.kernel_symbol(expr.op.name)
         spelled = self.module.declare(symbol, "i32", ("ptr", *(t for t, _ in kernel_params(callee))))
-        self.leave_if(self.w.emit(f"call i32 {spelled}({', '.join(operands)})"))
+        self.leave_if(self.w.emit(call("i32", spelled, operands)))
         return self._from_memory(dtype, self._read(dtype, slot)) if dtype else "0"
 
     def _check_stack(self, name: str, span: Span | None) -> None:
@@ -631,13 +640,13 @@ class KernelEmitter(ExpressionEmitter):
                 else value_type(dtype_of(arg))
             )
             types.append(ty)
-            operands.append(f"{ty} {self.pointer(arg) if ty == 'ptr' else self.value(arg)}")
+            operands.append((ty, self.pointer(arg) if ty == "ptr" else self.value(arg)))
         result = value_type(expr.dtype)
         spelled = self.module.declare(name, result, tuple(types))
         if result == "void":
-            self.w.do(f"call void {spelled}({', '.join(operands)})")
+            self.w.do(call("void", spelled, operands))
             return "0"
-        return self.w.emit(f"call {result} {spelled}({', '.join(operands)})")
+        return self.w.emit(call(result, spelled, operands))
 
     call_call_pure_extern = call_call_extern
 
@@ -667,7 +676,7 @@ class KernelEmitter(ExpressionEmitter):
             if isinstance(arg, StringImm):
                 kinds.append(["string", arg.value])
             elif view is not None and not isinstance(arg, BufferLoad):
-                words += [self.w.emit(f"ptrtoint ptr {self.pointer(arg)} to i64"), 0, *view.shape, *view.strides]
+                words += [self.w.emit(cast("ptrtoint", "ptr", self.pointer(arg), "i64")), 0, *view.shape, *view.strides]
                 kinds.append(["buffer", view.dtype, len(view.shape)])
             else:
                 dtype = dtype_of(arg)
@@ -677,7 +686,7 @@ class KernelEmitter(ExpressionEmitter):
         site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span, **text)
         slot = self.callback(site, words)
         self.leave_if(slot[0])
-        return self.from_word(expr.dtype, self.w.emit(f"load i64, ptr {slot[1]}")) if result else "0"
+        return self.from_word(expr.dtype, self.w.emit(load("i64", slot[1]))) if result else "0"
 
     def callback(self, site: int, words: Sequence[Size], results: int = 1) -> tuple[str, str]:
         """Call the runtime; gives the status and the address of the result words."""
@@ -704,38 +713,38 @@ def call_back(w: FunctionWriter, site: int, words: Sequence[Size], results: int)
     block = w.alloca("i64", max(1, len(words)))
     out = w.alloca("i64", max(1, results))
     for index, word in enumerate(words):
-        place = w.emit(f"getelementptr i64, ptr {block}, i64 {index}") if index else block
-        w.do(f"store i64 {word}, ptr {place}")
-    function = w.emit(f"load ptr, ptr {frame_word(w, CALLBACK)}")
-    return w.emit(f"call i32 {function}(ptr %frame, i64 {site}, ptr {block}, ptr {out})"), out
+        place = w.emit(getelementptr("i64", block, index)) if index else block
+        w.do(store("i64", word, place))
+    function = w.emit(load("ptr", frame_word(w, CALLBACK)))
+    return w.emit(call("i32", function, [("ptr", "%frame"), ("i64", site), ("ptr", block), ("ptr", out)])), out
 
 
 def to_word(emitter: ExpressionEmitter, dtype: str, value: str) -> str:
     """A scalar's bits as a 64-bit word (integers extended by their sign)."""
     ty, w = value_type(dtype), emitter.w
     if ty == "ptr":
-        return w.emit(f"ptrtoint ptr {value} to i64")
+        return w.emit(cast("ptrtoint", "ptr", value, "i64"))
     if ty in ("half", "float", "double"):
         bits = f"i{dtypes.bits(dtype)}"
-        value = w.emit(f"bitcast {ty} {value} to {bits}")
-        return value if bits == "i64" else w.emit(f"zext {bits} {value} to i64")
+        value = w.emit(cast("bitcast", ty, value, bits))
+        return value if bits == "i64" else w.emit(cast("zext", bits, value, "i64"))
     if ty == "i64":
         return value
-    return w.emit(f"{'sext' if dtypes.is_signed(dtype) else 'zext'} {ty} {value} to i64")
+    return w.emit(cast("sext" if dtypes.is_signed(dtype) else "zext", ty, value, "i64"))
 
 
 def from_word(emitter: ExpressionEmitter, dtype: str, word: str) -> str:
     """The scalar whose bits a word holds."""
     ty, w = value_type(dtype), emitter.w
     if ty == "ptr":
-        return w.emit(f"inttoptr i64 {word} to ptr")
+        return w.emit(cast("inttoptr", "i64", word, "ptr"))
     if ty in ("half", "float", "double"):
         bits = f"i{dtypes.bits(dtype)}"
-        value = word if bits == "i64" else w.emit(f"trunc i64 {word} to {bits}")
-        return w.emit(f"bitcast {bits} {value} to {ty}")
+        value = word if bits == "i64" else w.emit(cast("trunc", "i64", word, bits))
+        return w.emit(cast("bitcast", bits, value, ty))
     if dtypes.is_bool(dtype):
-        return w.emit(f"icmp ne i64 {word}, 0")
-    return word if ty == "i64" else w.emit(f"trunc i64 {word} to {ty}")
+        return w.emit(icmp("ne", "i64", word, "0"))
+    return word if ty == "i64" else w.emit(cast("trunc", "i64", word, ty))
 
 
 def compact_strides(w: FunctionWriter, shape: Sequence[Size]) -> list[Size]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import Operand, call, cast, getelementptr, load, store
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
@@ -19,37 +21,38 @@ ENTRY_PARAMS = [("ptr", "frame"), ("ptr", "arguments"), ("ptr", "results")]
 
 def load_word(w: FunctionWriter, base: str, index: int) -> str:
     """Read a word of a block of words."""
-    place = w.emit(f"getelementptr i64, ptr {base}, i64 {index}") if index else base
-    return w.emit(f"load i64, ptr {place}")
+    place = w.emit(getelementptr("i64", base, index)) if index else base
+    return w.emit(load("i64", place))
 
 
 def emit_wrapper(module: ModuleWriter, program: Program, name: str, function: PrimFunc) -> None:
     """Emit the entry of a tensor-level function."""
     w = FunctionWriter(module, graph_symbol(name), "i32", ENTRY_PARAMS, "nounwind")
     emitter = ExpressionEmitter(w, program, "")
-    operands, solved = ["ptr %frame"], {}
+    operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
+    solved: dict[PrimVar, Size] = {}
     index = 0
     for param in function.params:
         if isinstance(param, Buffer):
-            pointer = w.emit(f"inttoptr i64 {load_word(w, '%arguments', index)} to ptr")
-            operands.append(f"ptr {pointer}")
+            pointer = w.emit(cast("inttoptr", "i64", load_word(w, "%arguments", index), "ptr"))
+            operands.append(("ptr", pointer))
             index += 2
             index = _solve_buffer(w, param, index, solved)
         else:
             word = load_word(w, "%arguments", index)
-            operands.append(f"{value_type(param.dtype)} {from_word(emitter, param.dtype, word)}")
+            operands.append((value_type(param.dtype), from_word(emitter, param.dtype, word)))
             index += 1
-    operands += [f"i64 {solved[symbol]}" for symbol in buffer_symbols(function)]
+    operands += [("i64", solved[symbol]) for symbol in buffer_symbols(function)]
     dtype = result_dtype(function)
     slot = w.alloca(memory_type(dtype)) if dtype else ""
     if dtype:
-        operands.append(f"ptr {slot}")
+        operands.append(("ptr", slot))
     spelled = module.declare(program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(function))))
-    status = w.emit(f"call i32 {spelled}({', '.join(operands)})")
+    status = w.emit(call("i32", spelled, operands))
     if dtype:
         value = emitter._from_memory(dtype, emitter._read(dtype, slot))
-        w.do(f"store i64 {to_word(emitter, dtype, value)}, ptr %results")
-    w.ret(f"i32 {status}")
+        w.do(store("i64", to_word(emitter, dtype, value), "%results"))
+    w.ret("i32", status)
     w.finish()
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, Size
-from weft.codegen.backends.llvm.asm.store_forwarding import bytes_of
-from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, store
+from weft.codegen.backends.llvm.asm.types import bytes_of, element_bytes, memory_type
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, Linear, Scattered
 from weft.ir.tensor import Buffer, BufferStore, For
 from weft.ir.visit import walk
@@ -55,12 +55,10 @@ class Streams:
         if isinstance(size, int):
             self.large = "true" if size >= least else "false"
         else:
-            self.large = w.emit(f"icmp uge i64 {size}, {least}")
+            self.large = w.emit(icmp("uge", "i64", size, least))
         self.held: list[tuple[str, str, str]] = []
 
-    def hold(
-        self, emitter: KernelEmitter, view: BufferView, where: Linear | Scattered, dtype: str, value: str
-    ) -> bool:
+    def hold(self, emitter: KernelEmitter, view: BufferView, where: Linear | Scattered, dtype: str, value: str) -> bool:
         """Take a store of a whole vector; False for one that has no other form."""
         ty = memory_type(dtype)
         size = bytes_of(ty)
@@ -84,18 +82,18 @@ class Streams:
         w.open(look)
         bits = ""
         for _, _, pointer in held:
-            word = w.emit(f"ptrtoint ptr {pointer} to i64")
-            bits = word if not bits else w.emit(f"or i64 {bits}, {word}")
-        low = w.emit(f"and i64 {bits}, {align - 1}")
-        w.branch(w.emit(f"icmp eq i64 {low}, 0"), past, usual)
+            word = w.emit(cast("ptrtoint", "ptr", pointer, "i64"))
+            bits = word if not bits else w.emit(binary("or", "i64", bits, word))
+        low = w.emit(binary("and", "i64", bits, align - 1))
+        w.branch(w.emit(icmp("eq", "i64", low, "0")), past, usual)
         w.open(past)
         hint = w.module.add_metadata("!{i32 1}")
         for ty, value, pointer in held:
-            w.do(f"store {ty} {value}, ptr {pointer}, align {align}, !nontemporal {hint}")
+            w.do(store(ty, value, pointer, align, metadata=f"!nontemporal {hint}"))
         w.jump(done)
         w.open(usual)
         for ty, value, pointer in held:
-            w.do(f"store {ty} {value}, ptr {pointer}, align {element_bytes(self.result.dtype)}")
+            w.do(store(ty, value, pointer, element_bytes(self.result.dtype)))
         w.open(done)
         return True
 
@@ -103,4 +101,4 @@ class Streams:
 def fence(w: FunctionWriter) -> None:
     """Wait until stores past the caches are visible."""
     w.module.declare(_FENCE, "void", ())
-    w.do(f"call void @{_FENCE}()")
+    w.do(call("void", f"@{_FENCE}", []))

@@ -17,12 +17,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter, Size
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.instructions import (
+    Instruction,
+    binary,
+    call,
+    cast,
+    getelementptr,
+    icmp,
+    load,
+    store,
+)
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
+from weft.ir import prim
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import Node, replace
-from weft.ir.prim import binary
 from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import (
     AllocBuffer,
@@ -131,7 +142,7 @@ class _Outlined:
         self.name = f"{emitter.name}.{emitter.parallel_loops + 1}"
         self.first, self.last = PrimVar("first", "int64"), PrimVar("last", "int64")
         body = rewrite(stmt.body, _serial)
-        count = binary("sub", self.last, self.first)
+        count = prim.binary("sub", self.last, self.first)
         loop = replace(stmt, start=self.first, extent=count, body=body, kind="serial")
         # A view comes as its address: what it is a view of need not be there.
         views = [x for x in buffers if x.data is not None or x.elem_offset is not None]
@@ -157,18 +168,17 @@ class _Outlined:
             module.declare(f"weft.loop.{self.name}", "i32", types)
         status = w.alloca("i32", align=4)
         several, alone, done = w.label("several"), w.label("alone"), w.label("parallel.done")
-        runner = w.emit(f"load ptr, ptr {frame_word(w, PARALLEL)}")
-        there = w.emit(f"icmp ne ptr {runner}, null")
-        w.branch(there if pays == "true" else w.emit(f"and i1 {there}, {pays}"), several, alone)
+        runner = w.emit(load("ptr", frame_word(w, PARALLEL)))
+        there = w.emit(icmp("ne", "ptr", runner, "null"))
+        w.branch(there if pays == "true" else w.emit(binary("and", "i1", there, pays)), several, alone)
         w.open(several)
-        w.do(f"store i32 {self._several(runner, symbol, operands, start, end)}, ptr {status}")
+        w.do(store("i32", self._several(runner, symbol, operands, start, end), status))
         w.jump(done)
         w.open(alone)
-        given = ", ".join(["ptr %frame", *(f"{ty} {value}" for ty, value in operands), f"i64 {start}", f"i64 {end}"])
-        given += "".join(f", i64 {word}" for word in self._symbols())
-        w.do(f"store i32 {w.emit(f'call i32 {symbol}({given})')}, ptr {status}")
+        sizes = [("i64", word) for word in (start, end, *self._symbols())]
+        w.do(store("i32", w.emit(call("i32", symbol, [("ptr", "%frame"), *operands, *sizes])), status))
         w.open(done)
-        emitter.leave_if(w.emit(f"load i32, ptr {status}"))
+        emitter.leave_if(w.emit(load("i32", status)))
         return True
 
     def _operands(self) -> list[tuple[str, str]]:
@@ -187,7 +197,7 @@ class _Outlined:
         work = w.mul(extent, self._work(self.stmt.body))
         if isinstance(work, int):
             return "true" if work >= PAYS else "false"
-        return w.emit(f"icmp sge i64 {work}, {PAYS}")
+        return w.emit(icmp("sge", "i64", work, PAYS))
 
     def _work(self, stmt: Stmt) -> Size:
         """Scalar operations of a statement, roughly; sizes that depend on the iteration count as a few."""
@@ -212,9 +222,7 @@ class _Outlined:
 
     # Several threads
 
-    def _several(
-        self, runner: str, symbol: str, operands: list[tuple[str, str]], start: Size, end: Size
-    ) -> str:
+    def _several(self, runner: str, symbol: str, operands: list[tuple[str, str]], start: Size, end: Size) -> str:
         """Hand the range to the runtime; gives the status."""
         w = self.emitter.w
         symbols = self._symbols()
@@ -222,11 +230,11 @@ class _Outlined:
         words += [("i64", str(word)) for word in symbols]
         context = w.alloca("i64", len(words))
         for index, (ty, value) in enumerate(words):
-            w.do(f"store {ty} {value}, ptr {_at(w, context, index)}")
+            w.do(store(ty, value, _at(w, context, index)))
         limit = self.emitter.program.threads
         chunk = self._chunk(symbol, operands, len(symbols))
-        w.do(f"call void {runner}(ptr {chunk}, ptr {context}, i64 {start}, i64 {end}, i64 {limit})")
-        return w.emit(f"trunc i64 {w.emit(f'load i64, ptr {_at(w, context, _STATUS)}')} to i32")
+        w.do(call("void", runner, [("ptr", chunk), ("ptr", context), ("i64", start), ("i64", end), ("i64", limit)]))
+        return w.emit(cast("trunc", "i64", w.emit(load("i64", _at(w, context, _STATUS))), "i32"))
 
     def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:
         """The function that the threads call: the body's kernel with a frame of its own."""
@@ -238,15 +246,15 @@ class _Outlined:
         frame = w.alloca("i64", FRAME_WORDS)
         module.declare("weft.chunk.begin", "void", ("ptr", "ptr"))
         module.declare("weft.chunk.end", "void", ("ptr", "ptr", "i64", "i32"))
-        w.do(f"call void @weft.chunk.begin(ptr %context, ptr {frame})")
+        w.do(call("void", "@weft.chunk.begin", [("ptr", "%context"), ("ptr", frame)]))
         kinds = [*(ty for ty, _ in operands), *["i64"] * symbols]
-        values = [w.emit(f"load {ty}, ptr {_at(w, '%context', _FIRST_WORD + i)}") for i, ty in enumerate(kinds)]
-        captured = [f"{ty} {value}" for ty, value in zip(kinds, values, strict=True)]
+        values = [w.emit(load(ty, _at(w, "%context", _FIRST_WORD + i))) for i, ty in enumerate(kinds)]
+        captured = list(zip(kinds, values, strict=True))
         at = len(operands)
         own.declare(name, "void", ("ptr", "i64", "i64"))
-        given = ", ".join([f"ptr {frame}", *captured[:at], "i64 %first", "i64 %last", *captured[at:]])
-        status = w.emit(f"call i32 {symbol}({given})")
-        w.do(f"call void @weft.chunk.end(ptr %context, ptr {frame}, i64 %first, i32 {status})")
+        given = [("ptr", frame), *captured[:at], ("i64", "%first"), ("i64", "%last"), *captured[at:]]
+        status = w.emit(call("i32", symbol, given))
+        w.do(call("void", "@weft.chunk.end", [("ptr", "%context"), ("ptr", frame), ("i64", "%first"), ("i32", status)]))
         w.ret("void")
         w.finish()
         return module.spelled(name)
@@ -257,16 +265,22 @@ def emit_chunk_runtime(module: ModuleWriter) -> None:
     copy = ("ptr", "ptr", "i64", "i1 immarg")
     module.declare("llvm.memcpy.p0.p0.i64", "void", copy)
     w = FunctionWriter(module, "weft.chunk.begin", "void", [("ptr", "context"), ("ptr", "frame")], "nounwind")
-    outer = w.emit("load ptr, ptr %context")
-    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr %frame, ptr {outer}, i64 {8 * FRAME_WORDS}, i1 false)")
+    outer = w.emit(load("ptr", "%context"))
+    w.do(
+        call(
+            "void",
+            "@llvm.memcpy.p0.p0.i64",
+            [("ptr", "%frame"), ("ptr", outer), ("i64", 8 * FRAME_WORDS), ("i1", "false")],
+        )
+    )
     for word in (PARALLEL, STACK):
-        w.do(f"store i64 0, ptr {_at(w, '%frame', word)}")
+        w.do(store("i64", "0", _at(w, "%frame", word)))
     w.ret("void")
     w.finish()
     params = [("ptr", "context"), ("ptr", "frame"), ("i64", "first"), ("i32", "status")]
     w = FunctionWriter(module, "weft.chunk.end", "void", params, "nounwind")
     bad, good = w.label("failed"), w.label("good")
-    w.branch(w.emit("icmp eq i32 %status, 0"), good, bad)
+    w.branch(w.emit(icmp("eq", "i32", "%status", "0")), good, bad)
     w.open(bad)
     _record(w)
     w.open(good)
@@ -277,27 +291,33 @@ def emit_chunk_runtime(module: ModuleWriter) -> None:
 def _record(w: FunctionWriter) -> None:
     """Keep the failure of the earliest iterations: the frames are compared under a lock."""
     lock = _at(w, "%context", _LOCK)
-    outer = w.emit("load ptr, ptr %context")
+    outer = w.emit(load("ptr", "%context"))
     again, locked = w.label("again"), w.label("locked")
     w.open(again)
-    before = w.emit(f"atomicrmw xchg ptr {lock}, i64 1 acquire")
-    w.branch(w.emit(f"icmp eq i64 {before}, 0"), locked, again)
+    before = w.emit(Instruction("atomicrmw", "i64", (lock, "1"), ("xchg", "acquire")))
+    w.branch(w.emit(icmp("eq", "i64", before, "0")), locked, again)
     w.open(locked)
     place = _at(w, "%context", _EARLIEST)
-    earlier = w.emit(f"icmp slt i64 %first, {w.emit(f'load i64, ptr {place}')}")
+    earlier = w.emit(icmp("slt", "i64", "%first", w.emit(load("i64", place))))
     keep, unlock = w.label("keep"), w.label("unlock")
     w.branch(earlier, keep, unlock)
     w.open(keep)
-    w.do(f"store i64 %first, ptr {place}")
-    w.do(f"store i64 {w.emit('zext i32 %status to i64')}, ptr {_at(w, '%context', _STATUS)}")
-    runner = w.emit(f"load i64, ptr {_at(w, outer, PARALLEL)}")
-    stack = w.emit(f"load i64, ptr {_at(w, outer, STACK)}")
-    w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {outer}, ptr %frame, i64 {8 * FRAME_WORDS}, i1 false)")
-    w.do(f"store i64 {runner}, ptr {_at(w, outer, PARALLEL)}")
-    w.do(f"store i64 {stack}, ptr {_at(w, outer, STACK)}")
+    w.do(store("i64", "%first", place))
+    w.do(store("i64", w.emit(cast("zext", "i32", "%status", "i64")), _at(w, "%context", _STATUS)))
+    runner = w.emit(load("i64", _at(w, outer, PARALLEL)))
+    stack = w.emit(load("i64", _at(w, outer, STACK)))
+    w.do(
+        call(
+            "void",
+            "@llvm.memcpy.p0.p0.i64",
+            [("ptr", outer), ("ptr", "%frame"), ("i64", 8 * FRAME_WORDS), ("i1", "false")],
+        )
+    )
+    w.do(store("i64", runner, _at(w, outer, PARALLEL)))
+    w.do(store("i64", stack, _at(w, outer, STACK)))
     w.open(unlock)
-    w.do(f"store atomic i64 0, ptr {lock} release, align 8")
+    w.do(Instruction("store atomic", "i64", ("0", lock), ("release", "align 8")))
 
 
 def _at(w: FunctionWriter, base: str, index: int) -> str:
-    return w.emit(f"getelementptr i64, ptr {base}, i64 {index}") if index else base
+    return w.emit(getelementptr("i64", base, index)) if index else base

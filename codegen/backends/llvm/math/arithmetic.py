@@ -13,7 +13,8 @@ Each function takes a FunctionWriter, a dtype (lanes included) and operand spell
 from __future__ import annotations
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, fcmp, fneg, icmp, select
 from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
 from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, converted_by_instructions, narrowed, widened
 from weft.errors import TargetError
@@ -39,7 +40,7 @@ class Arithmetic:
         self.w = writer
         self.strict = strict
         self.features = features
-        self.flags = f" {flags}" if flags else ""
+        self.flags = flags
         self._halves = converted_by_instructions(features)
 
     def in_float32(self, dtype: str) -> bool:
@@ -50,7 +51,7 @@ class Arithmetic:
         """Call an LLVM intrinsic or library function with (type, value) operands; `dtype` is of the result."""
         result = value_type(dtype)
         self.w.module.declare(name, result, tuple(t for t, _ in operands))
-        return self.w.emit(f"call{flags} {result} @{name}({', '.join(f'{t} {v}' for t, v in operands)})")
+        return self.w.emit(call(result, f"@{name}", operands, flags))
 
     def overloaded(self, name: str, dtype: str, *operands: str) -> str:
         """Call an LLVM intrinsic `llvm.<name>.<type>` whose operands have the result's type."""
@@ -61,7 +62,7 @@ class Arithmetic:
         """condition ? a : b, lane by lane when the condition is a vector of `dtype`'s lanes."""
         ty = value_type(dtype)
         kind = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-        return self.w.emit(f"select {kind} {condition}, {ty} {a}, {ty} {b}")
+        return self.w.emit(select(kind, condition, ty, a, b))
 
     # Binary operations
 
@@ -83,20 +84,20 @@ class Arithmetic:
             return self.compare(kind, wide, self.cast(dtype, wide, a), self.cast(dtype, wide, b))
         ty = value_type(dtype)
         if dtypes.is_float(dtype):
-            return self.w.emit(f"fcmp {_COMPARE_FLOAT[kind]} {ty} {a}, {b}")
+            return self.w.emit(fcmp(_COMPARE_FLOAT[kind], ty, a, b))
         sign = "" if kind in ("eq", "ne") else "s" if dtypes.is_signed(dtype) else "u"
-        return self.w.emit(f"icmp {sign}{kind} {ty} {a}, {b}")
+        return self.w.emit(icmp(f"{sign}{kind}", ty, a, b))
 
     def _float_binary(self, kind: str, dtype: str, a: str, b: str) -> str:
         ty = value_type(dtype)
         if kind in _FLOAT_BINARY:
-            return self.w.emit(f"{_FLOAT_BINARY[kind]}{self.flags} {ty} {a}, {b}")
+            return self.w.emit(binary(_FLOAT_BINARY[kind], ty, a, b, self.flags))
         if kind in ("min", "max"):
             # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
             name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
-            return self.call(name, dtype, (ty, a), (ty, b), flags=" nsz")
+            return self.call(name, dtype, (ty, a), (ty, b), flags="nsz")
         if kind == "truncdiv":
-            return self.overloaded("trunc", dtype, self.w.emit(f"fdiv {ty} {a}, {b}"))
+            return self.overloaded("trunc", dtype, self.w.emit(binary("fdiv", ty, a, b)))
         if kind in ("floordiv", "floormod"):
             return self._float_floor(kind, dtype, a, b)
         raise TargetError(f"llvm: {kind} of {dtype} values", code="W741")
@@ -104,35 +105,35 @@ class Arithmetic:
     def _float_floor(self, kind: str, dtype: str, a: str, b: str) -> str:
         """NumPy's floor_divide and remainder: from fmod, so that quotient and remainder agree."""
         ty, zero, w = value_type(dtype), constant(0.0, dtype), self.w
-        mod = w.emit(f"frem {ty} {a}, {b}")
-        quotient = w.emit(f"fdiv {ty} {w.emit(f'fsub {ty} {a}, {mod}')}, {b}")
+        mod = w.emit(binary("frem", ty, a, b))
+        quotient = w.emit(binary("fdiv", ty, w.emit(binary("fsub", ty, a, mod)), b))
         b_negative, mod_negative = self.compare("lt", dtype, b, zero), self.compare("lt", dtype, mod, zero)
         lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-        differ = w.emit(f"xor {lanes} {b_negative}, {mod_negative}")
-        nonzero = w.emit(f"fcmp one {ty} {mod}, {zero}")
-        adjust = w.emit(f"and {lanes} {differ}, {nonzero}")
+        differ = w.emit(binary("xor", lanes, b_negative, mod_negative))
+        nonzero = w.emit(fcmp("one", ty, mod, zero))
+        adjust = w.emit(binary("and", lanes, differ, nonzero))
         if kind == "floormod":
-            adjusted = self.select(adjust, dtype, w.emit(f"fadd {ty} {mod}, {b}"), mod)
-            is_zero = w.emit(f"fcmp oeq {ty} {mod}, {zero}")
+            adjusted = self.select(adjust, dtype, w.emit(binary("fadd", ty, mod, b)), mod)
+            is_zero = w.emit(fcmp("oeq", ty, mod, zero))
             return self.select(is_zero, dtype, self.overloaded("copysign", dtype, zero, b), adjusted)
-        quotient = self.select(adjust, dtype, w.emit(f"fsub {ty} {quotient}, {constant(1.0, dtype)}"), quotient)
+        quotient = self.select(adjust, dtype, w.emit(binary("fsub", ty, quotient, constant(1.0, dtype))), quotient)
         floor = self.overloaded("floor", dtype, quotient)
-        high = w.emit(f"fcmp ogt {ty} {w.emit(f'fsub {ty} {quotient}, {floor}')}, {constant(0.5, dtype)}")
-        floor = self.select(high, dtype, w.emit(f"fadd {ty} {floor}, {constant(1.0, dtype)}"), floor)
-        plain = w.emit(f"fdiv {ty} {a}, {b}")
-        is_zero = w.emit(f"fcmp oeq {ty} {quotient}, {zero}")
+        high = w.emit(fcmp("ogt", ty, w.emit(binary("fsub", ty, quotient, floor)), constant(0.5, dtype)))
+        floor = self.select(high, dtype, w.emit(binary("fadd", ty, floor, constant(1.0, dtype))), floor)
+        plain = w.emit(binary("fdiv", ty, a, b))
+        is_zero = w.emit(fcmp("oeq", ty, quotient, zero))
         floor = self.select(is_zero, dtype, self.overloaded("copysign", dtype, zero, plain), floor)
-        by_zero = w.emit(f"fcmp oeq {ty} {b}, {zero}")
+        by_zero = w.emit(fcmp("oeq", ty, b, zero))
         return self.select(by_zero, dtype, plain, floor)
 
     def _int_binary(self, kind: str, dtype: str, a: str, b: str) -> str:
         ty, w = value_type(dtype), self.w
         if kind in ("and", "or"):
-            return w.emit(f"{kind} {ty} {a}, {b}")
+            return w.emit(binary(kind, ty, a, b))
         if dtypes.is_bool(dtype) and kind in ("min", "max"):
-            return w.emit(f"{'or' if kind == 'max' else 'and'} {ty} {a}, {b}")
+            return w.emit(binary("or" if kind == "max" else "and", ty, a, b))
         if kind in _INT_BINARY:
-            return w.emit(f"{_INT_BINARY[kind]} {ty} {a}, {b}")
+            return w.emit(binary(_INT_BINARY[kind], ty, a, b))
         if kind in ("min", "max"):
             return self.overloaded(("s" if dtypes.is_signed(dtype) else "u") + kind, dtype, a, b)
         if kind in ("shift_left", "shift_right"):
@@ -145,13 +146,13 @@ class Arithmetic:
         ty, w, width = value_type(dtype), self.w, dtypes.bits(dtype)
         if b.isdigit() and int(b) < width:
             return w.emit(
-                f"{'shl' if kind == 'shift_left' else 'ashr' if dtypes.is_signed(dtype) else 'lshr'} {ty} {a}, {b}"
+                binary("shl" if kind == "shift_left" else "ashr" if dtypes.is_signed(dtype) else "lshr", ty, a, b)
             )
-        wide = w.emit(f"icmp uge {ty} {b}, {splat(str(width), dtype)}")
+        wide = w.emit(icmp("uge", ty, b, splat(str(width), dtype)))
         if kind == "shift_right" and dtypes.is_signed(dtype):
-            return w.emit(f"ashr {ty} {a}, {self.select(wide, dtype, splat(str(width - 1), dtype), b)}")
+            return w.emit(binary("ashr", ty, a, self.select(wide, dtype, splat(str(width - 1), dtype), b)))
         safe = self.select(wide, dtype, splat("0", dtype), b)
-        shifted = w.emit(f"{'shl' if kind == 'shift_left' else 'lshr'} {ty} {a}, {safe}")
+        shifted = w.emit(binary("shl" if kind == "shift_left" else "lshr", ty, a, safe))
         return self.select(wide, dtype, splat("0", dtype), shifted)
 
     def _divide(self, kind: str, dtype: str, a: str, b: str) -> str:
@@ -161,45 +162,45 @@ class Arithmetic:
         if b.isdigit() and int(b) > 0:
             return self._divide_by_positive(kind, dtype, a, b)
         zero, one = splat("0", dtype), splat("1", dtype)
-        by_zero = w.emit(f"icmp eq {ty} {b}, {zero}")
+        by_zero = w.emit(icmp("eq", ty, b, zero))
         if not dtypes.is_signed(dtype):
-            result = w.emit(f"{'udiv' if quotient else 'urem'} {ty} {a}, {self.select(by_zero, dtype, one, b)}")
+            result = w.emit(binary("udiv" if quotient else "urem", ty, a, self.select(by_zero, dtype, one, b)))
             return self.select(by_zero, dtype, zero, result)
-        by_minus_one = w.emit(f"icmp eq {ty} {b}, {splat('-1', dtype)}")
+        by_minus_one = w.emit(icmp("eq", ty, b, splat("-1", dtype)))
         lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-        special = w.emit(f"or {lanes} {by_zero}, {by_minus_one}")
+        special = w.emit(binary("or", lanes, by_zero, by_minus_one))
         result = self._divide_signed(kind, dtype, a, self.select(special, dtype, one, b))
         if not quotient:
             return self.select(special, dtype, zero, result)
-        result = self.select(by_minus_one, dtype, w.emit(f"sub {ty} {zero}, {a}"), result)
+        result = self.select(by_minus_one, dtype, w.emit(binary("sub", ty, zero, a)), result)
         return self.select(by_zero, dtype, zero, result)
 
     def _divide_by_positive(self, kind: str, dtype: str, a: str, b: str) -> str:
         ty, w, divisor = value_type(dtype), self.w, int(b)
         if not dtypes.is_signed(dtype):
-            return w.emit(f"{'urem' if kind.endswith('mod') else 'udiv'} {ty} {a}, {b}")
+            return w.emit(binary("urem" if kind.endswith("mod") else "udiv", ty, a, b))
         if kind == "floordiv" and divisor & (divisor - 1) == 0:
-            return w.emit(f"ashr {ty} {a}, {divisor.bit_length() - 1}")
+            return w.emit(binary("ashr", ty, a, divisor.bit_length() - 1))
         if kind == "floormod" and divisor & (divisor - 1) == 0:
-            return w.emit(f"and {ty} {a}, {divisor - 1}")
+            return w.emit(binary("and", ty, a, divisor - 1))
         return self._divide_signed(kind, dtype, a, b)
 
     def _divide_signed(self, kind: str, dtype: str, a: str, b: str) -> str:
         """Signed division by a divisor that is neither 0 nor -1; floor forms correct the truncated result."""
         ty, w = value_type(dtype), self.w
         if kind in ("truncdiv", "div"):
-            return w.emit(f"sdiv {ty} {a}, {b}")
-        remainder = w.emit(f"srem {ty} {a}, {b}")
+            return w.emit(binary("sdiv", ty, a, b))
+        remainder = w.emit(binary("srem", ty, a, b))
         if kind == "truncmod":
             return remainder
         zero, lanes = splat("0", dtype), value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
-        nonzero = w.emit(f"icmp ne {ty} {remainder}, {zero}")
-        differ = w.emit(f"icmp slt {ty} {w.emit(f'xor {ty} {remainder}, {b}')}, {zero}")
-        adjust = w.emit(f"and {lanes} {nonzero}, {differ}")
+        nonzero = w.emit(icmp("ne", ty, remainder, zero))
+        differ = w.emit(icmp("slt", ty, w.emit(binary("xor", ty, remainder, b)), zero))
+        adjust = w.emit(binary("and", lanes, nonzero, differ))
         if kind == "floormod":
-            return self.select(adjust, dtype, w.emit(f"add {ty} {remainder}, {b}"), remainder)
-        quotient = w.emit(f"sdiv {ty} {a}, {b}")
-        return self.select(adjust, dtype, w.emit(f"sub {ty} {quotient}, {splat('1', dtype)}"), quotient)
+            return self.select(adjust, dtype, w.emit(binary("add", ty, remainder, b)), remainder)
+        quotient = w.emit(binary("sdiv", ty, a, b))
+        return self.select(adjust, dtype, w.emit(binary("sub", ty, quotient, splat("1", dtype))), quotient)
 
     # Unary operations
 
@@ -208,11 +209,11 @@ class Arithmetic:
         ty = value_type(dtype)
         if kind == "neg":
             if is_bits_float(dtype):
-                return self.w.emit(f"xor {ty} {a}, {splat(str(1 << (dtypes.bits(dtype) - 1)), dtype)}")
+                return self.w.emit(binary("xor", ty, a, splat(str(1 << (dtypes.bits(dtype) - 1)), dtype)))
             if dtypes.is_float(dtype):
-                return self.w.emit(f"fneg {ty} {a}")
-            return self.w.emit(f"sub {ty} {splat('0', dtype)}, {a}")
-        return self.w.emit(f"xor {ty} {a}, {splat('true' if dtypes.is_bool(dtype) else '-1', dtype)}")
+                return self.w.emit(fneg(ty, a))
+            return self.w.emit(binary("sub", ty, splat("0", dtype), a))
+        return self.w.emit(binary("xor", ty, a, splat("true" if dtypes.is_bool(dtype) else "-1", dtype)))
 
     # Casts
 
@@ -231,10 +232,10 @@ class Arithmetic:
             return self._to_bool(source, value)
         if dtypes.is_float(a) and dtypes.is_float(b):
             return self.w.emit(
-                f"{'fpext' if dtypes.bits(b) > dtypes.bits(a) else 'fptrunc'} {from_type} {value} to {to_type}"
+                cast("fpext" if dtypes.bits(b) > dtypes.bits(a) else "fptrunc", from_type, value, to_type)
             )
         if dtypes.is_float(b):
-            return self.w.emit(f"{'sitofp' if dtypes.is_signed(a) else 'uitofp'} {from_type} {value} to {to_type}")
+            return self.w.emit(cast("sitofp" if dtypes.is_signed(a) else "uitofp", from_type, value, to_type))
         if dtypes.is_float(a):
             name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
             return self.call(name, target, (from_type, value))
@@ -244,20 +245,20 @@ class Arithmetic:
         if "handle" in (a, b):
             if a == b:
                 return value
-            return self.w.emit(f"{'ptrtoint' if a == 'handle' else 'inttoptr'} {from_type} {value} to {to_type}")
+            return self.w.emit(cast("ptrtoint" if a == "handle" else "inttoptr", from_type, value, to_type))
         if dtypes.bits(a) == dtypes.bits(b):
             return value
         if dtypes.bits(a) > dtypes.bits(b):
-            return self.w.emit(f"trunc {from_type} {value} to {to_type}")
+            return self.w.emit(cast("trunc", from_type, value, to_type))
         if value.lstrip("-").isdigit() and (dtypes.is_signed(a) or int(value) >= 0):
             return value
-        return self.w.emit(f"{'sext' if dtypes.is_signed(a) else 'zext'} {from_type} {value} to {to_type}")
+        return self.w.emit(cast("sext" if dtypes.is_signed(a) else "zext", from_type, value, to_type))
 
     def _to_bool(self, source: str, value: str) -> str:
         ty = value_type(source)
         if dtypes.is_float(source):
-            return self.w.emit(f"fcmp une {ty} {value}, {constant(0.0, source)}")
-        return self.w.emit(f"icmp ne {ty} {value}, {splat('null' if source == 'handle' else '0', source)}")
+            return self.w.emit(fcmp("une", ty, value, constant(0.0, source)))
+        return self.w.emit(icmp("ne", ty, value, splat("null" if source == "handle" else "0", source)))
 
     def _expand(self, source: str, wide: str, value: str) -> str:
         """A float16 or a bfloat16 as float32."""
@@ -265,15 +266,15 @@ class Arithmetic:
         if element not in SHORT_FLOATS:
             raise _no_arithmetic(source)
         if element == "float16" and "float32" in self._halves:
-            return self.w.emit(f"fpext {value_type(source)} {value} to {value_type(wide)}")
+            return self.w.emit(cast("fpext", value_type(source), value, value_type(wide)))
         if element == "float16":
             short = value_type(dtypes.with_lanes("int16", lanes))
-            return widened(self.w, source, self.w.emit(f"bitcast {value_type(source)} {value} to {short}"))
+            return widened(self.w, source, self.w.emit(cast("bitcast", value_type(source), value, short)))
         int32 = dtypes.with_lanes("int32", lanes)
         ints = value_type(int32)
-        extended = self.w.emit(f"zext {value_type(source)} {value} to {ints}")
-        shifted = self.w.emit(f"shl {ints} {extended}, {splat('16', int32)}")
-        return self.w.emit(f"bitcast {ints} {shifted} to {value_type(wide)}")
+        extended = self.w.emit(cast("zext", value_type(source), value, ints))
+        shifted = self.w.emit(binary("shl", ints, extended, splat("16", int32)))
+        return self.w.emit(cast("bitcast", ints, shifted, value_type(wide)))
 
     def _contract(self, source: str, target: str, value: str) -> str:
         """Any number as a float16 or a bfloat16, rounded once to nearest even; nan stays nan."""
@@ -288,7 +289,7 @@ class Arithmetic:
         bits = narrowed(self.w, source, target, value)
         if short == "bfloat16":
             return bits
-        return self.w.emit(f"bitcast {value_type(dtypes.with_lanes('int16', lanes))} {bits} to {value_type(target)}")
+        return self.w.emit(cast("bitcast", value_type(dtypes.with_lanes("int16", lanes)), bits, value_type(target)))
 
 
 def _no_arithmetic(dtype: str) -> TargetError:

@@ -12,6 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft import dtypes
+from weft.codegen.backends.llvm.asm.instructions import (
+    binary,
+    cast,
+    extractelement,
+    fcmp,
+    icmp,
+    insertelement,
+    load,
+    store,
+)
 from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic, mangled
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial, tanh_polynomial
@@ -123,8 +133,8 @@ def _next_short(arith: Arithmetic, dtype: str, operands: Sequence[str]) -> str:
     ints, ty = value_type(dtypes.with_lanes("int16", dtypes.lanes(dtype))), value_type(dtype)
     if dtypes.element(dtype) == "bfloat16":
         return stepped(arith.w, dtype, *operands)
-    bits = [arith.w.emit(f"bitcast {ty} {operand} to {ints}") for operand in operands]
-    return arith.w.emit(f"bitcast {ints} {stepped(arith.w, dtype, *bits)} to {ty}")
+    bits = [arith.w.emit(cast("bitcast", ty, operand, ints)) for operand in operands]
+    return arith.w.emit(cast("bitcast", ints, stepped(arith.w, dtype, *bits), ty))
 
 
 def _library(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str]) -> str:
@@ -146,10 +156,8 @@ def by_lane(
         return one(*operands)
     result, element = "poison", value_type(dtypes.element(dtype))
     for lane in range(lanes):
-        parts = [
-            w.emit(f"extractelement {value_type(k)} {v}, i64 {lane}") for v, k in zip(operands, kinds, strict=True)
-        ]
-        result = w.emit(f"insertelement {value_type(dtype)} {result}, {element} {one(*parts)}, i64 {lane}")
+        parts = [w.emit(extractelement(value_type(k), v, lane)) for v, k in zip(operands, kinds, strict=True)]
+        result = w.emit(insertelement(value_type(dtype), result, element, one(*parts), lane))
     return result
 
 
@@ -191,9 +199,9 @@ def _classify(infinite: bool, finite: bool) -> Callable[[Arithmetic, str, list[s
             value = arith.cast(kind, wide, value)
         ty = value_type(wide)
         if not infinite and not finite:
-            return arith.w.emit(f"fcmp uno {ty} {value}, {value}")
+            return arith.w.emit(fcmp("uno", ty, value, value))
         size = arith.overloaded("fabs", wide, value)
-        return arith.w.emit(f"fcmp {'oeq' if infinite else 'one'} {ty} {size}, {constant(float('inf'), wide)}")
+        return arith.w.emit(fcmp("oeq" if infinite else "one", ty, size, constant(float("inf"), wide)))
 
     return emit
 
@@ -245,30 +253,30 @@ def _integer_power(arith: Arithmetic, dtype: str, base: str, exponent: str) -> s
     head, body, done = w.label("power"), w.label("power.body"), w.label("power.done")
     state = [w.alloca(ty) for _ in range(3)]
     signed = dtypes.is_signed(dtype)
-    negative = w.emit(f"icmp slt {ty} {exponent}, 0") if signed else "false"
+    negative = w.emit(icmp("slt", ty, exponent, "0")) if signed else "false"
     count = exponent
     if signed:
-        parity = w.emit(f"and {ty} {exponent}, 1")
+        parity = w.emit(binary("and", ty, exponent, "1"))
         # |base| > 1 to a negative power is 0; 1 and -1 only need the parity of the exponent.
         count = arith.select(negative, dtype, parity, exponent)
     for slot, value in zip(state, ("1", base, count), strict=True):
-        w.do(f"store {ty} {value}, ptr {slot}")
+        w.do(store(ty, value, slot))
     w.open(head)
-    rest = w.emit(f"load {ty}, ptr {state[2]}")
-    w.branch(w.emit(f"icmp eq {ty} {rest}, 0"), done, body)
+    rest = w.emit(load(ty, state[2]))
+    w.branch(w.emit(icmp("eq", ty, rest, "0")), done, body)
     w.open(body)
-    result, square = (w.emit(f"load {ty}, ptr {slot}") for slot in state[:2])
-    odd = w.emit(f"trunc {ty} {rest} to i1")
-    w.do(f"store {ty} {arith.select(odd, dtype, w.emit(f'mul {ty} {result}, {square}'), result)}, ptr {state[0]}")
-    w.do(f"store {ty} {w.emit(f'mul {ty} {square}, {square}')}, ptr {state[1]}")
-    w.do(f"store {ty} {w.emit(f'lshr {ty} {rest}, 1')}, ptr {state[2]}")
+    result, square = (w.emit(load(ty, slot)) for slot in state[:2])
+    odd = w.emit(cast("trunc", ty, rest, "i1"))
+    w.do(store(ty, arith.select(odd, dtype, w.emit(binary("mul", ty, result, square)), result), state[0]))
+    w.do(store(ty, w.emit(binary("mul", ty, square, square)), state[1]))
+    w.do(store(ty, w.emit(binary("lshr", ty, rest, "1")), state[2]))
     w.jump(head)
     w.open(done)
-    power = w.emit(f"load {ty}, ptr {state[0]}")
+    power = w.emit(load(ty, state[0]))
     if not signed:
         return power
     size = _abs(arith, dtype, [base], [dtype])
-    unit = w.emit(f"icmp eq {ty} {size}, 1")
+    unit = w.emit(icmp("eq", ty, size, "1"))
     return arith.select(negative, dtype, arith.select(unit, dtype, power, "0"), power)
 
 
@@ -299,7 +307,7 @@ def _reinterpret(arith: Arithmetic, dtype: str, operands: list[str], kinds: list
         return operands[0]
     if "ptr" in (source, target):
         return arith.cast(kinds[0], dtype, operands[0])
-    return arith.w.emit(f"bitcast {source} {operands[0]} to {target}")
+    return arith.w.emit(cast("bitcast", source, operands[0], target))
 
 
 def _q_multiply_shift(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
@@ -310,9 +318,9 @@ def _q_multiply_shift(arith: Arithmetic, dtype: str, operands: list[str], kinds:
     zero, one = splat("0", wide), splat("1", wide)
     left = arith.binary("max", wide, s, zero)
     right = arith.binary("add", wide, q, arith.binary("max", wide, arith.unary("neg", wide, s), zero))
-    product = w.emit(f"mul {ty} {arith.binary('shift_left', wide, x, left)}, {y}")
-    half = arith.binary("shift_left", wide, one, w.emit(f"sub {ty} {right}, {one}"))
-    total = arith.binary("shift_right", wide, w.emit(f"add {ty} {product}, {half}"), right)
+    product = w.emit(binary("mul", ty, arith.binary("shift_left", wide, x, left), y))
+    half = arith.binary("shift_left", wide, one, w.emit(binary("sub", ty, right, one)))
+    total = arith.binary("shift_right", wide, w.emit(binary("add", ty, product, half)), right)
     return arith.cast(wide, dtype, total)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft import dtypes
+from weft.codegen.backends.llvm.asm.instructions import shufflevector
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.vector_builder import Lanes
 
@@ -122,15 +123,13 @@ def _scaled_by_registers(arith: Arithmetic, dtype: str, width: _Width, value: st
         return instruction(value, power)
     pieces = []
     for start in range(0, lanes, one):
-        picks = ", ".join(f"i32 {start + lane}" for lane in range(one))
-        a, b = (w.emit(f"shufflevector {whole} {x}, {whole} poison, <{one} x i32> <{picks}>") for x in (value, power))
+        picks = range(start, start + one)
+        a, b = (w.emit(shufflevector(whole, x, "poison", picks)) for x in (value, power))
         pieces.append(instruction(a, b))
     while len(pieces) > 1:
         half, count = f"<{one} x {scalar}>", 2 * one
-        picks = ", ".join(f"i32 {lane}" for lane in range(count))
         pieces = [
-            w.emit(f"shufflevector {half} {a}, {half} {b}, <{count} x i32> <{picks}>")
-            for a, b in zip(pieces[::2], pieces[1::2], strict=True)
+            w.emit(shufflevector(half, a, b, range(count))) for a, b in zip(pieces[::2], pieces[1::2], strict=True)
         ]
         one = count
     return pieces[0]

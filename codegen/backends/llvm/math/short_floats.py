@@ -19,7 +19,8 @@ import struct
 from dataclasses import dataclass
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import binary, cast, fcmp, icmp, select
 from weft.codegen.backends.llvm.asm.types import splat, value_type
 
 __all__ = ["SHORT_FLOATS", "converted_by_instructions", "narrowed", "stepped", "widened"]
@@ -67,12 +68,16 @@ class _Ints:
 
     def do(self, name: str, a: str, b: str | int) -> str:
         """The operation of LLVM with this name."""
-        return self.w.emit(f"{name} {self.ty} {a}, {self.const(b) if isinstance(b, int) else b}")
+        return self.w.emit(binary(name, self.ty, a, self.const(b) if isinstance(b, int) else b))
+
+    def compare(self, predicate: str, a: str, b: str | int) -> str:
+        """A comparison."""
+        return self.w.emit(icmp(predicate, self.ty, a, self.const(b) if isinstance(b, int) else b))
 
     def choose(self, condition: str, a: str | int, b: str) -> str:
         """condition ? a : b."""
         first = self.const(a) if isinstance(a, int) else a
-        return self.w.emit(f"select {self.mask} {condition}, {self.ty} {first}, {self.ty} {b}")
+        return self.w.emit(select(self.mask, condition, self.ty, first, b))
 
 
 def narrowed(w: FunctionWriter, source: str, target: str, value: str) -> str:
@@ -80,13 +85,13 @@ def narrowed(w: FunctionWriter, source: str, target: str, value: str) -> str:
     lanes, wide, short = dtypes.lanes(source), _WIDE[dtypes.element(source)], SHORT_FLOATS[dtypes.element(target)]
     width = dtypes.bits(source)
     v = _Ints(w, width, lanes)
-    bits = w.emit(f"bitcast {value_type(source)} {value} to {v.ty}")
+    bits = w.emit(cast("bitcast", value_type(source), value, v.ty))
     drop = wide.mantissa - short.mantissa
     if wide.bias == short.bias:  # the same exponents: every number rounds in the same way, the sign with it
         made = _same_range(v, bits, drop, source, value)
     else:
         made = _smaller_range(v, bits, wide, short, source)
-    return w.emit(f"trunc {v.ty} {made} to {value_type(dtypes.with_lanes('int16', lanes))}")
+    return w.emit(cast("trunc", v.ty, made, value_type(dtypes.with_lanes("int16", lanes))))
 
 
 def _rounded(v: _Ints, bits: str, drop: int, offset: int = 0) -> str:
@@ -97,7 +102,7 @@ def _rounded(v: _Ints, bits: str, drop: int, offset: int = 0) -> str:
 
 def _same_range(v: _Ints, bits: str, drop: int, source: str, value: str) -> str:
     ty = value_type(source)
-    is_nan = v.w.emit(f"fcmp uno {ty} {value}, {value}")
+    is_nan = v.w.emit(fcmp("uno", ty, value, value))
     usual = v.do("and", v.do("or", v.do("lshr", bits, drop), _BITS), _SIGN | 0x7FC0)
     return v.choose(is_nan, usual, _rounded(v, bits, drop))
 
@@ -110,18 +115,18 @@ def _smaller_range(v: _Ints, bits: str, wide: _Format, short: _Format, source: s
     ty = value_type(source)
     last_place = 1 - short.bias - short.mantissa  # of the subnormals, as a power of two
     carrier = (wide.bias + wide.mantissa + last_place) << wide.mantissa
-    of_size = w.emit(f"bitcast {v.ty} {size} to {ty}")
-    aligned = w.emit(f"fadd {ty} {of_size}, {_float(carrier, source)}")
-    subnormal = v.do("sub", w.emit(f"bitcast {ty} {aligned} to {v.ty}"), carrier)
+    of_size = w.emit(cast("bitcast", v.ty, size, ty))
+    aligned = w.emit(binary("fadd", ty, of_size, _float(carrier, source)))
+    subnormal = v.do("sub", w.emit(cast("bitcast", ty, aligned, v.ty)), carrier)
     least = (wide.bias + 1 - short.bias) << wide.mantissa
-    made = v.choose(v.do("icmp ult", size, least), subnormal, made)
+    made = v.choose(v.compare("ult", size, least), subnormal, made)
     beyond = (wide.bias + 1 + short.bias) << wide.mantissa
-    made = v.choose(v.do("icmp uge", size, beyond), short.infinity, made)
+    made = v.choose(v.compare("uge", size, beyond), short.infinity, made)
     quiet: str | int = short.infinity | 1 << (short.mantissa - 1)
     if short is SHORT_FLOATS["float16"]:
         payload = v.do("and", v.do("lshr", size, drop), (1 << short.mantissa) - 1)
         quiet = v.do("or", payload, quiet)
-    made = v.choose(v.do("icmp ugt", size, wide.infinity), quiet, made)
+    made = v.choose(v.compare("ugt", size, wide.infinity), quiet, made)
     return v.do("or", made, sign)
 
 
@@ -138,20 +143,20 @@ def widened(w: FunctionWriter, source: str, value: str) -> str:
     lanes = dtypes.lanes(source)
     v, single = _Ints(w, 32, lanes), dtypes.with_lanes("float32", lanes)
     ty, short, wide = value_type(single), SHORT_FLOATS["float16"], _WIDE["float32"]
-    bits = w.emit(f"zext {value_type(dtypes.with_lanes('int16', lanes))} {value} to {v.ty}")
+    bits = w.emit(cast("zext", value_type(dtypes.with_lanes("int16", lanes)), value, v.ty))
     size = v.do("and", bits, _BITS)
     sign = v.do("shl", v.do("and", bits, _SIGN), 16)
     moved = v.do("shl", size, wide.mantissa - short.mantissa)
     made = v.do("add", moved, (wide.bias - short.bias) << wide.mantissa)
-    whole = w.emit(f"sitofp {v.ty} {size} to {ty}")
+    whole = w.emit(cast("sitofp", v.ty, size, ty))
     last_place = _float((wide.bias + 1 - short.bias - short.mantissa) << wide.mantissa, single)
-    subnormal = w.emit(f"bitcast {ty} {w.emit(f'fmul {ty} {whole}, {last_place}')} to {v.ty}")
-    made = v.choose(v.do("icmp ult", size, 1 << short.mantissa), subnormal, made)
+    subnormal = w.emit(cast("bitcast", ty, w.emit(binary("fmul", ty, whole, last_place)), v.ty))
+    made = v.choose(v.compare("ult", size, 1 << short.mantissa), subnormal, made)
     special = v.do("or", moved, wide.infinity)
-    made = v.choose(v.do("icmp uge", size, short.infinity), special, made)
+    made = v.choose(v.compare("uge", size, short.infinity), special, made)
     quiet = v.do("or", special, 1 << (wide.mantissa - 1))
-    made = v.choose(v.do("icmp ugt", size, short.infinity), quiet, made)
-    return w.emit(f"bitcast {v.ty} {v.do('or', made, sign)} to {ty}")
+    made = v.choose(v.compare("ugt", size, short.infinity), quiet, made)
+    return w.emit(cast("bitcast", v.ty, v.do("or", made, sign), ty))
 
 
 def stepped(w: FunctionWriter, dtype: str, value: str, towards: str) -> str:
@@ -162,15 +167,15 @@ def stepped(w: FunctionWriter, dtype: str, value: str, towards: str) -> str:
     def ordered(bits: str) -> tuple[str, str]:
         """The size, and a number that grows with the value."""
         size = v.do("and", bits, _BITS)
-        return size, v.choose(v.do("icmp slt", bits, 0), v.do("sub", v.const(0), size), size)
+        return size, v.choose(v.compare("slt", bits, 0), v.do("sub", v.const(0), size), size)
 
     (size, own), (other_size, other) = ordered(value), ordered(towards)
-    up = v.do("icmp sgt", other, own)
+    up = v.compare("sgt", other, own)
     nearby = v.choose(up, v.do("add", own, 1), v.do("sub", own, 1))
     # Back to sign and size; from the least number towards zero the sign stays.
-    negative = v.w.emit(f"or {v.mask} {v.do('icmp slt', nearby, 0)}, {v.do('icmp slt', own, 0)}")
-    back = v.choose(v.do("icmp slt", nearby, 0), v.do("sub", v.const(0), nearby), nearby)
+    negative = v.w.emit(binary("or", v.mask, v.compare("slt", nearby, 0), v.compare("slt", own, 0)))
+    back = v.choose(v.compare("slt", nearby, 0), v.do("sub", v.const(0), nearby), nearby)
     made = v.choose(negative, v.do("or", back, -_SIGN), back)
-    made = v.choose(v.do("icmp eq", other, own), towards, made)
-    made = v.choose(v.do("icmp ugt", other_size, infinity), towards, made)
-    return v.choose(v.do("icmp ugt", size, infinity), value, made)
+    made = v.choose(v.compare("eq", other, own), towards, made)
+    made = v.choose(v.compare("ugt", other_size, infinity), towards, made)
+    return v.choose(v.compare("ugt", size, infinity), value, made)

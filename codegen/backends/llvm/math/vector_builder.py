@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft import dtypes
+from weft.codegen.backends.llvm.asm.instructions import binary, cast, fcmp, fneg
 from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 
@@ -33,23 +34,23 @@ class Lanes:
 
     def do(self, name: str, a: str, b: str) -> str:
         """The operation of LLVM with this name."""
-        return self.w.emit(f"{name} {self.ty} {a}, {b}")
+        return self.w.emit(binary(name, self.ty, a, b))
 
     def add(self, a: str, b: str) -> str:
         """a + b."""
-        return self.do("fadd contract", a, b)
+        return self.w.emit(binary("fadd", self.ty, a, b, "contract"))
 
     def sub(self, a: str, b: str) -> str:
         """a - b."""
-        return self.do("fsub contract", a, b)
+        return self.w.emit(binary("fsub", self.ty, a, b, "contract"))
 
     def mul(self, a: str, b: str) -> str:
         """a * b."""
-        return self.do("fmul contract", a, b)
+        return self.w.emit(binary("fmul", self.ty, a, b, "contract"))
 
     def neg(self, a: str) -> str:
         """-a."""
-        return self.w.emit(f"fneg {self.ty} {a}")
+        return self.w.emit(fneg(self.ty, a))
 
     def fma(self, a: str, b: str, c: str) -> str:
         """a * b + c, rounded once on every processor."""
@@ -57,19 +58,19 @@ class Lanes:
 
     def on_bits(self, name: str, a: str, b: str) -> str:
         """The operation of LLVM with this name on integers."""
-        return self.w.emit(f"{name} {self.int_type} {a}, {b}")
+        return self.w.emit(binary(name, self.int_type, a, b))
 
     def bits(self, a: str) -> str:
         """The bits of a as integers."""
-        return self.w.emit(f"bitcast {self.ty} {a} to {self.int_type}")
+        return self.w.emit(cast("bitcast", self.ty, a, self.int_type))
 
     def from_bits(self, a: str) -> str:
         """The values with these bits."""
-        return self.w.emit(f"bitcast {self.int_type} {a} to {self.ty}")
+        return self.w.emit(cast("bitcast", self.int_type, a, self.ty))
 
     def test(self, kind: str, a: str, b: str) -> str:
         """A comparison."""
-        return self.w.emit(f"fcmp {kind} {self.ty} {a}, {b}")
+        return self.w.emit(fcmp(kind, self.ty, a, b))
 
     def select(self, condition: str, a: str, b: str) -> str:
         """a where the condition holds, else b."""
@@ -77,7 +78,7 @@ class Lanes:
 
     def both(self, name: str, a: str, b: str) -> str:
         """An operation on truth values."""
-        return self.w.emit(f"{name} {value_type(dtypes.with_lanes('bool', dtypes.lanes(self.dtype)))} {a}, {b}")
+        return self.w.emit(binary(name, value_type(dtypes.with_lanes("bool", dtypes.lanes(self.dtype))), a, b))
 
     def size(self, a: str) -> str:
         """The absolute value."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft import dtypes
+from weft.codegen.backends.llvm.asm.instructions import cast, icmp, phi
 from weft.codegen.backends.llvm.asm.types import splat
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial
@@ -63,7 +64,7 @@ def log_float32(arith: Arithmetic, dtype: str, x: str) -> str:
     above = v.on_bits("sub", v.bits(scaled), v.int(0x3F3504F3))
     exponent = v.on_bits("ashr", above, v.int(23))
     mantissa = v.from_bits(v.on_bits("sub", v.bits(scaled), v.on_bits("shl", exponent, v.int(23))))
-    e = v.w.emit(f"sitofp {v.int_type} {exponent} to {v.ty}")
+    e = v.w.emit(cast("sitofp", v.int_type, exponent, v.ty))
     e = v.do("fadd", e, v.select(small, v.const(-23.0), v.const(0.0)))
     f = v.do("fsub", mantissa, v.const(1.0))
     square = v.mul(f, f)
@@ -121,7 +122,7 @@ def _circular(arith: Arithmetic, dtype: str, x: str, quarter: int) -> str:
     r = x_wide
     for part in _HALF_PI:
         r = wide.do("fsub", r, wide.do("fmul", n, wide.const(part)))
-    count = w.emit(f"trunc {wide.int_type} {wide.bits(shifted)} to {v.int_type}")
+    count = w.emit(cast("trunc", wide.int_type, wide.bits(shifted), v.int_type))
     count = v.on_bits("add", count, v.int(quarter))
     r = arith.cast(wide.dtype, dtype, r)
     square = v.mul(r, r)
@@ -132,7 +133,7 @@ def _circular(arith: Arithmetic, dtype: str, x: str, quarter: int) -> str:
     lost = v.do("fsub", v.do("fsub", v.const(1.0), head), half)
     cosine = v.add(head, v.add(v.mul(v.mul(square, square), v.polynomial(_COS, square)), lost))
     odd = v.on_bits("and", count, v.int(1))
-    is_odd = w.emit(f"icmp ne {v.int_type} {odd}, {v.int(0)}")
+    is_odd = w.emit(icmp("ne", v.int_type, odd, v.int(0)))
     sign = v.on_bits("shl", v.on_bits("and", count, v.int(2)), v.int(30))
     return v.from_bits(v.on_bits("xor", v.bits(v.select(is_odd, cosine, sine)), sign))
 
@@ -143,14 +144,14 @@ def with_library(arith: Arithmetic, dtype: str, x: str, name: str, usual: Callab
     large = v.test("ogt", v.size(x), v.const(_LARGE))
     some = large
     if lanes > 1:
-        some = w.emit(f"icmp ne i{lanes} {w.emit(f'bitcast <{lanes} x i1> {large} to i{lanes}')}, 0")
+        some = w.emit(icmp("ne", f"i{lanes}", w.emit(cast("bitcast", f"<{lanes} x i1>", large, f"i{lanes}")), "0"))
     value = usual()
     start, slow, done = w.block_label, w.label("large"), w.label("reduced")
     w.branch(some, slow, done, ', !prof !{!"branch_weights", i32 1, i32 2000}')
     w.open(slow)
     exact, end = arith.overloaded(name, dtype, x), w.block_label
     w.open(done)
-    return w.emit(f"phi {v.ty} [ {value}, %{start} ], [ {exact}, %{end} ]")
+    return w.emit(phi(v.ty, (value, start), (exact, end)))
 
 
 def pow_float32(arith: Arithmetic, dtype: str, x: str, y: str) -> str:
@@ -172,7 +173,7 @@ def power_at_special_values(v: Lanes, x: str, y: str, value: str) -> str:
     whole = v.test("oeq", v.arith.overloaded("floor", v.dtype, y), y)
     half = v.do("fmul", y, v.const(0.5))
     odd = v.both("and", whole, v.test("one", v.arith.overloaded("floor", v.dtype, half), half))
-    negative = v.w.emit(f"icmp slt {v.int_type} {v.bits(x)}, {v.int(0)}")
+    negative = v.w.emit(icmp("slt", v.int_type, v.bits(x), v.int(0)))
     value = v.select(v.both("and", negative, odd), v.neg(value), value)
     below = v.both("and", v.test("olt", x, zero), v.test("one", size, infinity))
     bad = v.both("and", below, v.both("xor", whole, splat("true", dtypes.with_lanes("bool", dtypes.lanes(v.dtype)))))
@@ -204,7 +205,7 @@ def _log2(v: Lanes, x: str) -> str:
     mantissa = v.from_bits(v.on_bits("sub", v.bits(x), v.on_bits("shl", exponent, v.int(52))))
     ratio = v.do("fdiv", v.do("fsub", mantissa, v.const(1.0)), v.do("fadd", mantissa, v.const(1.0)))
     tail = v.mul(ratio, v.polynomial(_LOG2, v.mul(ratio, ratio)))
-    return v.do("fadd", v.w.emit(f"sitofp {v.int_type} {exponent} to {v.ty}"), tail)
+    return v.do("fadd", v.w.emit(cast("sitofp", v.int_type, exponent, v.ty)), tail)
 
 
 def _exp2(v: Lanes, x: str) -> str:

@@ -13,6 +13,7 @@ what the C library gives.
 
 from __future__ import annotations
 
+from weft.codegen.backends.llvm.asm.instructions import icmp
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial
 from weft.codegen.backends.llvm.math.vector_builder import Lanes
@@ -124,7 +125,7 @@ def _circular(v: Lanes, x: str, quarter: int) -> str:
     sine = v.add(v.add(v.mul(v.mul(z, r), v.polynomial(_SIN, z)), v.mul(low, head)), r)
     tail = v.add(v.mul(v.mul(z, z), v.polynomial(_COS, z)), v.sub(lost, v.mul(r, low)))
     cosine = v.do("fadd", head, tail)
-    is_odd = v.w.emit(f"icmp ne {v.int_type} {v.on_bits('and', count, v.int(1))}, {v.int(0)}")
+    is_odd = v.w.emit(icmp("ne", v.int_type, v.on_bits("and", count, v.int(1)), v.int(0)))
     sign = v.on_bits("shl", v.on_bits("and", count, v.int(2)), v.int(62))
     return v.from_bits(v.on_bits("xor", v.bits(v.select(is_odd, cosine, sine)), sign))
 

@@ -1,9 +1,15 @@
-"""What is known of memory while a function is written: loads that are not needed, and those that are."""
+"""Store forwarding: loads that are not needed since memory is known, and those that something forbids to leave out."""
 
 from __future__ import annotations
 
-from weft.codegen.backends.llvm.asm.asm import FunctionWriter, ModuleWriter
-from weft.codegen.backends.llvm.asm.store_forwarding import bytes_of
+import pytest
+from tests.codegen.assembly import instruction_of
+from tests.codegen.assembly import read as record
+
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.asm.store_forwarding import StoreForwarding
+from weft.codegen.backends.llvm.asm.types import bytes_of
 
 NOALIAS = "ptr noalias nocapture"
 
@@ -16,17 +22,17 @@ def writer() -> FunctionWriter:
 
 def at(w: FunctionWriter, base: str, index: int | str, element: str = "float") -> str:
     """The address of an element."""
-    return w.emit(f"getelementptr {element}, ptr {base}, i64 {index}")
+    return w.emit(instruction_of(f"getelementptr {element}, ptr {base}, i64 {index}"))
 
 
 def read(w: FunctionWriter, pointer: str, ty: str = "float") -> str:
     """A load."""
-    return w.emit(f"load {ty}, ptr {pointer}, align 4")
+    return w.emit(instruction_of(f"load {ty}, ptr {pointer}, align 4"))
 
 
 def write(w: FunctionWriter, pointer: str, value: str = "1.0", ty: str = "float") -> None:
     """A store."""
-    w.do(f"store {ty} {value}, ptr {pointer}, align 4")
+    w.do(instruction_of(f"store {ty} {value}, ptr {pointer}, align 4"))
 
 
 def test_what_was_stored_is_what_a_load_gives() -> None:
@@ -109,7 +115,7 @@ def test_parameters_that_may_overlap_change_each_other() -> None:
 def test_a_pointer_of_unknown_origin_may_point_anywhere() -> None:
     w = writer()
     own = w.alloca("i8", 64)
-    found = w.emit("load ptr, ptr %p")
+    found = w.emit(instruction_of("load ptr, ptr %p"))
     before = read(w, own), read(w, "%a"), read(w, "%p")
     there = read(w, found)
     write(w, found, "%x")
@@ -121,16 +127,16 @@ def test_a_pointer_of_unknown_origin_may_point_anywhere() -> None:
 def test_calls_may_change_anything_and_prefetches_nothing() -> None:
     w = writer()
     first = read(w, "%a")
-    w.do("call void @llvm.prefetch.p0(ptr %a, i32 0, i32 2, i32 1)")
+    w.do(instruction_of("call void @llvm.prefetch.p0(ptr %a, i32 0, i32 2, i32 1)"))
     assert read(w, "%a") == first
-    w.do("call void @f(ptr %q)")
+    w.do(instruction_of("call void @f(ptr %q)"))
     assert read(w, "%a") != first
 
 
 def test_a_masked_store_changes_its_buffer_only() -> None:
     w = writer()
     mine, other = read(w, "%a"), read(w, "%b")
-    w.do("call void @llvm.masked.store.v4f32.p0(<4 x float> %v, ptr %a, i32 4, <4 x i1> %m)")
+    w.do(instruction_of("call void @llvm.masked.store.v4f32.p0(<4 x float> %v, ptr %a, i32 4, <4 x i1> %m)"))
     assert read(w, "%a") != mine
     assert read(w, "%b") == other
 
@@ -142,12 +148,75 @@ def test_what_is_known_ends_with_the_block() -> None:
     assert read(w, "%a") != first
 
 
+STORED = "store float %x, ptr %a, align 4"
+
+
+def known_after(*lines: str) -> str | None:
+    """What the pass alone says of a load from %a after some instructions."""
+    memory = StoreForwarding()
+    memory.root("%a", alone=True)
+    memory.root("%b", alone=True)
+    for pointer in ("%p", "%q"):
+        memory.root(pointer, alone=False)
+    for line in lines:
+        memory.apply(*record(line))
+    return memory.find(instruction_of("load float, ptr %a, align 4"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%1 = load float, ptr %b, align 4",
+        "store float %y, ptr %b, align 4",
+        "store float %y, ptr %p, align 4",
+        "%1 = fdiv float %x, %y",
+        "%1 = getelementptr float, ptr %a, i64 %i",
+        "%1 = phi i64 [ 0, %body ], [ %2, %for.1 ]",
+        "%1 = call float @llvm.fma.f32(float %x, float %y, float %z)",
+        "%1 = call <4 x float> @llvm.masked.load.v4f32.p0(ptr %a, i32 4, <4 x i1> %m, <4 x float> zeroinitializer)",
+        "call void @llvm.prefetch.p0(ptr %a, i32 0, i32 2, i32 1)",
+        "call void @llvm.masked.store.v4f32.p0(<4 x float> %v, ptr %b, i32 4, <4 x i1> %m)",
+    ],
+)
+def test_memory_stays_known_past_what_does_not_change_it(line: str) -> None:
+    assert known_after(STORED, line) == "%x"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "store float %y, ptr %unknown, align 4",
+        "store <2 x float> %v, ptr %a, align 4",
+        "store i1 true, ptr %b, align 1",
+        "store volatile float %y, ptr %b, align 4",
+        "store atomic i64 0, ptr %q release, align 8",
+        "%1 = load volatile float, ptr %b, align 4",
+        "%1 = load atomic i64, ptr %q acquire, align 8",
+        "%1 = atomicrmw xchg ptr %q, i64 1 acquire",
+        "call void @f(ptr %q)",
+        "%1 = call i32 %callback(ptr %frame)",
+        "call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 8, i1 false)",
+        "call void @llvm.masked.store.v4f32.p0(<4 x float> %v, ptr %a, i32 4, <4 x i1> %m)",
+        "call void @llvm.masked.store.v4f32.p0(<4 x float> %v, ptr %unknown, i32 4, <4 x i1> %m)",
+    ],
+)
+def test_memory_is_not_known_past_what_may_change_it(line: str) -> None:
+    assert known_after(STORED, line) is None
+
+
+def test_a_volatile_load_is_never_left_out() -> None:
+    memory = StoreForwarding()
+    memory.root("%a", alone=True)
+    memory.apply(*record(STORED))
+    assert memory.find(instruction_of("load volatile float, ptr %a, align 4")) is None
+
+
 def test_atomic_and_odd_stores_leave_nothing_known() -> None:
     w = writer()
     first = read(w, "%a")
-    w.do("store atomic i64 0, ptr %q release, align 8")
+    w.do(instruction_of("store atomic i64 0, ptr %q release, align 8"))
     second = read(w, "%a")
-    w.do("store i1 true, ptr %b, align 1")
+    w.do(instruction_of("store i1 true, ptr %b, align 1"))
     assert len({first, second, read(w, "%a")}) == 3
 
 

@@ -1,8 +1,11 @@
-"""LLVM text: what is computed once where it can be seen is not computed again."""
+"""LLVM functions while they are written: the passes over their records together, blocks, sizes, parts of modules."""
 
 from __future__ import annotations
 
-from weft.codegen.backends.llvm.asm.asm import LONG, FunctionWriter, ModuleWriter
+from tests.codegen.assembly import instruction_of, read
+
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.module import LONG, ModuleWriter
 
 
 def writer() -> tuple[ModuleWriter, FunctionWriter]:
@@ -12,13 +15,13 @@ def writer() -> tuple[ModuleWriter, FunctionWriter]:
 
 def test_the_same_instruction_in_a_block_that_is_dominated_is_the_first_one() -> None:
     _, w = writer()
-    first = w.emit("mul i64 %x, 3")
+    first = w.emit(instruction_of("mul i64 %x, 3"))
     then, done = w.label("then"), w.label("done")
     w.branch("%c", then, done)
     w.open(then)
-    assert w.emit("mul i64 %x, 3") == first
+    assert w.emit(instruction_of("mul i64 %x, 3")) == first
     w.open(done)
-    assert w.emit("mul i64 %x, 3") == first
+    assert w.emit(instruction_of("mul i64 %x, 3")) == first
 
 
 def test_what_one_branch_computes_is_not_known_in_the_other_nor_after_both() -> None:
@@ -26,43 +29,43 @@ def test_what_one_branch_computes_is_not_known_in_the_other_nor_after_both() -> 
     then, other, done = w.label("then"), w.label("else"), w.label("done")
     w.branch("%c", then, other)
     w.open(then)
-    inside = w.emit("mul i64 %x, 3")
+    inside = w.emit(instruction_of("mul i64 %x, 3"))
     w.jump(done)
     w.open(other)
-    assert w.emit("mul i64 %x, 3") != inside
+    assert w.emit(instruction_of("mul i64 %x, 3")) != inside
     w.open(done)
-    assert w.emit("mul i64 %x, 3") != inside
+    assert w.emit(instruction_of("mul i64 %x, 3")) != inside
 
 
 def test_what_a_loop_computes_is_not_known_after_it() -> None:
     _, w = writer()
     head, body, done = w.label("for"), w.label("body"), w.label("done")
     w.open(head)
-    in_head = w.emit("add i64 %x, 1")
+    in_head = w.emit(instruction_of("add i64 %x, 1"))
     w.branch("%c", body, done)
     w.open(body)
-    inside = w.emit("mul i64 %x, 3")
-    assert w.emit("add i64 %x, 1") == in_head
+    inside = w.emit(instruction_of("mul i64 %x, 3"))
+    assert w.emit(instruction_of("add i64 %x, 1")) == in_head
     w.jump(head)
     w.open(done)
-    assert w.emit("add i64 %x, 1") == in_head
-    assert w.emit("mul i64 %x, 3") != inside
+    assert w.emit(instruction_of("add i64 %x, 1")) == in_head
+    assert w.emit(instruction_of("mul i64 %x, 3")) != inside
 
 
 def test_memory_is_read_again_after_something_may_have_been_written() -> None:
     module, w = writer()
-    first = w.emit("load i64, ptr %p")
-    assert w.emit("load i64, ptr %p") == first
-    w.do("store i64 1, ptr %q")
-    second = w.emit("load i64, ptr %p")
+    first = w.emit(instruction_of("load i64, ptr %p"))
+    assert w.emit(instruction_of("load i64, ptr %p")) == first
+    w.do(instruction_of("store i64 1, ptr %q"))
+    second = w.emit(instruction_of("load i64, ptr %p"))
     assert second != first
-    assert w.emit("call i64 @g()") != w.emit("call i64 @g()")
-    third = w.emit("load i64, ptr %p")
+    assert w.emit(instruction_of("call i64 @g()")) != w.emit(instruction_of("call i64 @g()"))
+    third = w.emit(instruction_of("load i64, ptr %p"))
     assert third not in (first, second)
     w.open(w.label("next"))
-    assert w.emit("load i64, ptr %p") not in (first, second, third)
-    w.emit("atomicrmw xchg ptr %p, i64 1 acquire")
-    w.emit("load i64, ptr %p")
+    assert w.emit(instruction_of("load i64, ptr %p")) not in (first, second, third)
+    w.emit(instruction_of("atomicrmw xchg ptr %p, i64 1 acquire"))
+    w.emit(instruction_of("load i64, ptr %p"))
     w.ret("i64 0")
     w.finish()
     assert str(module).count("load i64, ptr %p") == 5
@@ -89,15 +92,15 @@ def loop(w: FunctionWriter) -> tuple[str, str]:
     before = w.block_label
     w.begin_loop()
     w.open(body)
-    w.do(f"%{body}.i = phi i64 [ 0, %{before} ], [ %{body}.n, %{body} ]")
+    w.define(*read(f"%{body}.i = phi i64 [ 0, %{before} ], [ %{body}.n, %{body} ]"))
     return f"%{body}.i", body
 
 
 def end(w: FunctionWriter, body: str) -> None:
     """End the loop."""
     done = w.label("done")
-    w.do(f"%{body}.n = add i64 %{body}.i, 1")
-    w.branch(w.emit(f"icmp ne i64 %{body}.n, 9"), body, done)
+    w.define(*read(f"%{body}.n = add i64 %{body}.i, 1"))
+    w.branch(w.emit(instruction_of(f"icmp ne i64 %{body}.n, 9")), body, done)
     w.end_loop()
     w.open(done)
 
@@ -105,12 +108,12 @@ def end(w: FunctionWriter, body: str) -> None:
 def test_sizes_and_masks_that_a_loop_does_not_change_stand_before_it() -> None:
     module, w = writer()
     outer, first = loop(w)
-    row = w.emit(f"mul i64 {outer}, 3")
+    row = w.emit(instruction_of(f"mul i64 {outer}, 3"))
     inner, second = loop(w)
-    fixed, of_row = w.emit("mul i64 %x, 5"), w.emit(f"add i64 {row}, 7")
-    own = w.emit(f"add i64 {of_row}, {inner}")
-    mask = w.emit("icmp slt <4 x i32> <i32 0, i32 1, i32 2, i32 3>, %bounds")
-    number = w.emit("fadd <4 x float> %a, %b")
+    fixed, of_row = w.emit(instruction_of("mul i64 %x, 5")), w.emit(instruction_of(f"add i64 {row}, 7"))
+    own = w.emit(instruction_of(f"add i64 {of_row}, {inner}"))
+    mask = w.emit(instruction_of("icmp slt <4 x i32> <i32 0, i32 1, i32 2, i32 3>, %bounds"))
+    number = w.emit(instruction_of("fadd <4 x float> %a, %b"))
     end(w, second)
     end(w, first)
     w.ret("i64 0")
@@ -125,11 +128,11 @@ def test_what_an_earlier_loop_computed_is_used_after_it() -> None:
     module, w = writer()
     outer, first = loop(w)
     inner, second = loop(w)
-    deep = w.emit(f"mul i64 {inner}, 3")
+    deep = w.emit(instruction_of(f"mul i64 {inner}, 3"))
     end(w, second)
-    after = w.emit(f"add i64 {deep}, {outer}")
+    after = w.emit(instruction_of(f"add i64 {deep}, {outer}"))
     end(w, first)
-    w.ret(f"i64 {w.emit(f'add i64 {after}, {deep}')}")
+    w.ret(f"i64 {w.emit(instruction_of(f'add i64 {after}, {deep}'))}")
     w.finish()
     text = str(module)
     assert text.index(f"{deep} = ") < text.index(f"{after} = ")
@@ -153,7 +156,7 @@ def test_long_parts_are_compiled_apart_and_short_ones_stay() -> None:
         w = FunctionWriter(part, name, "void", [("ptr", "p")])
         part.declare("g", "void", ())
         for _ in range(count):
-            w.do("call void @g()")
+            w.do(instruction_of("call void @g()"))
         w.ret("void")
         w.finish()
         module.add(part, explicit=True)
@@ -170,9 +173,9 @@ def test_code_beside_a_module_takes_its_declarations_and_no_hints() -> None:
     module = ModuleWriter(beside)
     module.declare("g", "void", ())
     w = FunctionWriter(module, "f", "void", [])
-    w.do(f"call void @g(), !llvm.loop {module.add_metadata('!{@self}')}")
-    w.ret("void")
+    w.do(instruction_of("call void @g()"))
+    w.jump("body", f", !llvm.loop {module.add_metadata('!{@self}')}")
     w.finish(beside=True)
     assert not module.has_functions
     assert "declare void @g()" in str(beside)
-    assert "llvm.loop" not in str(beside)
+    assert "br label %body\n}" in str(beside)

@@ -1,0 +1,105 @@
+"""One LLVM module under construction.
+
+    module ::= declaration* global* function* metadata*
+
+Functions arrive finished, as text (`function`): a module is printed once, and LLVM's parser checks it. Declarations
+stand in the order in which they were first needed, so the same program gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["LONG", "CompileApart", "ModuleWriter", "quoted"]
+
+LONG = 30_000
+"""The characters from which a part takes longer to compile than a module of its own costs."""
+CompileApart = Callable[["ModuleWriter", bool], None]
+
+
+class ModuleWriter:
+    """Collects declarations, globals, functions and metadata.
+
+    `beside` is where functions go that only connect others, and are not worth optimising; by default they stay here.
+    `compile_apart` takes parts that are long enough to be compiled at the same time as the rest.
+    """
+
+    def __init__(self, beside: ModuleWriter | None = None, compile_apart: CompileApart | None = None) -> None:
+        self.beside = self if beside is None else beside
+        self._compile_apart = compile_apart
+        self._declarations: dict[str, str] = {}
+        self._globals: list[str] = []
+        self._functions: list[str] = []
+        self._metadata: list[str] = []
+        self._defined: set[str] = set()
+
+    def declare(self, name: str, result: str, params: tuple[str, ...], attributes: str = "") -> str:
+        """Declare an outside function once; gives its spelling."""
+        spelled = f"@{quoted(name)}"
+        if name not in self._declarations:
+            self._declarations[name] = f"declare {result} {spelled}({', '.join(params)}) {attributes}".rstrip()
+        return spelled
+
+    def spelled(self, name: str) -> str:
+        """How a function is spelled."""
+        return f"@{quoted(name)}"
+
+    def add_global(self, text: str) -> None:
+        """Add a global variable definition."""
+        self._globals.append(text)
+
+    def define(self, name: str, text: str) -> None:
+        """Add a finished function; declarations of the same name are dropped."""
+        self._functions.append(text)
+        self._defined.add(name)
+
+    def move(self, name: str, text: str) -> None:
+        """Add a finished function beside this module, with what it may call."""
+        if self.beside is not self:
+            for declared, line in self._declarations.items():
+                self.beside._declarations.setdefault(declared, line)
+        self.beside.define(name, text)
+
+    def part(self) -> ModuleWriter:
+        """An empty module for a part of this one."""
+        made = ModuleWriter(None if self.beside is self else self.beside, self._compile_apart)
+        made._metadata = self._metadata  # numbered together
+        return made
+
+    def add(self, part: ModuleWriter, *, explicit: bool) -> None:
+        """Add a part: here, or as a module of its own where that is worth it."""
+        if self._compile_apart is not None and sum(map(len, part._functions)) >= LONG:
+            self._compile_apart(part, explicit)
+            return
+        for name, text in part._declarations.items():
+            self._declarations.setdefault(name, text)
+        self._globals += part._globals
+        self._functions += part._functions
+        self._defined |= part._defined
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether a function is defined."""
+        return bool(self._functions)
+
+    def add_metadata(self, text: str) -> str:
+        """Add a metadata node; gives its spelling. `@self` in the text stands for the node itself."""
+        name = f"!{len(self._metadata)}"
+        self._metadata.append(f"{name} = distinct {text.replace('@self', name)}")
+        return name
+
+    def __str__(self) -> str:
+        declared = [text for name, text in self._declarations.items() if name not in self._defined]
+        return "\n".join([*declared, *self._globals, *self._functions, *self._metadata]) + "\n"
+
+
+def quoted(name: str) -> str:
+    """A global name, in quotes when it needs them.
+
+    >>> quoted("weft.kernel.f"), quoted("a b")
+    ('weft.kernel.f', '"a b"')
+    """
+    if name.replace("_", "").replace(".", "").isalnum() and name.isascii() and not name[0].isdigit():
+        return name
+    text = "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02x}" for b in name.encode())
+    return f'"{text}"'
