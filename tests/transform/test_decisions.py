@@ -204,7 +204,7 @@ def test_a_rule_from_outside_is_asked_in_its_place(backwards: Rule, order: int, 
     new = scheduled(fused(kind))
     marked = [part for part in statements(kernel(new)[1].body) if isinstance(part, For) and "mine" in part.annotations]
     assert len(marked) == 1
-    assert [item.kind for item in decisions_of(kernel(new)[1])] == ["backwards"]
+    assert [item.kind for item in decisions_of(kernel(new)[1])] == ["backwards", "parallel"]
     about = decision(new, "backwards").about
     unrolled = scheduled(pinned(fused(kind), {"about": about, "kind": "backwards", "unroll": True}))
     found = [part for part in statements(kernel(unrolled)[1].body) if isinstance(part, For) and part.kind == "unrolled"]

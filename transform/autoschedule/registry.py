@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.errors import PassError
 from weft.ir.tensor import Block, Buffer, BufferStore, For, Stmt
@@ -33,6 +33,7 @@ __all__ = [
     "rules",
 ]  # fmt: skip
 
+T = TypeVar("T")
 GEMM_ORDER = 100
 """Where contractions are tiled among the rules."""
 
@@ -47,6 +48,13 @@ class Site:
 
     stmt: For
     constants: frozenset[Buffer] = frozenset()
+    _known: dict[Any, Any] = field(default_factory=dict)
+
+    def once(self, read: Callable[..., T], *given: Any) -> T:
+        """What a function reads in the loops: asked for by deciding and by applying, and computed once."""
+        if read not in self._known:
+            self._known[read] = read(*given)
+        return self._known[read]
 
     @cached_property
     def nest(self) -> Nest | None:

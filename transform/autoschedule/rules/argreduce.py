@@ -78,7 +78,7 @@ class ArgReduceRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Down the columns where the results lie along one, else along the rows."""
-        found = _extreme(site.stmt, machine, knobs)
+        found = site.once(_extreme, site.stmt, machine, knobs)
         axis = None if found is None else _axis(found)
         if found is None or axis is None:
             return None
@@ -89,7 +89,7 @@ class ArgReduceRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
-        found = _extreme(site.stmt, machine, knobs)
+        found = site.once(_extreme, site.stmt, machine, knobs)
         axis = None if found is None else _axis(found)
         assert axis is not None
         found, var, down = axis

@@ -87,12 +87,12 @@ class ElementwiseRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Lanes that fill a register, vectors as the value costs."""
-        found = None if site.nest is None else map_of(site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(map_of, site.nest, machine, knobs)
         return None if found is None else Decision(site.name, self.name, values_of(found), reason_of(found))
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """Loops over vectors."""
-        found = None if site.nest is None else map_of(site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(map_of, site.nest, machine, knobs)
         assert found is not None
         return pinned_map(found, decision).build()
 

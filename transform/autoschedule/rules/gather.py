@@ -92,7 +92,7 @@ class GatherRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """As an elementwise nest, with some lines of a later row prefetched."""
-        found = _gather_of(site.stmt, machine, knobs)
+        found = site.once(_gather_of, site.stmt, machine, knobs)
         if found is None:
             return None
         ahead = {"prefetch_rows": knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
@@ -100,7 +100,7 @@ class GatherRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
-        found = _gather_of(site.stmt, machine, knobs)
+        found = site.once(_gather_of, site.stmt, machine, knobs)
         assert found is not None
         ahead = checked(decision, "prefetch_rows", 0, 64, "rows ahead")
         lines = checked(decision, "prefetch_lines", 1, 64, "cache lines of a row")

@@ -78,8 +78,8 @@ class ReductionRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Down the columns where the results lie along one, else along the rows."""
-        found = None if site.nest is None else reduction_of(site.nest, machine, knobs)
-        axis = None if found is None else reduction_axis(found)
+        found = None if site.nest is None else site.once(reduction_of, site.nest, machine, knobs)
+        axis = None if found is None else site.once(reduction_axis, found)
         if found is None or axis is None:
             return None
         var, down = axis
@@ -90,8 +90,8 @@ class ReductionRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
-        found = None if site.nest is None else reduction_of(site.nest, machine, knobs)
-        axis = None if found is None else reduction_axis(found)
+        found = None if site.nest is None else site.once(reduction_of, site.nest, machine, knobs)
+        axis = None if found is None else site.once(reduction_axis, found)
         assert found is not None
         assert axis is not None
         var, down = axis

@@ -51,7 +51,7 @@ class SplitReductionRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Chunks along the longest axis that is reduced."""
-        found = None if site.nest is None else _split_of(site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(_split_of, site.nest, machine, knobs)
         if found is None:
             return None
         values = {"axis": found[1].name, "chunks": knobs.chunks}
@@ -59,7 +59,7 @@ class SplitReductionRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """One nest that gives the chunks, one that joins what no chunk has, one that joins them all."""
-        found = None if site.nest is None else _split_of(site.nest, machine, knobs)
+        found = None if site.nest is None else site.once(_split_of, site.nest, machine, knobs)
         assert found is not None
         chunks = checked(decision, "chunks", 2, 1024, "chunks of the reduction")
         return SeqStmt(tuple(_parts(*found, chunks)))

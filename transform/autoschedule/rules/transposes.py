@@ -46,7 +46,7 @@ class TransposeRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Squares of as many elements as a register has."""
-        found = None if site.nest is None else _transposed(site.nest, machine)
+        found = None if site.nest is None else site.once(_transposed, site.nest, machine)
         if found is None:
             return None
         _, u, v, lanes = found
@@ -55,7 +55,7 @@ class TransposeRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """Loops over squares."""
-        found = None if site.nest is None else _transposed(site.nest, machine)
+        found = None if site.nest is None else site.once(_transposed, site.nest, machine)
         assert found is not None
         assert site.nest is not None
         load, u, v, _ = found
