@@ -20,7 +20,7 @@ from weft.ir.interpret import interpret
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import PrimFunc
-from weft.runtime import Executable, find_func
+from weft.runtime import Executable, find_func, register_func
 from weft.testing import checks, graphs, kernels, opaque
 from weft.transform.infra.generators import arguments as generated
 from weft.transform.infra.generators.choices import SeededChoices
@@ -76,6 +76,13 @@ def _library(name: str) -> Callable[..., Any] | None:
     return graphs.extern(name) or find_func(name)
 
 
+def _register_library() -> None:
+    """Compiled code finds the functions that random modules call among the registered ones."""
+    for name, function in graphs.EXTERN.items():
+        if find_func(name) is None:
+            register_func(name, function)
+
+
 def runner(program: Program, target: Any = None) -> Run:
     """How to run a function of a program by name on copies of arguments: compiled for a target, else interpreted.
 
@@ -83,6 +90,7 @@ def runner(program: Program, target: Any = None) -> Run:
     """
     made = program if isinstance(program, Executable) else _as_module(program)
     if isinstance(made, IRModule) and target is not None:
+        _register_library()
         made = compile(made, target)
     functions: Any = interpret(made, functions=_library) if isinstance(made, IRModule) else made
 

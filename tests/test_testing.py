@@ -129,3 +129,15 @@ def test_only_the_strategies_need_hypothesis() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import weft; weft.testing.random_module(1)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_random_modules_compile_in_a_program_that_registered_nothing() -> None:
+    """The functions that they call are brought along."""
+    code = (
+        "from weft import testing\n"
+        "texts = [testing.random_module(seed).script() for seed in range(12)]\n"
+        "assert any('test.copy' in text or 'test.reversed' in text for text in texts)\n"
+        "testing.fuzz(targets=['llvm'], count=12).assert_clean()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
