@@ -350,3 +350,28 @@ def test_no_plan_is_larger_than_that_of_the_largest_first(items: list[tuple[int,
             offset = max(offset, start + int(other.size))
         placed.append((request, offset))
     assert greedy(requests)[1] <= max((offset + int(request.size) for request, offset in placed), default=0)
+
+
+def test_an_index_that_leaves_64_bits_is_an_error_in_c(tmp_path: Path) -> None:
+    module = parsed("""
+from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class M:
+    @T.prim_func
+    def k(X: T.Buffer((8,), "int64"), A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.float32(0)
+        A[X[0] * X[0]] = T.float32(7)
+
+    @R.function
+    def main(x: R.Tensor((8,), "int64")) -> R.Tensor((8,), "float32"):
+        y = R.call_tir(M.k, (x,), out_ty=R.Tensor((8,), "float32"))
+        return y
+""")
+    check(module, [np.full(8, 2)], tmp_path)
+    source = generate(lowered(module), model="wraps")
+    for value in (3, 3037000500, 2**32, -(2**63)):
+        output = np.zeros(8, "float32")
+        assert run(source, "wraps", [np.full(8, value)], [output], tmp_path) != 0
+        assert not output.any()
