@@ -309,3 +309,18 @@ class Module:
     for name, factor in (("first", 3), ("second", 3), ("other", 4)):
         exe[name](x, y)
         np.testing.assert_array_equal(y, x * factor)
+
+
+@pytest.mark.parametrize("name", ["function", "call_function", "extern", "packed_function"])
+def test_no_name_of_the_text_reaches_a_method_of_the_emitter(name: str) -> None:
+    module = weft.parse(f"""from weft.script import ir as I, tir as T
+@I.ir_module
+class M:
+    @T.prim_func
+    def main(a: T.Buffer((4,), "float32"), b: T.Buffer((4,), "float32")):
+        for i in range(4):
+            b[i] = T.call_intrin("float32", "{name}", a[i])
+""")
+    with pytest.raises(weft.TargetError, match=f"the CPU has no T.{name}") as caught:
+        weft.compile(module)
+    assert caught.value.code == "W742"

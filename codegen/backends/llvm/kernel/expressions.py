@@ -10,8 +10,9 @@ Index arithmetic is done in 64 bits whatever the dtype of the index, so no addre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
@@ -636,9 +637,9 @@ class ExpressionEmitter:
 
     def _call(self, expr: PrimCall) -> str:
         name = expr.op if isinstance(expr.op, str) else ""
-        special = getattr(self, f"call_{name}", None)
+        special = self.calls.get(name)
         if special is not None:
-            return special(expr)
+            return special(self, expr)
         if is_math(name):
             operands = [self.value(arg) for arg in expr.args]
             return emit_math(self.arith, name, expr.dtype, operands, [dtype_of(arg) for arg in expr.args])
@@ -733,7 +734,7 @@ class ExpressionEmitter:
         assert isinstance(limit, PrimExpr)
         return self.lanes_below(self.size(base), self.size(limit), dtypes.lanes(expr.dtype))
 
-    def call_call_llvm_intrin(self, expr: PrimCall) -> str:
+    def call_llvm_intrin(self, expr: PrimCall) -> str:
         """An LLVM intrinsic by its name; a name without a type suffix gets that of the result."""
         head, *rest = expr.args
         operands = [arg for arg in rest if isinstance(arg, PrimExpr)]
@@ -752,7 +753,21 @@ class ExpressionEmitter:
         name = head.value if head.value.endswith(f".{suffix}") else f"{head.value}.{suffix}"
         return self.arith.call(name, expr.dtype, *((value_type(arg.dtype), self.value(arg)) for arg in operands))
 
-    call_call_llvm_pure_intrin = call_call_llvm_intrin
+    calls: ClassVar[Mapping[str, Callable[[Any, PrimCall], str]]] = {
+        "access_ptr": call_access_ptr,
+        "address_of": call_address_of,
+        "assume": call_assume,
+        "call_llvm_intrin": call_llvm_intrin,
+        "call_llvm_pure_intrin": call_llvm_intrin,
+        "get_active_lane_mask": call_get_active_lane_mask,
+        "handle_add_byte_offset": call_handle_add_byte_offset,
+        "if_then_else": call_if_then_else,
+        "undef": call_undef,
+        "vectorcombine": call_vectorcombine,
+        "vectorhigh": call_vectorhigh,
+        "vectorlow": call_vectorlow,
+    }
+    """The intrinsics that are more than arithmetic, by name."""
 
 
 def constant_zero(dtype: str) -> str:

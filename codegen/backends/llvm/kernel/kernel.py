@@ -11,8 +11,9 @@ on the stack when it is small and of known size, else on the heap, and is freed 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
@@ -622,7 +623,7 @@ class KernelEmitter(ExpressionEmitter):
             )
         return solved
 
-    def call_call_extern(self, expr: PrimCall) -> str:
+    def call_extern_function(self, expr: PrimCall) -> str:
         """A declared C function, or a registered Python function; which were declared was checked before."""
         name, rest = self._symbol(expr)
         if name not in self.program.c_functions and (find_func(name) is not None or find_extern(name) is None):
@@ -648,19 +649,25 @@ class KernelEmitter(ExpressionEmitter):
             return "0"
         return self.w.emit(call(result, spelled, operands))
 
-    call_call_pure_extern = call_call_extern
-
-    def call_call_packed(self, expr: PrimCall) -> str:
+    def call_packed_function(self, expr: PrimCall) -> str:
         """A registered Python function."""
         name, rest = self._symbol(expr)
         return self._callback(expr, name, rest)
-
-    call_call_cpacked = call_tvm_call_packed = call_call_packed
 
     def call_print_buffer(self, expr: PrimCall) -> str:
         """Print a buffer."""
         args = [arg for arg in expr.args if not isinstance(arg, (StringImm, IntImm))]  # dtype and sizes are known
         return self._callback(expr, "weft.print", args, action=True, labels=[_label(arg) for arg in args])
+
+    calls: ClassVar[Mapping[str, Callable[[Any, PrimCall], str]]] = {
+        **ExpressionEmitter.calls,
+        "call_cpacked": call_packed_function,
+        "call_extern": call_extern_function,
+        "call_packed": call_packed_function,
+        "call_pure_extern": call_extern_function,
+        "print_buffer": call_print_buffer,
+        "tvm_call_packed": call_packed_function,
+    }
 
     def _symbol(self, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
         if not expr.args or not isinstance(expr.args[0], StringImm):
