@@ -8,7 +8,8 @@ signatures come first, and a function without a declared result is read when its
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
-from weft.ir.verify import certain_findings
+from weft.ir.verify import certain_findings, verify
 from weft.script.forms.syntax import ALL_FORMS, REWRITER, SIDES
 from weft.script.reader.base import ModuleScope, Reader, definition_options, describe, macro_of
 from weft.script.reader.graph import emit_te  # noqa: F401  reads `R.emit_te`
@@ -28,7 +29,7 @@ from weft.script.reader.macros import Macro
 from weft.script.reader.metadata import declare_metadata
 from weft.script.reader.tensor.function import TensorReader
 from weft.script.source.blobs import Blobs, as_blobs
-from weft.script.source.diagnostics import Limits, did_you_mean, fail
+from weft.script.source.diagnostics import Consequence, Limits, did_you_mean, fail
 from weft.script.source.python_member import member_source
 from weft.script.source.text import NAMESPACE_MODULES, Unit, deep_stack, make_source, parse_python
 
@@ -186,7 +187,7 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
     if kind == "T.prim_func":
         kernel = _tensor_function(unit, module, tree, options, options["name"])
         if options["check_well_formed"]:
-            _check({kernel.name: kernel}, [kernel.name])
+            _check(unit, {kernel.name: kernel}, [kernel.name])
         return kernel
     graph = GraphReader(unit, module, _Lone(tree.name))
     graph.signature(tree)
@@ -196,7 +197,7 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
         graph.context.functions[tree.name] = graph.func_type()
     made = graph.function(tree, pure=options["pure"], private=options["private"], name=options["name"])
     if options["check_well_formed"]:
-        _check({made.name: made}, [made.name])
+        _check(unit, {made.name: made}, [made.name])
     return made
 
 
@@ -220,10 +221,19 @@ def _tensor_function(
     return reader.function(tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
 
 
-def _check(functions: Mapping[str, Any], names: Sequence[str]) -> None:
-    """What no call can make right is an error here already; the verifier and the interpreter say the rest."""
-    for finding in certain_findings(functions, names):
-        raise finding.error()
+def _check(unit: Unit, functions: Mapping[str, Any], names: Sequence[str]) -> None:
+    """What no call can make right is an error here already; the verifier and the interpreter say the rest.
+
+    Where errors are gathered, the rest is said with it.
+    """
+    found = certain_findings(functions, names)
+    if not found:
+        return
+    if unit.findings is None:
+        raise found[0].error()
+    for finding in verify(IRModule(FrozenMap(functions))):
+        unit.note(finding.error())
+    raise Consequence("the unit is not well formed")
 
 
 class _Lone(dict[str, Any]):
@@ -265,6 +275,7 @@ class _Module(ModuleScope):
         self.functions = _Functions(self)
         self.readers: dict[str, GraphReader] = {}
         self.reading: set[str] = set()
+        self.unread: set[str] = set()  # what an error kept from being read, where errors are gathered
         self.attrs: FrozenMap = EMPTY
         self.infos: FrozenMap = EMPTY
         self.adopted: dict[int, str] = {}
@@ -280,20 +291,39 @@ class _Module(ModuleScope):
         """The module; `check` says whether what is certainly wrong with it is an error."""
         self._bases()
         for statement in self.tree.body:
-            self._statement(statement)
-        for name, (_, kind, _) in self.definitions.items():
-            if kind == "T.prim_func":
-                self._prim_func(name)
-        for name, (_, kind, _) in self.definitions.items():
-            if kind == "R.function":
-                self._graph_function(name)
+            if not self._attempt(lambda statement=statement: self._statement(statement)):
+                self._leave_out(statement)
+        for wanted, read in (("T.prim_func", self._prim_func), ("R.function", self._graph_function)):
+            for name, (_, kind, _) in self.definitions.items():
+                if kind == wanted and name not in self.unread:
+                    self._attempt(lambda name=name, read=read: read(name))
+        if self.unit.findings:
+            raise Consequence("a function could not be read")
         functions = {name: dict.__getitem__(self.functions, name) for name in self.order}
         if check:
             checked = [name for name, (*_, options) in self.definitions.items() if options["check_well_formed"]]
-            _check(functions, checked)
+            _check(self.unit, functions, checked)
             for name in checked:
                 self._check_symbol_name(name, functions[name])
         return IRModule(FrozenMap(functions), self.attrs, self.infos, self.tree.name, self.unit.name_span(self.tree))
+
+    def _attempt(self, read: Callable[[], object]) -> bool:
+        """Whether reading a member went well; where errors are gathered one that did not is noted."""
+        try:
+            read()
+        except WeftError as error:
+            if not self.unit.note(error):
+                raise
+            return False
+        return True
+
+    def _leave_out(self, tree: ast.stmt) -> None:
+        """A member that cannot be read: its name is one of the module, and what uses it is a consequence."""
+        targets = tree.targets if isinstance(tree, ast.Assign) else [tree]
+        for name in (getattr(target, "id", getattr(target, "name", None)) for target in targets):
+            if name is not None and name not in self.order:
+                self.order.append(name)
+                self.unread.add(name)
 
     def _check_symbol_name(self, name: str, function: BaseFunc) -> None:
         """W434: a graph function of a module is called by its name."""
@@ -403,7 +433,8 @@ class _Module(ModuleScope):
 
     def _prim_func(self, name: str) -> None:
         tree, _, options = self.definitions[name]
-        self.functions[name] = _tensor_function(self.unit, self, tree, options, name)
+        with self._whole(name):
+            self.functions[name] = _tensor_function(self.unit, self, tree, options, name)
 
     def _graph_reader(self, name: str) -> GraphReader:
         """The reader of a graph function, its signature read."""
@@ -421,15 +452,31 @@ class _Module(ModuleScope):
         if found is None:
             tree, _, options = self.definitions[name]
             self.reading.add(name)
-            reader = self._graph_reader(name)
-            reader.check_defaults()
-            found = reader.function(tree, pure=options["pure"], private=options["private"], name=name)
+            with self._whole(name):
+                reader = self._graph_reader(name)
+                reader.check_defaults()
+                found = reader.function(tree, pure=options["pure"], private=options["private"], name=name)
             self.reading.discard(name)
             self.functions[name] = found
         return found
 
+    @contextlib.contextmanager
+    def _whole(self, name: str) -> Iterator[None]:
+        """Around the reading of a function: it is read or, where errors are gathered, its error is noted once."""
+        try:
+            yield
+        except WeftError as error:
+            if not self.unit.note(error):
+                raise
+            self.unread.add(name)
+            self.reading.discard(name)
+            raise Consequence(f"the function '{name}' could not be read") from None
+
     def signature_of(self, name: str, default: Any) -> Any:
         """The signature of a function that is not read yet; W122 where it depends on itself."""
+        known = self.readers.get(name)
+        if name in self.unread and (known is None or known.ret_type is None):
+            raise Consequence(f"the function '{name}' could not be read")
         if name not in self.definitions:
             return default
         tree, kind, _ = self.definitions[name]

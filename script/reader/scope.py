@@ -16,11 +16,12 @@ from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import Buffer, BufferLoad, PrimExpr
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.source.budget import measure
-from weft.script.source.diagnostics import fail
+from weft.script.source.diagnostics import Consequence, fail
 from weft.script.source.text import MISSING
 
 __all__ = [
-    "MAX_PARTS", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain", "plain_capture",
+    "MAX_PARTS", "UNREAD", "Called", "Hidden", "ModuleScope", "Scope", "describe", "is_dim", "is_plain",
+    "plain_capture",
 ]  # fmt: skip
 
 MAX_PARTS = 1_000_000
@@ -44,6 +45,9 @@ class Called:
         return self.name
 
 
+UNREAD = Hidden("the statement that binds it cannot be read")
+
+
 class Scope:
     """Names of a block; inner blocks see outer ones."""
 
@@ -58,6 +62,8 @@ class Scope:
         scope: Scope | None = self
         while scope is not None:
             found = scope.names.get(name, MISSING)
+            if found is UNREAD:
+                raise Consequence(f"'{name}' could not be read")
             if found is not MISSING:
                 return found
             scope = scope.parent

@@ -24,7 +24,11 @@ from dataclasses import dataclass
 
 from weft.errors import ScriptError, Span
 
-__all__ = ["Limits", "did_you_mean", "fail"]
+__all__ = ["Consequence", "Limits", "did_you_mean", "fail"]
+
+
+class Consequence(ScriptError):
+    """What cannot be read because something that it needs could not: that was reported where it stands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import Any
 from weft.errors import Source, Span, WeftError
 from weft.ir.recursion import deep_recursion
 from weft.script.source.budget import Budget
-from weft.script.source.diagnostics import Limits, fail
+from weft.script.source.diagnostics import Consequence, Limits, fail
 
 __all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "deep_stack", "make_source", "parse_python"]
 
@@ -107,6 +107,10 @@ def deep_stack(frames: int = 6000) -> Iterator[None]:
             gc.enable()
 
 
+def _identity(error: WeftError) -> tuple[object, ...]:
+    return (error.code, error.span.start, error.span.end) if error.span is not None else (error.code, error.message)
+
+
 @dataclass
 class Unit:
     """A text being read, and what names mean outside its functions."""
@@ -121,6 +125,7 @@ class Unit:
     members: Mapping[str, Any] = field(default_factory=dict)  # of the class that a decorator reads
     partial: bool = False  # whether the text is a Python file, of which only the units are read
     assumed: list[WeftError] = field(default_factory=list)  # relations of sizes that only a declared type states
+    findings: list[WeftError] | None = None  # where all errors are gathered; None: the first is raised
     _starts: list[int] = field(default_factory=list)
     _lines: list[str] | None = None
     budget: Budget = field(init=False)  # shared with the texts of macros
@@ -156,6 +161,20 @@ class Unit:
         start = self.offset(tree.lineno, tree.col_offset)
         start = self.source.text.find(tree.name, start + (5 if isinstance(tree, ast.ClassDef) else 3))
         return Span(self.source, start, start + len(tree.name))
+
+    def note(self, error: WeftError) -> bool:
+        """Keep an error and go on, where errors are gathered; limits end the reading all the same."""
+        if self.findings is None or error.code == "W103":
+            return False
+        known = {_identity(found) for found in self.findings}  # unrolled statements fail alike each time
+        if not isinstance(error, Consequence) and _identity(error) not in known:
+            self.findings.append(error)
+        return True
+
+    @property
+    def noted(self) -> int:
+        """How many errors have been gathered."""
+        return len(self.findings or ())
 
     def step(self, tree: ast.AST) -> None:
         """Count a statement or round of a static loop against the limit."""

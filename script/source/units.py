@@ -31,13 +31,15 @@ __all__ = ["FileUnit", "read_units"]
 class FileUnit:
     """A unit of a file: its name, the line where it starts, and what it defines or the error that reading it raised.
 
-    `warnings` are the relations of sizes that an annotation or a declared result alone states (W213).
+    `errors` are all that reading found; `warnings` are the relations of sizes
+    that an annotation or a declared result alone states (W213).
     """
 
     name: str
     line: int
     value: IRModule | Function | PrimFunc | WeftError
     warnings: tuple[WeftError, ...] = ()
+    errors: tuple[WeftError, ...] = ()
 
 
 def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = None) -> list[FileUnit]:
@@ -58,10 +60,14 @@ def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = N
 def _read(unit: Unit, tree: Definition) -> FileUnit:
     line = tree.decorator_list[0].lineno
     unit.assumed.clear()
+    unit.findings = []
     try:
         return FileUnit(tree.name, line, read_unit(unit, tree), tuple(unit.assumed))
     except WeftError as error:
-        return FileUnit(tree.name, line, error)
+        errors = unit.findings if unit.note(error) else [*unit.findings, error]
+        return FileUnit(tree.name, line, errors[0], errors=tuple(errors))
+    finally:
+        unit.findings = None
 
 
 def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:

@@ -37,7 +37,8 @@ from weft.script.reader.base import (
 from weft.script.reader.graph.region import RegionReader
 from weft.script.reader.graph.value import LEAVES, Blocks, ValueReader
 from weft.script.reader.macros import Macro
-from weft.script.source.diagnostics import did_you_mean, fail
+from weft.script.reader.recovery import attempt
+from weft.script.source.diagnostics import Consequence, did_you_mean, fail
 from weft.script.source.text import Unit
 
 __all__ = ["GraphReader"]
@@ -71,16 +72,10 @@ class GraphReader(RegionReader):
         self.negative_dims = False
         self.scopes_function_types = False  # texts of version 1 name the symbols of these function types in the body
         for argument in self.defaults:
-            if argument.annotation is None:
-                raise self.fail(
-                    "W113",
-                    f"parameter '{argument.arg}' has no type",
-                    argument,
-                    "functions of a module have no `self`" if argument.arg == "self" else _TYPED,
-                )
-            var = Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
-            self.scope.names[argument.arg] = var
-            params.append(var)
+            var = attempt(self, argument, lambda argument=argument: self._parameter(argument))
+            if var is not None:
+                self.scope.names[argument.arg] = var
+                params.append(var)
         self.params = tuple(params)
         self.scopes_function_types = True
         known = set(self.symbols)
@@ -92,11 +87,18 @@ class GraphReader(RegionReader):
         self.defining = False
         self.negative_dims = True
 
+    def _parameter(self, argument: ast.arg) -> Var:
+        if argument.annotation is None:
+            hint = "functions of a module have no `self`" if argument.arg == "self" else _TYPED
+            raise self.fail("W113", f"parameter '{argument.arg}' has no type", argument, hint)
+        return Var(argument.arg, self.read_type(argument.annotation), span=self.span(argument))
+
     def check_defaults(self) -> None:
         """Read what callers may leave out, as a call would: wrong ones are errors whether or not a call needs them."""
-        for param, (argument, default) in zip(self.params, self.defaults.items(), strict=True):
+        for argument, default in self.defaults.items():
             if default is None:
                 continue
+            param = self.scope.get(argument.arg)
             probe = GraphReader(self.unit, self.module, self.context.functions)
             found = probe.infer(probe.default_value(probe.value(default), param.ty, default), default)
             what = f"default of '{argument.arg}'"
@@ -112,6 +114,8 @@ class GraphReader(RegionReader):
 
     def func_type(self) -> FuncType:
         """The signature as a type."""
+        if len(self.params) != len(self.defaults):
+            raise Consequence("a parameter could not be read")
         assert self.ret_type is not None
         return signature_type(self.params, self.ret_type, self.pure)
 
@@ -119,9 +123,12 @@ class GraphReader(RegionReader):
         """The function, its signature having been read."""
         self.pure, self.private = pure, private
         self.scope = Scope(self.scope)
+        found = self.unit.noted
         with self.context.scope():
             body = self.sequence(tree.body, tree)
             ret_type = self._result_type(body, tree)
+        if self.unit.noted > found or len(self.params) < len(self.defaults):
+            raise Consequence("a statement could not be read")
         made = Function(
             self.params, body, ret_type, self.pure, private, self.attrs, name or tree.name,
             span=self.unit.name_span(tree),

@@ -34,6 +34,7 @@ from weft.script.reader.base import (
 from weft.script.reader.graph.assign import AssignReader
 from weft.script.reader.graph.value import Blocks
 from weft.script.reader.macros import Macro
+from weft.script.reader.recovery import attempt
 from weft.script.reader.scope import Hidden
 from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.text import MISSING
@@ -46,6 +47,9 @@ class RegionReader(AssignReader):
 
     def statement(self, tree: ast.stmt) -> None:
         """Read one statement into the current block."""
+        attempt(self, tree, lambda: self._statement(tree))
+
+    def _statement(self, tree: ast.stmt) -> None:
         method = self._STATEMENTS.get(type(tree))
         if method is None:
             raise self.unsupported(tree)

@@ -44,9 +44,10 @@ from weft.script.forms.unsupported import why_unread
 from weft.script.reader.base import Scope, describe, macro_of
 from weft.script.reader.call import KnownValue
 from weft.script.reader.macros import Macro
+from weft.script.reader.recovery import attempt
 from weft.script.reader.tensor.block import BlockHeader
 from weft.script.reader.tvm.tvm_next import RecentReader
-from weft.script.source.diagnostics import did_you_mean, fail
+from weft.script.source.diagnostics import Consequence, did_you_mean, fail
 from weft.script.source.text import MISSING
 
 __all__ = ["TensorReader"]
@@ -79,17 +80,19 @@ class TensorReader(RecentReader):
         for default in filter(None, arguments.values()):
             raise self.fail("W115", "a tensor-level function has no default arguments", default)
         self._prescan(tree.body)
+        found = self.unit.noted
         self.defining = True
-        for argument in arguments:  # scalars first: shapes may mention a scalar parameter
-            self._scalar_parameter(argument)
-        for argument in arguments:
-            if argument.arg not in self.scope.names:
-                self._buffer_parameter(argument)
+        for read in (self._scalar_parameter, self._buffer_parameter):  # shapes may mention a scalar parameter
+            for argument in arguments:
+                if argument.arg not in self.scope.names:
+                    attempt(self, argument, lambda argument=argument, read=read: read(argument))
         self.params = [self.scope.names[argument.arg] for argument in arguments]
         self.defining = False
         ret_type = self._return_type(tree)
         self.scope = Scope(self.scope)
         body = self.body(tree.body, top=True)
+        if self.unit.noted > found:
+            raise Consequence("a statement could not be read")
         return PrimFunc(
             tuple(self.params), body, ret_type, private, self.attrs, name or tree.name,
             span=self.unit.name_span(tree), s_tir=s_tir,
@@ -195,14 +198,11 @@ class TensorReader(RecentReader):
         """Statements in order; statement-form T.attr and T.launch_thread take the rest of the block as their body."""
         result: list[Stmt] = []
         for position, tree in enumerate(trees):
-            method = self._STATEMENTS.get(type(tree))
-            if method is None:
-                raise self.unsupported(tree)
             if position == 0 and top and _is_docstring(tree):
                 continue
             before, self.pending = self.pending, [] if isinstance(tree, _SIMPLE) else None
             views, self.views = self.views, []
-            made: Any = method(self, tree)
+            made: Any = attempt(self, tree, lambda tree=tree: self._statement(tree))
             result.extend((*self.views, *(self.pending or ())))
             self.pending, self.views = before, views
             if isinstance(made, FunctionType):  # a scope that reaches to the end of the block
@@ -213,6 +213,12 @@ class TensorReader(RecentReader):
             elif made is not None:
                 result.append(made)
         return result
+
+    def _statement(self, tree: ast.stmt) -> Any:
+        method = self._STATEMENTS.get(type(tree))
+        if method is None:
+            raise self.unsupported(tree)
+        return method(self, tree)
 
     def statement_list(self, trees: Sequence[ast.stmt]) -> list[Any]:
         """Statements in order."""

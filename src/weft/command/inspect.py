@@ -105,9 +105,9 @@ def _check_file(file: str, strict: bool, quiet: bool) -> tuple[list[WeftError], 
 
 
 def _check_unit(unit: FileUnit) -> list[WeftError]:
-    """What reading found, or else what the verifier finds."""
+    """All that reading found, or else what the verifier finds."""
     if isinstance(unit.value, WeftError):
-        return [unit.value]
+        return list(unit.errors)
     try:
         return [finding.error() for finding in weft.verify(as_module(unit))]
     except WeftError as error:  # a size beyond what can be computed with, say
