@@ -25,7 +25,19 @@ from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
-from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, PLACE, SITE, VALUES
+from weft.runtime.abi.frame import (
+    CALLBACK,
+    CONSTANTS,
+    FRAME_WORDS,
+    HANDLE,
+    INTERRUPTED,
+    OUTPUTS,
+    PARALLEL,
+    PLACE,
+    POLL,
+    SITE,
+    VALUES,
+)
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, storage, unpack, words_of
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
@@ -33,6 +45,7 @@ from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isol
 from weft.runtime.device import threads
 from weft.runtime.device.base import ALIGNMENT, Device
 from weft.runtime.device.cpu import CPU, HostMemory
+from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library, assembly
 from weft.runtime.explanation import report
 from weft.runtime.programs.bytecode import program_bytes
@@ -165,6 +178,7 @@ class _Caller:
             return None
         code, table = (loaded.library.addresses[f"weft.python.{self.name}{end}"] for end in ("", ".table"))
         words = {"constants": loaded.table_address, "parallel": loaded.parallel, "callback": CALLBACK_ADDRESS}
+        words["poll"] = poller()
         functions: dict[str, Callable[..., Any]] = {
             "slow": self, "failure": self._failed, "wrap": self._wrapped, "into": self._wrapped_into,
             "begin": self._begin, "end": end,
@@ -202,7 +216,7 @@ class _Caller:
         state = CallState(loaded.program.sites, objects, read_only, loaded.linked)
         handle = begin(state) if loaded.calls_out else 0
         frame[CALLBACK], frame[HANDLE], frame[CONSTANTS] = CALLBACK_ADDRESS, handle, loaded.table_address
-        frame[PARALLEL] = loaded.parallel
+        frame[PARALLEL], frame[POLL] = loaded.parallel, poller()
         words = self._word_array(*given)
         results = self._result_array()
         places = self._places(out, results, arrays) if out is not None else {}
@@ -260,6 +274,8 @@ class _Caller:
         return copy_into(out, self._wrapped(results, handle, *arrays), "out", self.name)
 
     def _failure(self, status: int, frame: Any, state: CallState) -> BaseException:
+        if status == INTERRUPTED:
+            return raised(frame[VALUES:])
         if status == 2 and state.error is not None:
             error, state.error = state.error, None  # its traceback refers to the state: no cycle is left
             return error

@@ -1,7 +1,7 @@
 """What compiled code and the runtime agree on: the frame of a call, and values as 64-bit words.
 
     entry   ::= int32 entry(int64* frame, int64* arguments, int64* results)      0 is success
-    frame   ::= site, callback, handle, constants, place, stack, outputs, parallel, values[16]     words of 64 bits
+    frame   ::= site, callback, handle, constants, place, stack, outputs, parallel, poll, loop, values[16]  64-bit words
     tensor  ::= data, owner, dim*                                     rank and dtype known
               | data, owner, rank, dtype, dim[16]                     otherwise ("dynamic")
     shape   ::= dim*                       | rank, dim[16]            otherwise
@@ -15,7 +15,9 @@ message; `place`, when not 0, numbers (from 1) the call in a graph function insi
 lowest address of the thread's stack that nested calls may reach, 0 until one asks for it.
 When `outputs` is not 0, the words of `results` say before the call where the caller wants results (data 0: anywhere)
 and their sizes; a result that was made elsewhere comes back with another address. `parallel` is the function that
-runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none.
+runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none; `poll` is what long
+loops ask now and then (`weft.runtime.device.interrupts`), 0 for nothing. Its status is
+INTERRUPTED, and STOPPED for the other threads of the parallel loop whose context `loop` is (0 outside of one).
 """
 
 from __future__ import annotations
@@ -27,17 +29,24 @@ __all__ = [
     "FRAME_WORDS",
     "HANDLE",
     "HEADER",
+    "INTERRUPTED",
+    "LOOP",
+    "LOOP_STATUS",
     "OUTPUTS",
     "PARALLEL",
     "PLACE",
+    "POLL",
     "SITE",
     "STACK",
+    "STOPPED",
     "VALUES",
     "VALUE_COUNT",
 ]
 
-SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL = 0, 1, 2, 3, 4, 5, 6, 7
-VALUES, VALUE_COUNT = 8, 16
+SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL, POLL, LOOP = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+INTERRUPTED, STOPPED = 3, -1
+LOOP_STATUS = 3
+VALUES, VALUE_COUNT = 10, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16
 HEADER = 64

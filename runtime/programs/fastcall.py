@@ -20,7 +20,7 @@ __all__ = ["FORMATS", "TABLE", "fast_call", "result_tensors", "takes_fast_calls"
 
 _ENTRIES = (
     "slow", "failure", "wrap", "empty", "none", "array type", "constants", "parallel", "into", "out", "tuple type",
-    "begin", "end", "callback",
+    "begin", "end", "callback", "poll",
 )  # fmt: skip
 TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the dtypes of the results follow."""

@@ -26,7 +26,7 @@ from typing import Any
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, getelementptr, icmp, load, select, store
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL
+from weft.runtime.abi.frame import CALLBACK, CONSTANTS, FRAME_WORDS, HANDLE, OUTPUTS, PARALLEL, POLL, VALUES
 from weft.runtime.abi.values import storage
 from weft.runtime.programs.fastcall import FORMATS, TABLE, result_tensors, takes_fast_calls
 
@@ -152,10 +152,11 @@ class _Writer:
             self.take_out()
         words = self.words()
         frame = w.alloca("i64", FRAME_WORDS)
-        for word in range(8):
+        for word in range(VALUES):
             self.store_word(frame, word, 0)
         self.store_word(frame, CONSTANTS, self.load("i64", self.table, 8 * TABLE["constants"]))
         self.store_word(frame, PARALLEL, self.load("i64", self.table, 8 * TABLE["parallel"]))
+        self.store_word(frame, POLL, self.load("i64", self.table, 8 * TABLE["poll"]))
         self.store_word(frame, OUTPUTS, 1 if self.results else 0)
         results = self.make_results()
         if self.calls_out:

@@ -37,6 +37,7 @@ from weft.codegen.backends.llvm.kernel.expressions import BufferView, Expression
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams, fence, streams_of
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
+from weft.codegen.backends.llvm.kernel.polls import poll_of
 from weft.codegen.host.kernels import result_dtype, shared_positions
 from weft.errors import Span, TargetError
 from weft.ir.externs import find_extern
@@ -175,6 +176,7 @@ class KernelEmitter(ExpressionEmitter):
         self.stores = False
         self.streams: Streams | None = None
         self.has_streamed = False
+        self.work: dict[Stmt, int] = {}
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -363,7 +365,7 @@ class KernelEmitter(ExpressionEmitter):
         some = start < end if isinstance(start, int) and isinstance(end, int) else None
         if some is False:
             return
-        streams = streams_of(self, stmt)
+        streams, poll = streams_of(self, stmt), poll_of(self, stmt)
         body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
         before = w.block_label
         enters = w.emit(icmp("slt", "i64", start, end)) if some is None else ""
@@ -377,6 +379,8 @@ class KernelEmitter(ExpressionEmitter):
             w.ranges[index] = start, end - 1
         self.bind(stmt.loop_var, self.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
         self.loops.append(_Loop(done, following, len(self.scopes.open)))
+        if poll is not None:
+            poll.ask()
         self._step(stmt.body, streams)
         self.loops.pop()
         w.open(following)
@@ -404,9 +408,12 @@ class KernelEmitter(ExpressionEmitter):
     def _while(self, stmt: While) -> None:
         w = self.w
         head, body, done = w.label("while"), w.label("while.body"), w.label("while.done")
+        poll = poll_of(self, stmt)
         w.open(head)
         w.branch(self.value(stmt.condition), body, done)
         w.open(body)
+        if poll is not None:
+            poll.ask()
         self.loops.append(_Loop(done, head, len(self.scopes.open)))
         self._scoped(stmt.body)
         self.loops.pop()

@@ -26,6 +26,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
     getelementptr,
     icmp,
     load,
+    select,
     store,
 )
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
@@ -59,7 +60,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.visit import rewrite, substitute, walk
-from weft.runtime.abi.frame import FRAME_WORDS, PARALLEL, STACK
+from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP, LOOP_STATUS, PARALLEL, STACK
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
 _UNKNOWN_EXTENT = 8
 _LANES_AT_ONCE = 8
-_FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = range(5)
+_FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = 0, 1, 2, LOOP_STATUS, 4
 
 
 def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
@@ -275,12 +276,13 @@ def emit_chunk_runtime(module: ModuleWriter) -> None:
     )
     for word in (PARALLEL, STACK):
         w.do(store("i64", "0", _at(w, "%frame", word)))
+    w.do(store("ptr", "%context", _at(w, "%frame", LOOP)))
     w.ret("void")
     w.finish()
     params = [("ptr", "context"), ("ptr", "frame"), ("i64", "first"), ("i32", "status")]
     w = FunctionWriter(module, "weft.chunk.end", "void", params, "nounwind")
     bad, good = w.label("failed"), w.label("good")
-    w.branch(w.emit(icmp("eq", "i32", "%status", "0")), good, bad)
+    w.branch(w.emit(icmp("sle", "i32", "%status", "0")), good, bad)  # STOPPED tells nothing
     w.open(bad)
     _record(w)
     w.open(good)
@@ -298,14 +300,17 @@ def _record(w: FunctionWriter) -> None:
     w.branch(w.emit(icmp("eq", "i64", before, "0")), locked, again)
     w.open(locked)
     place = _at(w, "%context", _EARLIEST)
-    earlier = w.emit(icmp("slt", "i64", "%first", w.emit(load("i64", place))))
+    interrupted = w.emit(icmp("eq", "i32", "%status", INTERRUPTED))  # which comes before any failure
+    first = w.emit(select("i1", interrupted, "i64", -(1 << 63), "%first"))
+    earlier = w.emit(icmp("slt", "i64", first, w.emit(load("i64", place))))
     keep, unlock = w.label("keep"), w.label("unlock")
     w.branch(earlier, keep, unlock)
     w.open(keep)
-    w.do(store("i64", "%first", place))
+    w.do(store("i64", first, place))
     w.do(store("i64", w.emit(cast("zext", "i32", "%status", "i64")), _at(w, "%context", _STATUS)))
     runner = w.emit(load("i64", _at(w, outer, PARALLEL)))
     stack = w.emit(load("i64", _at(w, outer, STACK)))
+    loop = w.emit(load("i64", _at(w, outer, LOOP)))
     w.do(
         call(
             "void",
@@ -315,6 +320,7 @@ def _record(w: FunctionWriter) -> None:
     )
     w.do(store("i64", runner, _at(w, outer, PARALLEL)))
     w.do(store("i64", stack, _at(w, outer, STACK)))
+    w.do(store("i64", loop, _at(w, outer, LOOP)))
     w.open(unlock)
     w.do(Instruction("store atomic", "i64", ("0", lock), ("release", "align 8")))
 

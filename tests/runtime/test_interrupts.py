@@ -1,0 +1,91 @@
+"""Ctrl-C ends loops of compiled code within moments, whatever runs them, and the executable stays usable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import signal, sys
+import numpy as np, weft
+executor, handler = sys.argv[1:]
+kernels = '''
+    @T.prim_func
+    def endless(x: T.Buffer((4,), "int64")):
+        while x[0] > 0:
+            x[1] = x[1] + x[2] * T.int64(3)
+
+    @T.prim_func
+    def long(x: T.Buffer((4,), "int64")):
+        for i in T.serial(T.int64(1125899906842624)):
+            x[1] = x[1] * x[2] + i * x[3]
+
+    @T.prim_func
+    def several(x: T.Buffer((4,), "int64")):
+        for k in T.parallel(4):
+            for i in T.serial(T.int64(1125899906842624)):
+                x[k] = x[k] * T.int64(3) + i
+'''
+module = weft.parse('''
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor((4,), "int64")) -> R.Tensor((4,), "int64"):
+        cls = M
+        with R.dataflow():
+            y = R.call_tir(cls.again, (x,), out_ty=R.Tensor((4,), "int64"))
+            R.output(y)
+        return y
+
+    @T.prim_func
+    def again(x: T.Buffer((4,), "int64"), y: T.Buffer((4,), "int64")):
+        for i in range(4):
+            y[i] = x[i]
+        while y[0] > 0:
+            y[1] = y[1] + y[2] * T.int64(3)
+''' + ("" if executor in ("graph", "aot") else kernels))
+
+class Stop(Exception):
+    pass
+
+def stop(number, frame):
+    raise Stop
+
+if handler == "own":
+    signal.signal(signal.SIGINT, stop)
+exe = weft.compile(module, executor=executor)
+for name in ("main",) if executor in ("graph", "aot") else ("main", "endless", "long", "several"):
+    x = np.ones(4, "int64")
+    try:
+        print(name, flush=True)
+        exe[name](x)
+    except (KeyboardInterrupt, Stop) as error:
+        print(type(error).__name__, flush=True)
+print(exe["main"](np.array([0, 5, 6, 7])).tolist(), flush=True)
+"""
+CASES = [("native", "python's"), ("native", "own"), ("vm", "own"), ("graph", "own"), ("aot", "own")]
+
+
+@pytest.mark.parametrize(("executor", "handler"), CASES)
+def test_an_interrupt_ends_loops(executor: str, handler: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, executor, handler]
+    environment = {**os.environ, "WEFT_NUM_THREADS": "2"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd(), env=environment) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if line.startswith("["):
+                    assert line == "[0, 5, 6, 7]\n"
+                    break
+                time.sleep(0.3)  # the loop runs, most times; the test holds either way
+                process.send_signal(signal.SIGINT)
+                assert process.stdout.readline() == ("Stop\n" if handler == "own" else "KeyboardInterrupt\n")
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
