@@ -28,7 +28,6 @@ from weft.providers import provider
 from weft.script.reader.macros import Macro
 from weft.script.reader.module import read_unit
 from weft.script.source.diagnostics import Limits, fail
-from weft.script.source.excepthook import install
 from weft.script.source.source_lookup import no_source, program_text
 from weft.script.source.text import Unit, deep_stack
 
@@ -61,7 +60,6 @@ def ir_module(
 
     Raises: ScriptError and the errors of type deduction, with the place in the user's file.
     """
-    install()
     frame = sys._getframe(1)
     if cls is None:
         return lambda decorated: _read_class(decorated, _caller(frame))
@@ -74,7 +72,6 @@ def rewriter(cls: type) -> Any:
     Raises: ScriptError and the errors of type deduction with the place in the user's file; PassError W550 for a class
     that states no rule.
     """
-    install()
     return provider("rewriter")(_read_class(cls, _caller(sys._getframe(1))))
 
 
@@ -83,7 +80,6 @@ def function(
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """Read a Python function as a graph function."""
-    install()
     frame = _caller(sys._getframe(1))
     if func is None:
         return lambda decorated: _read_function(decorated, frame)
@@ -95,7 +91,6 @@ def prim_func(
     s_tir: bool = False, persistent: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """Read a Python function as a tensor-level function."""
-    install()
     frame = _caller(sys._getframe(1))
     if func is None:
         return lambda decorated: _read_function(decorated, frame)
@@ -111,13 +106,11 @@ def macro(func: Any = None, *, hygienic: bool = True) -> Any:
 
     Free names mean what they mean here, or with hygienic=False what they mean where the macro is called first.
     """
-    install()
     return _macro_decorator(func, "T", hygienic, _caller(sys._getframe(1)))
 
 
 def inline(func: Callable[_P, _Result]) -> Callable[_P, _Result]:
     """Statements that tensor-level functions take over where they call them; names follow Python's rules."""
-    install()
     return _macro_decorator(func, "T", True, _caller(sys._getframe(1)))
 
 
@@ -127,7 +120,6 @@ def graph_macro(func: Callable[_P, _Result], *, hygienic: bool = True) -> Callab
 def graph_macro(*, hygienic: bool = True) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]: ...
 def graph_macro(func: Any = None, *, hygienic: bool = True) -> Any:
     """Bindings and a result that graph functions take over where they call the macro (`@R.macro`)."""
-    install()
     return _macro_decorator(func, "R", hygienic, _caller(sys._getframe(1)))
 
 

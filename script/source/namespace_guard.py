@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from weft.errors import ScriptError, Span, WeftError
+from weft.excepthook import is_internal
 from weft.script.source.diagnostics import did_you_mean
-from weft.script.source.excepthook import install, is_internal
 from weft.script.source.source_lookup import program_text
 from weft.script.source.text import Unit
 
@@ -91,13 +91,11 @@ def placed(name: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]
             try:
                 return function(*args, **kwargs)
             except WeftError as error:
-                install()
                 raise error.at(_user_place(sys._getframe(1))) from None
             except TypeError:
                 mismatch = _mismatch(function, args, kwargs)
                 if mismatch is None:
                     raise
-                install()
                 parameters = [word for word in inspect.signature(function).parameters if word != "self"]
                 hint = f"it is written {name}({', '.join(parameters)})"
                 raise ScriptError(
@@ -120,7 +118,6 @@ def _mismatch(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 def no_such_name(space: str, name: str, known: Iterable[str], hint: str | None = None) -> NoSuchName:
     """The error for `space.name`."""
-    install()
     hint = hint or did_you_mean(name, known, f"{space}.")
     place = _user_place(sys._getframe(1))
     return NoSuchName(f"`{space}.{name}` does not exist", code="W111", span=place, hint=hint)

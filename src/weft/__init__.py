@@ -25,6 +25,7 @@ from weft.errors import (
     VerifyError,
     WeftError,
 )
+from weft.excepthook import install as _install_hooks
 from weft.moved import install as _install_moved_names
 from weft.version import VERSION as __version__
 
@@ -109,6 +110,7 @@ def __dir__() -> list[str]:
 
 
 _install_moved_names()
+_install_hooks()
 
 if os.environ.get("WEFT_LOG"):
     importlib.import_module("weft.logs").start(os.environ["WEFT_LOG"])

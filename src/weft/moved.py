@@ -90,6 +90,8 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.ir.target", "weft.target", "builtin config cpus>processors kinds schema syntax triple value"),
     ("weft.ir", "weft", "target dtype>dtypes"),
     ("weft", "weft", "late>providers"),
+    ("weft.script", "weft", "excepthook"),
+    ("weft.script.source", "weft", "excepthook"),
     ("weft", "weft.ir", "te"),
     ("weft.te", "weft.ir.te", "functions reductions scalars sizes tensors"),
     ("weft.ir", "weft.ir", "relations>subtyping formula>emit_te"),
@@ -137,7 +139,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.script",
         "weft.script.source",
-        "live_source>source_lookup blobs outside>namespace_guard excepthook diagnostics underline>annotate "
+        "live_source>source_lookup blobs outside>namespace_guard diagnostics underline>annotate "
         "python_member units",
     ),
 )
