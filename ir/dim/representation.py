@@ -6,6 +6,7 @@ atom     ::= symbol | dim // dim | dim % dim | min(dim, ...) | max(dim, ...)
 
 from __future__ import annotations
 
+import os
 import threading
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -14,6 +15,8 @@ from weakref import WeakValueDictionary
 from weft.errors import ShapeError, Span
 
 INTERN_LOCK = threading.Lock()
+if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
+    os.register_at_fork(after_in_child=lambda: INTERN_LOCK._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
 MAX_COEFFICIENT = 2**63 - 1
 MAX_DEGREE = 64
 MAX_NESTING = 64

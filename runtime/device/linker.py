@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,6 +17,8 @@ from weft.errors import ArtifactError
 __all__ = ["Library", "assembly", "host", "machine_code"]
 
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
+    os.register_at_fork(after_in_child=lambda: _lock._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
 _numbers = itertools.count(1)
 
 
@@ -27,9 +30,18 @@ def _binding() -> Any:
         raise ArtifactError(
             "machine code is loaded by llvmlite, which is not installed", code="W809", hint="pip install llvmlite"
         ) from error
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functools.partial(_free_lock, llvm))
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
+
+
+def _free_lock(llvm: Any) -> None:
+    """Give a child of a fork the lock of llvmlite, which another thread of the parent may have held."""
+    lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+    if hasattr(lock, "_at_fork_reinit"):
+        lock._at_fork_reinit()
 
 
 @functools.cache

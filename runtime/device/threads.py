@@ -32,6 +32,8 @@ _SPINS = 20_000
 _PARTS = 4
 """Parts for each thread: one that falls behind leaves its share to the others."""
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
+    os.register_at_fork(after_in_child=lambda: _lock._at_fork_reinit())  # pyright: ignore[reportAttributeAccessIssue]
 _wanted: int | None = None
 
 
