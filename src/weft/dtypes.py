@@ -100,7 +100,11 @@ def _parse(dtype: str) -> tuple[str, int, int]:
     vector = _VECTOR.match(dtype)
     if vector and vector.group(1) not in ("handle", "void"):
         kind, width, _ = _parse(vector.group(1))
-        count = int(vector.group(3))
+        digits = vector.group(3)
+        if len(digits) > len(str(MOST_LANES)) or int(digits) > MOST_LANES:
+            hint = "use a loop over vectors"
+            raise DTypeError(f"{dtype!r} has more than {MOST_LANES} lanes", code="W301", hint=hint)
+        count = int(digits)
         return kind, width, Scalable(count) if vector.group(2) else count
     if dtype == "bool":
         return "bool", 1, 1
@@ -112,6 +116,10 @@ def _parse(dtype: str) -> tuple[str, int, int]:
         if width in (_FLOAT_BITS if kind == "float" else _INTEGER_BITS):
             return kind, width, 1
     raise DTypeError(f"unknown dtype {dtype!r}", code="W301", hint=_suggest(dtype))
+
+
+MOST_LANES = 4096
+"""Of a vector: LLVM takes a few more, and aborts the process beyond 65,535."""
 
 
 def _suggest(dtype: str) -> str | None:
