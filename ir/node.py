@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, d
 
 import numpy as np
 
-from weft.ir.portable import Portable
+from weft.ir.portable import deep_copy, reduced, shallow_copy, short_text
 from weft.providers import provider
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ class FieldInfo(NamedTuple):
     role: str
 
 
-class Node(Portable):
+class Node:
     """The base of every IR node; compared by identity."""
 
     __slots__ = ("__weakref__",)
     visit_order: ClassVar[tuple[str, ...]] = ()
+    is_node: ClassVar[bool] = True
     if TYPE_CHECKING:
         span: Span | None
 
@@ -55,6 +56,18 @@ class Node(Portable):
 
     def _repr_html_(self) -> str:
         return provider("html")(self)
+
+    def __copy__(self) -> Any:
+        return shallow_copy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deep_copy(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        return short_text(self)
 
 
 def binder(**options: Any) -> Any:

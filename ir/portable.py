@@ -17,37 +17,44 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["Portable"]
+__all__ = ["deep_copy", "reduced", "shallow_copy", "short_text"]
 
 _MOST = 400
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
-class Portable:
-    """The part of a node that copying, pickling and printing need; its fields are those of its dataclass."""
+def shallow_copy(node: Any) -> Any:
+    """A new node with the same parts."""
+    return _made(type(node), tuple(getattr(node, name) for name in _names(type(node))))
 
-    __slots__ = ()
 
-    def __copy__(self) -> Any:
-        return _made(type(self), tuple(getattr(self, name) for name in _names(type(self))))
+def deep_copy(node: Any, memo: dict[int, Any]) -> Any:
+    """New nodes throughout; what occurs twice stays one object."""
+    for item in _parts_first(node, memo):
+        held = (getattr(item, name) for name in _names(type(item)))
+        values = tuple(value if value.__class__ in _LEAVES else copy.deepcopy(value, memo) for value in held)
+        memo[id(item)] = _made(type(item), values)
+    return memo[id(node)]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        for item in _parts_first(self, memo):
-            held = (getattr(item, name) for name in _names(type(item)))
-            values = tuple(value if value.__class__ in _LEAVES else copy.deepcopy(value, memo) for value in held)
-            memo[id(item)] = _made(type(item), values)
-        return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _last, ([_shell(item) for item in _parts_first(self, ())],)
+def reduced(node: Any) -> tuple[Any, ...]:
+    """What a pickle keeps of a node."""
+    return _last, ([_shell(item) for item in _parts_first(node, ())],)
 
-    def __repr__(self) -> str:
-        text = ""
-        for piece in _pieces(self):
-            text += piece
-            if len(text) > _MOST:
-                break
-        return f"{type(self).__name__}({text[:_MOST]}{'...' if len(text) > _MOST else ''})"
+
+def short_text(node: Any) -> str:
+    """`Class(field=value, ...)`, cut after 400 characters."""
+    text = ""
+    for piece in _pieces(node):
+        text += piece
+        if len(text) > _MOST:
+            break
+    return f"{type(node).__name__}({text[:_MOST]}{'...' if len(text) > _MOST else ''})"
+
+
+def _is_node(value: Any) -> bool:
+    """Whether a value is a node; told by its class, since nodes are defined with these functions."""
+    return getattr(value.__class__, "is_node", False)
 
 
 _NAMES: dict[type, tuple[str, ...]] = {}
@@ -79,10 +86,10 @@ def _made(cls: type, values: tuple[Any, ...]) -> Any:
     return new
 
 
-def _parts_first(root: Portable, done: Container[int]) -> Iterator[Portable]:
+def _parts_first(root: Any, done: Container[int]) -> Iterator[Any]:
     """The nodes below and including the root that are not done, each after those that it holds."""
     seen: set[int] = set()
-    stack: list[tuple[Portable, bool]] = [(root, False)]
+    stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
         current, ready = stack.pop()
         if ready:
@@ -92,18 +99,18 @@ def _parts_first(root: Portable, done: Container[int]) -> Iterator[Portable]:
             stack.append((current, True))
             for name in reversed(_names(type(current))):
                 value = getattr(current, name)
-                if isinstance(value, Portable):
+                if _is_node(value):
                     stack.append((value, False))
                 elif value.__class__ not in _LEAVES:
                     stack.extend((part, False) for part in reversed(list(_nodes_in(value))))
 
 
-def _nodes_in(value: Any) -> Iterator[Portable]:
+def _nodes_in(value: Any) -> Iterator[Any]:
     """The nodes that a field holds, by itself or in containers."""
     stack = [value]
     while stack:
         current = stack.pop()
-        if isinstance(current, Portable):
+        if _is_node(current):
             yield current
         elif isinstance(current, (tuple, list)):
             stack.extend(reversed(current))
@@ -116,7 +123,7 @@ class _Shell:
 
     __slots__ = ("__weakref__", "node")
 
-    def __init__(self, node: Portable) -> None:
+    def __init__(self, node: Any) -> None:
         self.node = node
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -127,7 +134,7 @@ class _Shell:
 _SHELLS: weakref.WeakValueDictionary[int, _Shell] = weakref.WeakValueDictionary()  # a shell keeps its node, so its id
 
 
-def _shell(node: Portable) -> _Shell:
+def _shell(node: Any) -> _Shell:
     found = _SHELLS.get(id(node))
     if found is None:
         found = _SHELLS[id(node)] = _Shell(node)
@@ -138,7 +145,7 @@ def _shelled(value: Any) -> Any:
     """A field with shells in place of nodes; itself where it holds none."""
     if value.__class__ in _LEAVES:
         return value
-    if isinstance(value, Portable):
+    if _is_node(value):
         return _shell(value)
     if next(_nodes_in(value), None) is None:
         return value
@@ -151,13 +158,13 @@ def _last(nodes: list[Any]) -> Any:
     return nodes[-1]
 
 
-def _pieces(root: Portable) -> Iterator[str]:
+def _pieces(root: Any) -> Iterator[str]:
     """The text of the fields of a node, piece by piece."""
     stack: list[tuple[str, Any]] = list(reversed(_fields_of(root)))
     while stack:
         before, value = stack.pop()
         yield before
-        if isinstance(value, Portable):
+        if _is_node(value):
             stack.append((")", _NOTHING))
             stack.extend(reversed(_fields_of(value)))
             yield f"{type(value).__name__}("
@@ -178,6 +185,6 @@ def _pieces(root: Portable) -> Iterator[str]:
 _NOTHING = object()
 
 
-def _fields_of(node: Portable) -> list[tuple[str, Any]]:
+def _fields_of(node: Any) -> list[tuple[str, Any]]:
     names = _shown(type(node))
     return [(f"{', ' if i else ''}{name}=", getattr(node, name)) for i, name in enumerate(names)]

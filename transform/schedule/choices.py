@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["RandomChoices"]
 
 
 class RandomChoices:
-    """The part of a schedule that chooses."""
+    """The source, what the present primitive decided, and what those inside of it have chosen or are to choose."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._random = random.Random(seed)
-        self._decision: Any = None
-        self._choices: list[Any] = []  # what primitives inside of the present one have chosen
-        self._given: list[Any] = []  # what they are to choose
+        self.random = random.Random(seed)
+        self.decision: Any = None
+        self.inside: list[Any] = []
+        self.given: list[Any] = []
 
-    def seed(self, seed: int) -> None:
-        """Start the sequence of random choices anew."""
-        self._random = random.Random(seed)
+    def start(self) -> None:
+        """A new step begins."""
+        self.decision, self.inside = None, []
 
-    def choose_next(self, choices: Sequence[Any]) -> None:
-        """What the sampling primitives choose that the next primitive uses: how traces repeat primitives of users."""
-        self._given = list(choices)
-
-    def fork_seed(self) -> int:
-        """A seed for another schedule."""
-        return self._random.randrange(1, 2**31)
-
-    def _decide(self, decision: Any) -> None:
-        """Keep what a sampling primitive decided."""
-        self._decision = decision
+    def copy(self) -> RandomChoices:
+        """The same state, which goes on by itself."""
+        new = RandomChoices()
+        new.random.setstate(self.random.getstate())
+        new.decision, new.inside, new.given = self.decision, list(self.inside), list(self.given)
+        return new

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -77,7 +76,7 @@ class _State:
     separate: frozenset[PrimVar]
 
 
-class ScheduleCore(RandomChoices):
+class ScheduleCore:
     """The state of a schedule and what primitives are written with."""
 
     reserved: frozenset[str] = frozenset()
@@ -100,7 +99,7 @@ class ScheduleCore(RandomChoices):
         self._noted: dict[str, Any] = {}
         self._trace = Trace()
         self._separate: frozenset[PrimVar] = frozenset()  # loops whose iterations must stay apart
-        super().__init__(seed)
+        self._chosen = RandomChoices(seed)
 
     # What users read --------------------------------------------------------------------------------------------------
 
@@ -141,8 +140,7 @@ class ScheduleCore(RandomChoices):
         new.__dict__.update(self.__dict__)
         new._keys, new._trees, new._noted = dict(self._keys), dict(self._trees), {}
         new._trace = self._trace.copy()
-        new._random = random.Random()
-        new._random.setstate(self._random.getstate())
+        new._chosen = self._chosen.copy()
         return new
 
     def fork(self, seed: int | None = None) -> Any:
@@ -150,6 +148,18 @@ class ScheduleCore(RandomChoices):
         new = self.copy()
         new.seed(self.fork_seed() if seed is None else seed)
         return new
+
+    def seed(self, seed: int) -> None:
+        """Start the sequence of random choices anew."""
+        self._chosen.random.seed(seed)
+
+    def choose_next(self, choices: Sequence[Any]) -> None:
+        """What the sampling primitives choose that the next primitive uses: how traces repeat primitives of users."""
+        self._chosen.given = list(choices)
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule."""
+        return self._chosen.random.randrange(1, 2**31)
 
     def __getattr__(self, name: str) -> Any:
         found = PRIMITIVES.get(name)
@@ -168,7 +178,8 @@ class ScheduleCore(RandomChoices):
         if self._depth:
             return self._perform_inside(function, bound, samples)
         saved = _State(self._module, self._function, dict(self._keys), self._separate)
-        self._depth, self._noted, self._decision, self._choices = 1, {}, None, []
+        self._depth, self._noted = 1, {}
+        self._chosen.start()
         try:
             result = function(self, *args, **options)
             self._check(saved.module)
@@ -177,28 +188,30 @@ class ScheduleCore(RandomChoices):
             self._trees, self._separate = {}, saved.separate
             raise
         finally:
-            self._depth, self._given = 0, []
+            self._depth, self._chosen.given = 0, []
         arguments = {**bound.arguments, **self._noted}
         arguments.pop("decision", None)
         listed = isinstance(result, (list, tuple))
         self._trace.instructions.append(
-            Instruction(item.name, arguments, handles_in(result), self._decision, listed, tuple(self._choices))
+            Instruction(
+                item.name, arguments, handles_in(result), self._chosen.decision, listed, tuple(self._chosen.inside)
+            )
         )
         return result
 
     def _perform_inside(self, function: Callable[..., Any], bound: inspect.BoundArguments, samples: bool) -> Any:
         """Run a primitive that another one uses: a part of that step, which keeps what is chosen here."""
-        if samples and bound.arguments["decision"] is None and self._given:
-            bound.arguments["decision"] = self._given.pop(0)
-        outer, self._decision = self._decision, None
+        if samples and bound.arguments["decision"] is None and self._chosen.given:
+            bound.arguments["decision"] = self._chosen.given.pop(0)
+        outer, self._chosen.decision = self._chosen.decision, None
         self._depth += 1
         try:
             result = function(self, *bound.args, **bound.kwargs)
             if samples:
-                self._choices.append(self._decision)
+                self._chosen.inside.append(self._chosen.decision)
             return result
         finally:
-            self._depth, self._decision = self._depth - 1, outer
+            self._depth, self._chosen.decision = self._depth - 1, outer
 
     def _check(self, old: IRModule) -> None:
         """Refuse a result that is not well formed: W618."""

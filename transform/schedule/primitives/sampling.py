@@ -40,7 +40,7 @@ class Sampling(ScheduleCore):
             factors = [self._number(item) for item in decision]
             if len(factors) != n or math.prod(factors) != extent:
                 raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
-        self._decide(list(factors))
+        self._chosen.decision = list(factors)
         return [self._expr_handle(factor) for factor in factors]
 
     @primitive
@@ -66,7 +66,7 @@ class Sampling(ScheduleCore):
             factors = [self._number(item) for item in decision]
             if len(factors) != n or math.prod(factors) != extent:
                 raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
-        self._decide(list(factors))
+        self._chosen.decision = list(factors)
         return [self._expr_handle(factor) for factor in factors]
 
     @primitive
@@ -77,10 +77,10 @@ class Sampling(ScheduleCore):
         if len(candidates) != len(probs) or not candidates or min(probs) < 0 or sum(probs) <= 0:
             raise failure("W604", f"{list(probs)} are no probabilities of {len(candidates)} numbers")
         if decision is None:
-            decision = self._random.choices(range(len(candidates)), probs)[0]
+            decision = self._chosen.random.choices(range(len(candidates)), probs)[0]
         if not 0 <= decision < len(candidates):
             raise failure("W604", f"the decision {decision} is no place among {len(candidates)} numbers")
-        self._decide(decision)
+        self._chosen.decision = decision
         return self._expr_handle(self._number(candidates[decision]))
 
     @primitive
@@ -100,11 +100,11 @@ class Sampling(ScheduleCore):
             ):
                 places.append(position)
         if decision is None:
-            decision = self._random.choice(places)
+            decision = self._chosen.random.choice(places)
         if not (decision in (-1, -2) or 0 <= decision < len(loops)):
             raise failure("W604", f"the decision {decision} is none of the {len(loops)} loops around the reader", tree,
                           found)  # fmt: skip
-        self._decide(decision)
+        self._chosen.decision = decision
         if decision < 0:
             handle = LoopRV("root" if decision == -1 else "inline")
             self._keys[handle] = (tree.name, ROOT if decision == -1 else INLINE)
@@ -116,7 +116,7 @@ class Sampling(ScheduleCore):
         factors = [1] * count
         for prime in sorted(_primes(extent), reverse=True):
             places = [i for i in range(count) if i < count - 1 or factors[i] * prime <= limit]
-            factors[self._random.choice(places) if places else 0] *= prime
+            factors[self._chosen.random.choice(places) if places else 0] *= prime
         if count == 1 and factors[0] != extent:
             factors[0] = extent
         return factors
