@@ -127,6 +127,6 @@ class IRModule(Node):
         """
         return fresh_name(base, self.functions)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Compile on first use (cached) and run on arrays."""
         return provider("call")(self, *args, **options)

@@ -576,6 +576,6 @@ class PrimFunc(Expr):
         """A copy with one attribute set."""
         return replace(self, attrs=self.attrs.set(key, value))
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Compile on first use (cached) and run on arrays."""
         return provider("call")(self, *args, **options)

@@ -147,7 +147,7 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<compiled function {self.name}({', '.join(param['name'] for param in self.signature['params'])})>"
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any.
 
         Arguments go by position or name. `out=` takes the arrays that results are to be written into.
@@ -189,7 +189,7 @@ class _Caller:
         """The handle of a new call."""
         return begin(CallState(self._loaded.program.sites, [], (), self._loaded.linked))
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         if self._fast_path is not None and not named:
             words = self._fast_path.words(args)
             if words is not None:
@@ -339,7 +339,7 @@ class Executable(Mapping[str, CompiledFunction]):
         """Pickled and copied by what `save` writes; ArtifactError where that cannot be saved."""
         return load_bytes, (self.to_bytes(),)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Call `main`, or the only function."""
         return self["main"](*args, **options)
 

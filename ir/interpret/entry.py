@@ -62,7 +62,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
     def __len__(self) -> int:
         return len(self.module)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Call the only function, or `main`."""
         names = list(self.module)
         if len(names) != 1 and "main" not in names:
@@ -100,7 +100,7 @@ class GraphFunction:
         self.interpreter = interpreter
         self.function = function
 
-    def __call__(self, *args: Any, trace: bool | None = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, trace: bool | None = None, **named: Any) -> Any:
         """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""
         if named:
             args = tuple(in_order(self.function, args, named))

@@ -191,7 +191,7 @@ class Closure:
         self.scope = scope
         self.fixed = fixed
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, /, *args: Any) -> Any:
         """Call with the remaining arguments."""
         return self.evaluator.call(self.function, (*self.fixed, *args), self.scope)
 

@@ -154,7 +154,7 @@ class Kernel:
         """The positions of the parameters that stores write."""
         return [i for i, p in enumerate(self.function.params) if isinstance(p, Buffer) and self.written.get(p)]
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run on arrays given by a user, by position or name; outputs are written in place."""
         given = in_order(self.function, args, named) if named else args
         plain = len(given) != len(self.function.params) or all(type(arg) is not np.ndarray for arg in given)
@@ -369,10 +369,4 @@ def _takes_handles(function: PrimFunc) -> bool:
 
 def _as_array(value: Any) -> np.ndarray | None:
     """An array of anything that offers one without a change of dtype."""
-    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
-        return (
-            np.from_dlpack(value)
-            if hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
-            else np.asarray(value)
-        )
-    return np.asarray(value) if isinstance(value, (np.generic,)) else None
+    return dtypes.offered_array(value)

@@ -76,10 +76,8 @@ def adopt(value: Any, ty: Type | None) -> Any:
     """A value from outside in the form the interpreter uses for the type (no conversion of dtypes)."""
     if isinstance(ty, TensorType):
         if not isinstance(value, np.ndarray):
-            if hasattr(value, "__array__"):
-                value = np.asarray(value)
-            elif hasattr(value, "__dlpack__"):
-                value = np.from_dlpack(value)
+            offered = dtypes.offered_array(value)
+            value = value if offered is None else offered
         return dtypes.stored(value, ty.dtype) if ty.dtype is not None and isinstance(value, np.ndarray) else value
     if isinstance(ty, TupleType) and isinstance(value, (tuple, list)) and len(value) == len(ty.fields):
         return tuple(adopt(item, field) for item, field in zip(value, ty.fields, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.errors import Span
+from weft.errors import Span, described
 from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
 from weft.ir.recursion import deep_recursion
@@ -136,6 +136,11 @@ class _Walk:
 
     def _store(self, node: BufferStore) -> None:
         self._buffer(node.buffer, node.span)
+        for part in (node.value, *node.indices):
+            if not isinstance(part, PrimExpr):
+                message = f"a store into {node.buffer.name!r} takes expressions, got {described(part)}"
+                self.report.add("W457", message, node.span, hint="weft.ir.prim.const makes one of a number")
+                return
         for index in node.indices:
             self.expression(index)
         self.expression(node.value)

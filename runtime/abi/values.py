@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import presented, shares_bits, stored
+from weft.dtypes import offered_array, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.signature import Binder, expected_text, shape_text
@@ -346,11 +346,7 @@ def as_array(value: Any) -> np.ndarray | None:
     """An array over the same memory; None for what offers none."""
     if type(value) is np.ndarray:
         return value
-    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
-        return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return None
+    return offered_array(value)
 
 
 def dense(array: np.ndarray) -> np.ndarray:

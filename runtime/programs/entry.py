@@ -52,7 +52,7 @@ class EntryFunction:
         names = ", ".join(param["name"] for param in self.program["params"])
         return f"<{self.program['executor']} function {self.name}({names})>"
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""
         given = arranged(self.signature, args, named)
         inputs, copies = adopted(self.name, self.program["params"], given)

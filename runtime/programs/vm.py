@@ -392,7 +392,7 @@ class VMFunction:
         names = ", ".join(param["name"] for param in self.signature["params"])
         return f"<bytecode function {self.name}({names})>"
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""
         given = arranged(self.signature, args, named)
         values, copies = adopted(self.name, self.signature["params"], given)

@@ -211,6 +211,12 @@ class StaticReader(CallReader):
             self.expanding -= 1
             self.unit, self.scope = caller, scope
 
+    def expand_body(self, macro: Macro, tree: ast.Call) -> Any:
+        """The value of a macro outside functions: that of an expression; W115 for one with statements."""
+        if isinstance(macro.body, ast.expr):
+            return self.value(macro.body)
+        raise self.fail("W115", f"the macro '{macro.name}' has statements, which cannot stand here", tree)
+
     def _bind_macro(
         self, macro: Macro, unit: Unit, args: list[Any], keywords: dict[str, Any], tree: ast.Call
     ) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import DTypeError
+from weft.errors import ArgumentError, DTypeError
 
 __all__ = [
     "Scalable", "array_dtype", "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer",
-    "is_numpy", "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "presented", "promote",
-    "shares_bits", "storage", "stored", "with_lanes",
+    "is_numpy", "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "offered_array",
+    "presented", "promote", "shares_bits", "storage", "stored", "with_lanes",
 ]  # fmt: skip
 
 _SMALL_FLOATS = {
@@ -33,8 +33,8 @@ _SMALL_FLOATS = {
 # What releases of the field called them before.
 _OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
-_SCALAR = re.compile(r"(int|uint|float)(\d+)$")
-_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
+_SCALAR = re.compile(r"(int|uint|float)(\d{1,9})$")
+_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d{1,9})$")
 USUAL_DTYPES = (
     "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
     "bfloat16",
@@ -324,3 +324,19 @@ def _promote_scalar(a: str, b: str) -> str | None:
     if kinds[0] == kinds[1]:
         return None
     return a if kinds[0] == "uint" else b
+
+
+def offered_array(value: Any) -> np.ndarray | None:
+    """An array over the memory of what offers one by `__array__` or `__dlpack__`; None for what offers none.
+
+    Raises: ArgumentError W851 for what offers one and then fails, as tensors of other projects do that are on another
+    device, sparse, without data, or part of a computation of gradients.
+    """
+    try:
+        if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
+            return np.asarray(value)
+        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
+    except Exception as error:  # whatever the other project raises
+        message = f"the {type(value).__name__} gives no array: {error}"
+        hint = "pass a dense array in the memory of the processor (of torch: `x.detach().cpu().numpy()`)"
+        raise ArgumentError(message, code="W851", hint=hint) from error

@@ -76,7 +76,9 @@ def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", file=path) from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except InputError:
+        raise
+    except Exception as error:  # NumPy raises what its parsers of headers and zlib raise
         why = "it holds Python objects" if "allow_pickle" in str(error) else str(error)
         raise InputError(f"{path} is not a .npy or .npz file of plain arrays: {why}", file=path) from None
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from weft.errors import WeftError
 from weft.ir.module import IRModule
-from weft.script import FileUnit, read_units
+from weft.script import FileUnit, Limits, read_units
 
 __all__ = ["InputError", "as_module", "file_name", "is_archive", "load_one", "load_units", "read_text", "write_file"]
 
@@ -42,14 +42,27 @@ def as_module(unit: FileUnit) -> IRModule:
 def read_text(file: str) -> str:
     """The text of a file, or of standard input for `-`, in the encoding that it declares (UTF-8 unless it says)."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = _bytes(file)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = io.TextIOWrapper(io.BytesIO(data), encoding).read()  # line breaks become "\n"
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}", file=file) from None
-    except (SyntaxError, UnicodeError) as error:
+    except (SyntaxError, ValueError, LookupError) as error:  # also of encodings that are none of text
         raise InputError(f"cannot read {file} as text: {error}", file=file) from None
     return text
+
+
+def _bytes(file: str) -> bytes:
+    """The bytes of a file, no more than the reader takes: a device such as /dev/zero has no end."""
+    most = Limits().size
+    if file == "-":
+        data = sys.stdin.buffer.read(most + 1)
+    else:
+        with open(file, "rb") as stream:
+            data = stream.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"cannot read {file_name(file)}: it has more than {most} bytes", file=file)
+    return data
 
 
 def file_name(file: str) -> str:
