@@ -628,6 +628,9 @@ class _Binder:
         if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
             value = (value,)
         if isinstance(value, (list, tuple)):
+            for size in value:
+                if isinstance(size, int) and not -(2**63) <= size < 2**63:
+                    raise self.error(f"{param.name}: the size {_describe(size)} does not fit in 64 bits", "W142")
             try:
                 return ShapeExpr(tuple(_dim(item) for item in value), span=self.span)
             except _Unfit:

@@ -388,7 +388,11 @@ class ExpressionReader:
         root = name.partition(".")[0]
         known = [full for full in NAMES if full.startswith(root + ".")]
         known += [f"T.{dtype}" for dtype in USUAL_DTYPES] if root == "T" else []
-        hint = did_you_mean(name, [*known, *self.extra_names(root)])
+        known += self.extra_names(root)
+        inside = [full for full in known if full.startswith(name + ".")]
+        if inside:
+            return self.fail("W114", f"`{name}` is a namespace, not a value", tree, f"it has `{min(inside)}`")
+        hint = did_you_mean(name, known)
         return self.fail("W111", f"`{name}` does not exist", tree, hint)
 
     def extra_names(self, root: str) -> list[str]:

@@ -50,7 +50,9 @@ class Limits:
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str | None:
     """A hint that names the closest known name, or None."""
-    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+    known = list(known)
+    same = [one for one in known if one.lower() == name.lower()]  # `R.any` is nearer to `R.Any` than to `R.tan`
+    close = same or difflib.get_close_matches(name, known, 1, 0.6)
     return f"did you mean `{prefix}{close[0]}`?" if close else None
 
 

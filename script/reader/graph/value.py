@@ -216,7 +216,8 @@ class ValueReader(Reader):
             return constant_value(value, None, None, False, self.span(tree), None)
         if isinstance(value, (bool, int, float, DimExpr)):
             return PrimValue(value, span=self.span(tree))
-        raise self.fail("W114", f"expected a value, got {describe(value)}", tree)
+        found = "a lambda" if isinstance(value, Macro) and isinstance(value.body, ast.expr) else describe(value)
+        raise self.fail("W114", f"expected a value, got {found}", tree)
 
     def _prim_leaf(self, value: PrimExpr, tree: ast.AST) -> PrimValue:
         if isinstance(value, IntImm):

@@ -319,8 +319,9 @@ class TensorReader(RecentReader):
                 name = "range"
         if name is None:
             return self._static_loop(tree)
-        if name is None or name not in LOOPS or not isinstance(call, ast.Call):
-            raise self.fail("W115", "this cannot be looped over", tree.iter, self.loop_hint)
+        if name not in LOOPS or not isinstance(call, ast.Call):
+            hint = did_you_mean(name, LOOPS) or self.loop_hint
+            raise self.fail("W115", "this cannot be looped over", tree.iter, hint)
         if tree.orelse:
             raise self.fail("W115", "`else` of a loop is not part of the script", tree)
         if name == "T.grid":
