@@ -18,7 +18,8 @@ from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
 from weft.codegen.backends.llvm.host.fastcall import emit_fast_call
 from weft.codegen.backends.llvm.host.graph import emit_function
 from weft.codegen.backends.llvm.host.heap import declare_heap, emit_heap
-from weft.codegen.backends.llvm.kernel.kernel import emit_kernel, is_explicit
+from weft.codegen.backends.llvm.kernel.explicit import is_explicit
+from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.kernel.kernel_entry import emit_wrapper
 from weft.codegen.backends.llvm.kernel.parallel import emit_chunk_runtime
 from weft.codegen.backends.llvm.machine.host_target import HostTarget

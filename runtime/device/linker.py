@@ -39,7 +39,7 @@ def _binding() -> Any:
 
 def _free_lock(llvm: Any) -> None:
     """Give a child of a fork the lock of llvmlite, which another thread of the parent may have held."""
-    lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
+    lock: Any = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)
     if hasattr(lock, "_at_fork_reinit"):
         lock._at_fork_reinit()
 

@@ -32,7 +32,7 @@ from weft.codegen.backends.llvm.host.values import (
     read,
     width,
 )
-from weft.codegen.backends.llvm.kernel.kernel import call_back
+from weft.codegen.backends.llvm.kernel.frame import call_back
 from weft.codegen.host.signature import type_data
 from weft.errors import Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation

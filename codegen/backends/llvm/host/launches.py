@@ -12,7 +12,7 @@ from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.host.checks import mismatch, number, type_name
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Scalar, Shape, Tensor, Value
-from weft.codegen.backends.llvm.kernel.kernel import from_word, kernel_params, to_word
+from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import result_dtype, shared_positions, written_positions
 from weft.errors import ShapeError, Span, TargetError

@@ -23,7 +23,7 @@ from weft.codegen.backends.llvm.host.values import (
     Value,
     read,
 )
-from weft.codegen.backends.llvm.kernel.kernel import to_word
+from weft.codegen.backends.llvm.kernel.frame import to_word
 from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var

@@ -10,40 +10,29 @@ on the stack when it is small and of known size, else on the heap, and is freed 
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from weft import dtypes
-from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
+from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import (
-    Operand,
     binary,
     call,
-    cast,
-    getelementptr,
     icmp,
-    load,
     phi,
-    store,
 )
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
-from weft.codegen.backends.llvm.asm.overflow import Exact
-from weft.codegen.backends.llvm.asm.program import Program, frame_word, kernel_symbol
-from weft.codegen.backends.llvm.asm.stack import stack_is_enough
-from weft.codegen.backends.llvm.asm.types import element_bytes, memory_type, value_type
-from weft.codegen.backends.llvm.kernel.expressions import BufferView, ExpressionEmitter, dtype_of
+from weft.codegen.backends.llvm.asm.program import Program, kernel_symbol
+from weft.codegen.backends.llvm.asm.types import value_type
+from weft.codegen.backends.llvm.kernel.calls import KernelCalls
+from weft.codegen.backends.llvm.kernel.expressions import dtype_of
 from weft.codegen.backends.llvm.kernel.failure_values import integers_seen
-from weft.codegen.backends.llvm.kernel.nontemporal import Streams, fence, streams_of
+from weft.codegen.backends.llvm.kernel.frame import WARM, KernelFrame
+from weft.codegen.backends.llvm.kernel.nontemporal import Streams, streams_of
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
 from weft.codegen.backends.llvm.kernel.polls import poll_of
 from weft.codegen.host.kernels import result_dtype, shared_positions
-from weft.errors import Span, TargetError
-from weft.ir.externs import find_extern
-from weft.ir.graph import Expr, GlobalVar, StringImm
-from weft.ir.node import Node
-from weft.ir.prim_dim import buffer_symbols
+from weft.errors import TargetError
 from weft.ir.recursion import deep_recursion
 from weft.ir.structural import structural_equal
 from weft.ir.tensor import (
@@ -62,8 +51,6 @@ from weft.ir.tensor import (
     Evaluate,
     For,
     IfThenElse,
-    IntImm,
-    PrimCall,
     PrimExpr,
     PrimFunc,
     PrimVar,
@@ -72,19 +59,16 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import children
-from weft.runtime.abi.frame import CALLBACK, VALUE_COUNT
-from weft.runtime.registry import find_func
-from weft.target.machine_model import STACK_BYTES
+from weft.runtime.abi.frame import VALUE_COUNT
 from weft.transform.analysis.accesses import memory_of
 from weft.transform.memory.share_memory import SHARES_MEMORY
 
-__all__ = ["emit_kernel", "is_explicit", "kernel_params"]
+__all__ = ["emit_kernel"]
 
-STACK_TOTAL = 128 << 10  # all of a function; threads may have small stacks
 UNROLL_COPIES = 256
 
 
+@dataclass
 @dataclass
 class _Loop:
     """Where `break` and `continue` go, and how many scopes are open outside."""
@@ -94,20 +78,6 @@ class _Loop:
     depth: int
 
 
-@dataclass
-class _Scopes:
-    """Heap memory to free, innermost scope last."""
-
-    open: list[list[str]] = field(default_factory=lambda: [[]])
-
-
-def kernel_params(function: PrimFunc) -> list[tuple[str, str]]:
-    """The LLVM parameters of a kernel, without names: what callers pass after the frame."""
-    params = [("ptr" if isinstance(p, Buffer) else value_type(p.dtype), "") for p in function.params]
-    params += [("i64", "") for _ in buffer_symbols(function)]
-    return params + ([("ptr", "")] if result_dtype(function) else [])
-
-
 def emit_kernel(
     module: ModuleWriter, program: Program, name: str, function: PrimFunc, *, noalias: bool, symbol: str = ""
 ) -> None:
@@ -115,68 +85,17 @@ def emit_kernel(
     KernelEmitter(module, program, name, function, noalias, symbol or kernel_symbol(name)).emit()
 
 
-def is_explicit(function: PrimFunc) -> bool:
-    """Whether a lowered function says itself what is computed on vectors: LLVM need not look for more.
-
-    It has vectors, and no loop that stores elements one by one.
-    """
-    found: list[tuple[Node, int]] = [(function.body, -1)]  # statements, parents before children, and their parents
-    for place, (stmt, _) in enumerate(found):
-        if not isinstance(stmt, BufferStore):
-            found += [(part, place) for part in children(stmt) if isinstance(part, Stmt)]
-    loops, stores, vectors = ([False] * len(found) for _ in range(3))  # what is in each
-    for place in range(len(found) - 1, -1, -1):
-        stmt, parent = found[place]
-        if isinstance(stmt, BufferStore):
-            stores[place], vectors[place] = True, dtypes.lanes(stmt.value.dtype) > 1
-        if isinstance(stmt, For) and _is_long(stmt) and stores[place] and not loops[place] and not vectors[place]:
-            return False
-        if parent >= 0:
-            loops[parent] |= loops[place] or isinstance(stmt, (For, While))
-            stores[parent] |= stores[place]
-            vectors[parent] |= vectors[place]
-    return vectors[0]
-
-
-def _is_long(loop: For) -> bool:
-    """Whether a loop has more than a few iterations, and stays a loop."""
-    return loop.kind != "unrolled" and not (isinstance(loop.extent, int) and loop.extent <= 4)
-
-
-class KernelEmitter(ExpressionEmitter):
+class KernelEmitter(KernelCalls):
     """Emits the body of one function."""
 
     def __init__(
         self, module: ModuleWriter, program: Program, name: str, function: PrimFunc, noalias: bool, symbol: str
     ) -> None:
-        self.function = function
-        self.symbols = buffer_symbols(function)
-        self.shared = shared = shared_positions(function)
-        params = [("ptr", "frame")]
-        params += [
-            (f"ptr {'noalias ' if noalias and i not in shared else ''}nocapture", f"p{i}")
-            if isinstance(p, Buffer)
-            else (value_type(p.dtype), f"p{i}")
-            for i, p in enumerate(function.params)
-        ]
-        params += [("i64", f"s{i}") for i in range(len(self.symbols))]
-        if result_dtype(function):
-            params.append(("ptr", "result"))
-        flags = {2: "contract", 3: "reassoc contract"}.get(3 if program.fast_math else program.opt, "")
-        super().__init__(FunctionWriter(module, symbol, "i32", params, "nounwind noinline"), program, flags)
-        self.module = module
-        self.scopes = _Scopes()
+        super().__init__(module, program, name, function, noalias, symbol)
         self.loops: list[_Loop] = []
-        self.stack_bytes = 0
         self.copies = 1
-        self.explicit = is_explicit(function)
-        self.name = name
-        self.noalias = noalias
-        self.parallel_loops = 0
         self.stores = False
         self.streams: Streams | None = None
-        self.has_streamed = False
-        self.work: dict[Stmt, int] = {}
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -185,57 +104,6 @@ class KernelEmitter(ExpressionEmitter):
             self.statement(self.function.body)
         self.leave(0)
         self.w.finish(beside=bool(self.parallel_loops) and not self.stores)
-
-    def _parameters(self) -> None:
-        for i, symbol in enumerate(self.symbols):
-            self.bind(symbol, self.arith.cast("int64", symbol.dtype, f"%s{i}"), wide=f"%s{i}")
-        for i, param in enumerate(self.function.params):
-            if isinstance(param, PrimVar):
-                self.bind(param, f"%p{i}")
-        for i, param in enumerate(self.function.params):
-            if isinstance(param, Buffer):
-                self.buffers[param] = self.describe(param, f"%p{i}")
-
-    def describe(self, buffer: Buffer, pointer: str) -> BufferView:
-        """The view that a buffer's declaration makes of the memory at `pointer`."""
-        shape = [self.size(extent) for extent in buffer.shape]
-        strides = (
-            compact_strides(self.w, shape)
-            if buffer.strides is None
-            else [self.size(extent) for extent in buffer.strides]
-        )
-        view = BufferView(pointer, buffer.dtype, shape, strides)
-        if buffer.elem_offset is not None and buffer.data is not None:  # others start at their first element
-            view.pointer = self.address(view, self.size(buffer.elem_offset))
-        return view
-
-    # Leaving
-
-    def free_from(self, depth: int) -> None:
-        """Free the heap memory of the scopes at `depth` and deeper."""
-        for scope in reversed(self.scopes.open[depth:]):
-            for pointer in reversed(scope):
-                self.module.declare("free", "void", ("ptr",))
-                self.w.do(call("void", "@free", [("ptr", pointer)]))
-
-    def leave(self, status: int | str) -> None:
-        """Free everything and return the status."""
-        if self.w.terminated:
-            return
-        self.free_from(0)
-        if self.has_streamed:
-            fence(self.w)
-        self.w.ret("i32", str(status))
-
-    def leave_if(self, status: str) -> None:
-        """Return a status that is not 0; go on otherwise."""
-        bad, good = self.w.label("failed"), self.w.label("ok")
-        self.w.branch(self.w.emit(icmp("ne", "i32", status, "0")), bad, good, COLD)
-        self.w.open(bad)
-        self.leave(status)
-        self.w.open(good)
-
-    # Statements
 
     def statement(self, stmt: Stmt) -> None:
         """Emit one statement."""
@@ -492,297 +360,6 @@ class KernelEmitter(ExpressionEmitter):
     def _evaluate(self, stmt: Evaluate) -> None:
         self.value(stmt.value)
 
-    # Memory
-
-    def _allocate(self, stmt: AllocBuffer) -> None:
-        buffer = stmt.buffer
-        view = self.describe(buffer, "")
-        itemsize = element_bytes(buffer.dtype) * dtypes.lanes(buffer.dtype)
-        exact = Exact(self.w)
-        for extent in (*buffer.shape, *(buffer.strides or ())):
-            self.exact_size(extent, exact)
-        counts = map(self._nonnegative, view.shape) if buffer.strides is None else [self._span_of(view, exact)]
-        size = exact.bytes_of(counts, itemsize)
-        if isinstance(size, int) and size <= STACK_BYTES and self.stack_bytes + size <= STACK_TOTAL:
-            self.stack_bytes += size
-            self.buffers[buffer] = self.describe(buffer, self.w.alloca("i8", max(1, size), align=64))
-            self.buffers[buffer].room = size // itemsize
-        else:
-            self.buffers[buffer] = self.describe(buffer, self._heap(stmt, size))
-
-    def _nonnegative(self, extent: Size) -> Size:
-        return max(0, extent) if isinstance(extent, int) else self.arith.binary("max", "int64", extent, "0")
-
-    def _span_of(self, view: BufferView, exact: Exact) -> Size:
-        """Elements from the first to the last that a strided buffer has."""
-        count: Size = 1
-        for extent, stride in zip(view.shape, view.strides, strict=True):
-            count = exact.add(count, exact.mul(exact.sub(extent, 1), stride))
-        return self._nonnegative(count)
-
-    def _heap(self, stmt: AllocBuffer, size: Size) -> str:
-        self.module.declare("aligned_alloc", "noalias ptr", ("i64", "i64"), "allocsize(1)")
-        padded = self.w.emit(binary("add", "i64", size, "64"))
-        rounded = self.w.emit(binary("and", "i64", padded, "-64"))
-        pointer = self.w.emit(call("ptr", "@aligned_alloc", [("i64", "64"), ("i64", rounded)]))
-        bad, good = self.w.label("no_memory"), self.w.label("ok")
-        self.w.branch(self.w.emit(icmp("eq", "ptr", pointer, "null")), bad, good, COLD)
-        self.w.open(bad)
-        name = stmt.buffer.name or "_"
-        self.program.fail(
-            self.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [size], span=stmt.span
-        )
-        self.leave(1)
-        self.w.open(good)
-        self.scopes.open[-1].append(pointer)
-        return pointer
-
-    def _declare(self, stmt: DeclBuffer) -> None:
-        if stmt.buffer.data is None:
-            raise TargetError(f"llvm: the declared buffer {stmt.buffer.name} has no data", code="W740", span=stmt.span)
-        self.buffers[stmt.buffer] = self.describe(stmt.buffer, self.value(stmt.buffer.data))
-
-    # Calls
-
-    def call_function(self, expr: PrimCall) -> str:
-        """A call of another tensor-level function: pointers and scalars, symbols solved from the buffers given."""
-        callee = self.program.kernel(expr.op.name) if isinstance(expr.op, GlobalVar) else None
-        if callee is None or not isinstance(expr.op, GlobalVar):
-            raise TargetError(
-                f"llvm: cannot call {expr.op!r} from a tensor-level function", code="W740", span=expr.span
-            )
-        if len(expr.args) != len(callee.params):
-            raise TargetError(
-                f"llvm: {expr.op.name} takes {len(callee.params)} arguments, got {len(expr.args)}",
-                code="W740",
-                span=expr.span,
-            )
-        self._check_stack(expr.op.name, expr.span)
-        operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
-        for param, arg in zip(callee.params, expr.args, strict=True):
-            if isinstance(param, Buffer):
-                operands.append(("ptr", self.pointer(arg)))
-            else:
-                given = self.arith.cast(dtype_of(arg), param.dtype, self.value(arg))
-                operands.append((value_type(param.dtype), given))
-        solved = self._solve(expr, callee)
-        operands += [("i64", solved[symbol]) for symbol in buffer_symbols(callee)]
-        dtype = result_dtype(callee)
-        slot = self.w.alloca(memory_type(dtype)) if dtype else ""
-        if dtype:
-            operands.append(("ptr", slot))
-        symbol = self.program.kernel_symbol(expr.op.name)
-        spelled = self.module.declare(symbol, "i32", ("ptr", *(t for t, _ in kernel_params(callee))))
-        self.leave_if(self.w.emit(call("i32", spelled, operands)))
-        return self._from_memory(dtype, self._read(dtype, slot)) if dtype else "0"
-
-    def _check_stack(self, name: str, span: Span | None) -> None:
-        """W951 where calls of kernels are nested so deep that the stack would run out."""
-        if not self.program.nests_deeply(name):
-            return
-        bad, good = self.w.label("deep"), self.w.label("ok")
-        self.w.branch(stack_is_enough(self.w, self.module), good, bad, WARM)
-        self.w.open(bad)
-        self.program.fail(self.w, "RecursionError", [f"calls of {name} are nested too deep"], [], span=span)
-        self.leave(1)
-        self.w.open(good)
-
-    def pointer(self, arg: Expr) -> str:
-        """The address that a buffer argument means."""
-        if isinstance(arg, BufferLoad):
-            view = self.view(arg.buffer)
-            return self.lane_address(view, self.offset(view, arg.indices), 0)
-        if isinstance(arg, Buffer):
-            return self.view(arg).pointer
-        return self.value(arg)
-
-    def view_behind(self, arg: Expr) -> BufferView | None:
-        """The buffer that a pointer argument points into, when it can be told."""
-        if isinstance(arg, Buffer):
-            return self.view(arg)
-        if isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr") and arg.args:
-            arg = arg.args[0]
-        return self.view(arg.buffer) if isinstance(arg, BufferLoad) else None
-
-    def _solve(self, expr: PrimCall, callee: PrimFunc) -> dict[PrimVar, Size]:
-        solved: dict[PrimVar, Size] = {}
-        for param, arg in zip(callee.params, expr.args, strict=True):
-            if not isinstance(param, Buffer):
-                continue
-            view = self.view_behind(arg)
-            if view is None or len(view.shape) != param.ndim:
-                continue
-            for wanted, given in (
-                *zip(param.shape, view.shape, strict=True),
-                *zip(param.strides or (), view.strides, strict=False),
-            ):
-                if isinstance(wanted, PrimVar):
-                    solved.setdefault(wanted, given)
-            if isinstance(param.elem_offset, PrimVar):
-                solved.setdefault(param.elem_offset, 0)
-        missing = [symbol.name for symbol in buffer_symbols(callee) if symbol not in solved]
-        if missing:
-            raise TargetError(
-                f"llvm: this call leaves the sizes {', '.join(missing)} of the callee unknown",
-                code="W740",
-                span=expr.span,
-                hint="pass whole buffers of the callee's rank",
-            )
-        return solved
-
-    def call_extern_function(self, expr: PrimCall) -> str:
-        """A declared C function, or a registered Python function; which were declared was checked before."""
-        name, rest = self._symbol(expr)
-        if name not in self.program.c_functions and (find_func(name) is not None or find_extern(name) is None):
-            return self._callback(expr, name, rest)
-        if not self.program.links_later and not in_process(name):
-            raise TargetError(
-                f"this process has no C function {name!r}", code="W762", span=expr.span,
-                hint="load its library first: ctypes.CDLL(path, ctypes.RTLD_GLOBAL)",
-            )  # fmt: skip
-        operands, types = [], []
-        for arg in rest:
-            ty = (
-                "ptr"
-                if self.view_behind(arg) is not None and not isinstance(arg, BufferLoad)
-                else value_type(dtype_of(arg))
-            )
-            types.append(ty)
-            operands.append((ty, self.pointer(arg) if ty == "ptr" else self.value(arg)))
-        result = value_type(expr.dtype)
-        spelled = self.module.declare(name, result, tuple(types))
-        if result == "void":
-            self.w.do(call("void", spelled, operands))
-            return "0"
-        return self.w.emit(call(result, spelled, operands))
-
-    def call_packed_function(self, expr: PrimCall) -> str:
-        """A registered Python function."""
-        name, rest = self._symbol(expr)
-        return self._callback(expr, name, rest)
-
-    def call_print_buffer(self, expr: PrimCall) -> str:
-        """Print a buffer."""
-        args = [arg for arg in expr.args if not isinstance(arg, (StringImm, IntImm))]  # dtype and sizes are known
-        return self._callback(expr, "weft.print", args, action=True, labels=[_label(arg) for arg in args])
-
-    calls: ClassVar[Mapping[str, Callable[[Any, PrimCall], str]]] = {
-        **ExpressionEmitter.calls,
-        "call_cpacked": call_packed_function,
-        "call_extern": call_extern_function,
-        "call_packed": call_packed_function,
-        "call_pure_extern": call_extern_function,
-        "print_buffer": call_print_buffer,
-        "tvm_call_packed": call_packed_function,
-    }
-
-    def _symbol(self, expr: PrimCall) -> tuple[str, Sequence[Expr]]:
-        if not expr.args or not isinstance(expr.args[0], StringImm):
-            raise TargetError(f"llvm: {expr.op} takes the symbol's name first", code="W740", span=expr.span)
-        return expr.args[0].value, expr.args[1:]
-
-    def _callback(self, expr: PrimCall, name: str, args: Sequence[Expr], **text: object) -> str:
-        """Hand scalars and buffers to the runtime, which calls the Python function of that name."""
-        words: list[Size] = []
-        kinds: list[object] = []
-        for arg in args:
-            view = self.view_behind(arg)
-            if isinstance(arg, StringImm):
-                kinds.append(["string", arg.value])
-            elif view is not None and not isinstance(arg, BufferLoad):
-                words += [self.w.emit(cast("ptrtoint", "ptr", self.pointer(arg), "i64")), 0, *view.shape, *view.strides]
-                kinds.append(["buffer", view.dtype, len(view.shape)])
-            else:
-                dtype = dtype_of(arg)
-                words.append(self.to_word(dtype, self.value(arg)))
-                kinds.append(["prim", dtype])
-        result = [] if expr.dtype in ("void", "handle") else ["prim", expr.dtype]
-        site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span, **text)
-        slot = self.callback(site, words)
-        self.leave_if(slot[0])
-        return self.from_word(expr.dtype, self.w.emit(load("i64", slot[1]))) if result else "0"
-
-    def callback(self, site: int, words: Sequence[Size], results: int = 1) -> tuple[str, str]:
-        """Call the runtime; gives the status and the address of the result words."""
-        return call_back(self.w, site, words, results)
-
-    def to_word(self, dtype: str, value: str) -> str:
-        """A scalar's bits as a word."""
-        return to_word(self, dtype, value)
-
-    def from_word(self, dtype: str, word: str) -> str:
-        """The scalar whose bits a word holds."""
-        return from_word(self, dtype, word)
-
-
-def _label(arg: Expr) -> str:
-    """What a printed argument is called."""
-    while isinstance(arg, PrimCall) and arg.args:
-        arg = arg.args[0]
-    return arg.buffer.name if isinstance(arg, BufferLoad) else ""
-
-
-def call_back(w: FunctionWriter, site: int, words: Sequence[Size], results: int) -> tuple[str, str]:
-    """Call `callback(frame, site, arguments, results)` of the frame."""
-    block = w.alloca("i64", max(1, len(words)))
-    out = w.alloca("i64", max(1, results))
-    for index, word in enumerate(words):
-        place = w.emit(getelementptr("i64", block, index)) if index else block
-        w.do(store("i64", word, place))
-    function = w.emit(load("ptr", frame_word(w, CALLBACK)))
-    return w.emit(call("i32", function, [("ptr", "%frame"), ("i64", site), ("ptr", block), ("ptr", out)])), out
-
-
-def to_word(emitter: ExpressionEmitter, dtype: str, value: str) -> str:
-    """A scalar's bits as a 64-bit word (integers extended by their sign)."""
-    ty, w = value_type(dtype), emitter.w
-    if ty == "ptr":
-        return w.emit(cast("ptrtoint", "ptr", value, "i64"))
-    if ty in ("half", "float", "double"):
-        bits = f"i{dtypes.bits(dtype)}"
-        value = w.emit(cast("bitcast", ty, value, bits))
-        return value if bits == "i64" else w.emit(cast("zext", bits, value, "i64"))
-    if ty == "i64":
-        return value
-    return w.emit(cast("sext" if dtypes.is_signed(dtype) else "zext", ty, value, "i64"))
-
-
-def from_word(emitter: ExpressionEmitter, dtype: str, word: str) -> str:
-    """The scalar whose bits a word holds."""
-    ty, w = value_type(dtype), emitter.w
-    if ty == "ptr":
-        return w.emit(cast("inttoptr", "i64", word, "ptr"))
-    if ty in ("half", "float", "double"):
-        bits = f"i{dtypes.bits(dtype)}"
-        value = word if bits == "i64" else w.emit(cast("trunc", "i64", word, bits))
-        return w.emit(cast("bitcast", bits, value, ty))
-    if dtypes.is_bool(dtype):
-        return w.emit(icmp("ne", "i64", word, "0"))
-    return word if ty == "i64" else w.emit(cast("trunc", "i64", word, ty))
-
-
-def compact_strides(w: FunctionWriter, shape: Sequence[Size]) -> list[Size]:
-    """Row-major strides in elements."""
-    strides: list[Size] = []
-    step: Size = 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step = w.mul(step, extent)
-    return strides[::-1]
-
-
-COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
-WARM = ', !prof !{!"branch_weights", i32 2000, i32 1}'
-
-
-def in_process(name: str) -> bool:
-    """Whether the process has a C symbol of that name."""
-    try:
-        getattr(ctypes.CDLL(None), name)
-    except (AttributeError, ValueError):
-        return False
-    return True
-
 
 _STATEMENTS = {
     SeqStmt: KernelEmitter._sequence,
@@ -791,8 +368,8 @@ _STATEMENTS = {
     While: KernelEmitter._while,
     IfThenElse: KernelEmitter._if,
     Bind: KernelEmitter._bind,
-    AllocBuffer: KernelEmitter._allocate,
-    DeclBuffer: KernelEmitter._declare,
+    AllocBuffer: KernelFrame._allocate,
+    DeclBuffer: KernelFrame._declare,
     AssertStmt: KernelEmitter._assert,
     AttrStmt: KernelEmitter._attr,
     Evaluate: KernelEmitter._evaluate,

@@ -8,7 +8,7 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
-from weft.codegen.backends.llvm.kernel.kernel import from_word, kernel_params, to_word
+from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
 from weft.codegen.host.kernels import result_dtype
 from weft.codegen.host.signature import graph_symbol
 from weft.ir.prim_dim import buffer_symbols

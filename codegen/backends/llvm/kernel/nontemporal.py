@@ -9,29 +9,24 @@ order with others: a fence before the function returns makes them visible first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
-from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, store
+from weft.codegen.backends.llvm.asm.instructions import binary, cast, icmp, store
 from weft.codegen.backends.llvm.asm.types import bytes_of, element_bytes, memory_type
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, Linear, Scattered
+from weft.codegen.backends.llvm.kernel.frame import KernelFrame
 from weft.ir.tensor import Buffer, BufferStore, For
 from weft.ir.visit import walk
 from weft.transform.autoschedule.rules.nontemporal import STREAMS
 
-if TYPE_CHECKING:
-    from weft.codegen.backends.llvm.kernel.kernel import KernelEmitter
-
-__all__ = ["Streams", "fence", "streams_of"]
+__all__ = ["Streams", "streams_of"]
 
 _FEATURES = frozenset(("sse2", "avx", "avx2", "avx512f"))  # of processors, one of which such stores need
 _LINE, _LEAST = 64, 16  # bytes: of a cache line, and of the narrowest vector that has such a store
-_FENCE = "llvm.x86.sse.sfence"
 _RARE = ', !prof !{!"branch_weights", i32 1, i32 2000}'
 
 
-def streams_of(emitter: KernelEmitter, loop: For) -> Streams | None:
+def streams_of(emitter: KernelFrame, loop: For) -> Streams | None:
     """What a marked loop may store past the caches: a parameter that shares its memory with no other one."""
     least, params = loop.annotations.get(STREAMS), emitter.function.params
     if least is None or not emitter.noalias or not emitter.program.features & _FEATURES:
@@ -58,7 +53,7 @@ class Streams:
             self.large = w.emit(icmp("uge", "i64", size, least))
         self.held: list[tuple[str, str, str]] = []
 
-    def hold(self, emitter: KernelEmitter, view: BufferView, where: Linear | Scattered, dtype: str, value: str) -> bool:
+    def hold(self, emitter: KernelFrame, view: BufferView, where: Linear | Scattered, dtype: str, value: str) -> bool:
         """Take a store of a whole vector; False for one that has no other form."""
         ty = memory_type(dtype)
         size = bytes_of(ty)
@@ -96,9 +91,3 @@ class Streams:
             w.do(store(ty, value, pointer, element_bytes(self.result.dtype)))
         w.open(done)
         return True
-
-
-def fence(w: FunctionWriter) -> None:
-    """Wait until stores past the caches are visible."""
-    w.module.declare(_FENCE, "void", ())
-    w.do(call("void", f"@{_FENCE}", []))

@@ -14,7 +14,6 @@ A failure is reported as if iterations ran in order: of those that fail, the ear
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
@@ -32,6 +31,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
+from weft.codegen.backends.llvm.kernel.frame import KernelFrame
 from weft.ir import prim
 from weft.ir.intrinsics import INTRINSICS
 from weft.ir.node import Node, replace
@@ -63,9 +63,6 @@ from weft.ir.visit import rewrite, substitute, walk
 from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP, LOOP_STATUS, PARALLEL, STACK
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 
-if TYPE_CHECKING:
-    from weft.codegen.backends.llvm.kernel.kernel import KernelEmitter
-
 __all__ = ["PAYS", "emit_chunk_runtime", "emit_parallel"]
 
 PAYS = 90_000
@@ -75,7 +72,7 @@ _LANES_AT_ONCE = 8
 _FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = 0, 1, 2, LOOP_STATUS, 4
 
 
-def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
+def emit_parallel(emitter: KernelFrame, stmt: For) -> bool:
     """Emit a parallel loop as calls of its body; False where it has to run in order."""
     used = _used(stmt)
     if used is None or stmt.step not in (None, 1) or emitter.program.threads == 1:
@@ -136,7 +133,7 @@ def _serial(node: object) -> For | None:
 class _Outlined:
     """One parallel loop while it is emitted."""
 
-    def __init__(self, emitter: KernelEmitter, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
+    def __init__(self, emitter: KernelFrame, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
         self.emitter = emitter
         self.stmt = stmt
         self.buffers = buffers

@@ -9,16 +9,12 @@ usual kernel has one. Code without a runtime asks nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
+from weft.codegen.backends.llvm.kernel.frame import KernelFrame
 from weft.ir.tensor import For, IfThenElse, Stmt, While
 from weft.ir.visit import children
 from weft.runtime.abi.frame import POLL
-
-if TYPE_CHECKING:
-    from weft.codegen.backends.llvm.kernel.kernel import KernelEmitter
 
 __all__ = ["Poll", "poll_of"]
 
@@ -31,7 +27,7 @@ ALONE = 1 << 36
 class Poll:
     """The question of one loop: `start` before it, `ask` in each iteration."""
 
-    def __init__(self, emitter: KernelEmitter, work: int) -> None:
+    def __init__(self, emitter: KernelFrame, work: int) -> None:
         self.emitter = emitter
         self.every = max(1, EVERY // max(1, work))
         self.left = emitter.w.alloca("i64")
@@ -57,7 +53,7 @@ class Poll:
 COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
 
 
-def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
+def poll_of(emitter: KernelFrame, stmt: For | While) -> Poll | None:
     """The question of a loop that is about to start; None for one that is short, or that others ask for."""
     if emitter.program.links_later:
         return None

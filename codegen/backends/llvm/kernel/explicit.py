@@ -1,0 +1,38 @@
+"""Whether a kernel says itself what is computed on vectors."""
+
+from __future__ import annotations
+
+from weft import dtypes
+from weft.ir.node import Node
+from weft.ir.tensor import BufferStore, For, PrimFunc, Stmt, While
+from weft.ir.visit import children
+
+__all__ = ["is_explicit"]
+
+
+def is_explicit(function: PrimFunc) -> bool:
+    """Whether a lowered function says itself what is computed on vectors: LLVM need not look for more.
+
+    It has vectors, and no loop that stores elements one by one.
+    """
+    found: list[tuple[Node, int]] = [(function.body, -1)]  # statements, parents before children, and their parents
+    for place, (stmt, _) in enumerate(found):
+        if not isinstance(stmt, BufferStore):
+            found += [(part, place) for part in children(stmt) if isinstance(part, Stmt)]
+    loops, stores, vectors = ([False] * len(found) for _ in range(3))  # what is in each
+    for place in range(len(found) - 1, -1, -1):
+        stmt, parent = found[place]
+        if isinstance(stmt, BufferStore):
+            stores[place], vectors[place] = True, dtypes.lanes(stmt.value.dtype) > 1
+        if isinstance(stmt, For) and _is_long(stmt) and stores[place] and not loops[place] and not vectors[place]:
+            return False
+        if parent >= 0:
+            loops[parent] |= loops[place] or isinstance(stmt, (For, While))
+            stores[parent] |= stores[place]
+            vectors[parent] |= vectors[place]
+    return vectors[0]
+
+
+def _is_long(loop: For) -> bool:
+    """Whether a loop has more than a few iterations, and stays a loop."""
+    return loop.kind != "unrolled" and not (isinstance(loop.extent, int) and loop.extent <= 4)
