@@ -1179,7 +1179,7 @@ def split(x: _t.Any, indices_or_sections: _t.Any, axis: _t.Any = 0) -> _t.Any:
     R.split(R.Tensor((n, 2), "float32"), 2) -> R.Tuple(R.Tensor(((n + 1) // 2, 2), "float32"), R.Tensor((n - (n + 1) // 2, 2), "float32"))
     R.split(R.Tensor((2, n), "float32"), 3, axis=1) -> R.Tuple(R.Tensor((2, (n + 2) // 3), "float32"), R.Tensor((2, min(2 * ((n + 2) // 3), n) - (n + 2) // 3), "float32"), R.Tensor((2, n - min(2 * ((n + 2) // 3), n)), "float32"))
     R.split(R.Tensor((n, 4), "float32"), [1, 3], axis=-1) -> R.Tuple(R.Tensor((n, 1), "float32"), R.Tensor((n, 2), "float32"), R.Tensor((n, 1), "float32"))
-    R.split(R.Tensor((n,), "float32"), [2, n - 1]) -> R.Tuple(R.Tensor((min(n, 2),), "float32"), R.Tensor((max(max(2 * n - n * min(n, 1) - 1, 0) - min(n, 2), 0),), "float32"), R.Tensor((n - max(2 * n - n * min(n, 1) - 1, 0),), "float32"))
+    R.split(R.Tensor((n,), "float32"), [2, n - 1]) -> R.Tuple(R.Tensor((min(n, 2),), "float32"), R.Tensor((max(max(n - 1, 0) - min(n, 2), 0),), "float32"), R.Tensor((1,), "float32"))
     R.split(R.Tensor((n,), "float32"), [2, 5]) -> R.Tuple(R.Tensor((min(n, 2),), "float32"), R.Tensor((min(n, 5) - min(n, 2),), "float32"), R.Tensor((n - min(n, 5),), "float32"))
     """
 
@@ -1236,13 +1236,16 @@ def strided_slice(x: _t.Any, axes: _t.Any, begin: _t.Any, end: _t.Any, strides: 
     """x[begin:end:stride] along each of the axes, with Python's rules: negative boundaries count from the end, and all
     are clamped to the axis. With assume_inbound boundaries are taken as they are, which the kernel checks.
 
-    Errors: ShapeError W203, W204 for the axes, W205 lists of different lengths or a stride of 0; BoundsError W901 an
-    element that assume_inbound promises and that is never there.
+    Of symbolic sizes it is checked at run time that a boundary such as `n - 3` is not negative, and that a slice of at
+    most one element (`x[:1]`), which has the size 1, is not empty.
+
+    Errors: ShapeError W201 an element that is never there, W203, W204 for the axes, W205 lists of different lengths or
+    a stride of 0; BoundsError W901 an element that assume_inbound promises and that is never there.
 
     R.strided_slice(R.Tensor((6, 4), "float32"), [0, 1], [1, 0], [5, -1], [2, 1]) -> R.Tensor((2, 3), "float32")
     R.strided_slice(R.Tensor((n, 4), "float32"), [0], [0], [9223372036854775807], [2]) -> R.Tensor(((n + 1) // 2, 4), "float32")
-    R.strided_slice(R.Tensor((n, 4), "float32"), [0, 1], [-2, 3], [9223372036854775807, -5], [1, -1]) -> R.Tensor((n - max(n - 2, 0), 4), "float32")
-    R.strided_slice(R.Tensor((n, 3), "float32"), [0], [1], [n - 1]) -> R.Tensor((max(max(2 * n - n * min(n, 1) - 1, 0) - min(n, 1), 0), 3), "float32")
+    R.strided_slice(R.Tensor((n, 4), "float32"), [0, 1], [-2, 3], [9223372036854775807, -5], [1, -1]) -> R.Tensor((min(n, 2), 4), "float32")
+    R.strided_slice(R.Tensor((n, 3), "float32"), [0], [1], [n - 1]) -> R.Tensor((max(n - 2, 0), 3), "float32")
     R.strided_slice(R.Tensor((n,), "float32"), [0], [-1], [-1152921504606846976], [-2]) -> R.Tensor(((n - max(n - 1152921504606846976, -1)) // 2,), "float32")
     R.strided_slice(R.Tensor((n, 6), "float32"), [1], [1], [4], assume_inbound=True) -> R.Tensor((n, 3), "float32")
     R.strided_slice(R.Tensor((n,), "float32"), [0], [1], [3], assume_inbound=True) -> R.Tensor((2,), "float32")

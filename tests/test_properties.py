@@ -100,7 +100,7 @@ def test_a_seed_gives_one_module() -> None:
 
 def test_modules_cover_the_language() -> None:
     """The generators are worth their time: every node class of both levels occurs."""
-    levels = ("weft.ir.graph", "weft.ir.tensor", "weft.ir.types")
+    levels = ("weft.ir.graph", "weft.ir.tensor", "weft.ir.types", "weft.ir.variables")
     seen = {type(node).__name__ for seed in range(400) for node in walk(generate(seed, runnable=False), types=True)}
     expected = {cls.__name__ for cls in _subclasses(Node) if cls.__module__ in levels}
     assert expected - seen == {"Expr", "PrimExpr", "Stmt", "Type"}  # the abstract ones

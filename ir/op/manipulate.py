@@ -530,7 +530,7 @@ def moved(dim: Dim, distance: Dim) -> Dim:
 
     >>> n = symbol("n")
     >>> moved(maximum(n - 1, 0), -1)
-    max(-1, n - 2)
+    max(n - 2, -1)
     """
     kind, operands = operation(dim)
     if kind not in ("min", "max"):
@@ -543,7 +543,7 @@ def extent(start: Dim, stop: Dim) -> Dim:
 
     >>> n = symbol("n")
     >>> extent(1, n), extent(maximum(n - 3, 0), n), extent(2, minimum(n, 8))
-    (max(0, n - 1), min(3, n), max(0, min(6, n - 2)))
+    (max(n - 1, 0), min(n, 3), max(min(n - 2, 6), 0))
     """
     stop, clamped = _unclamped(stop)
     start, not_below = _unclamped(start)

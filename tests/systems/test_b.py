@@ -86,7 +86,7 @@ def lowered(text: str = MODEL, target: str = TARGET) -> IRModule:
 
 
 def run(module: IRModule, x: np.ndarray) -> np.ndarray:
-    return weft.compile(module, pipeline=Pipeline([]))["main"](x)
+    return weft.compile(module, pipeline=Pipeline([]), trust=True)["main"](x)
 
 
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)

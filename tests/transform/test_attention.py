@@ -94,6 +94,12 @@ def test_blocks_give_what_the_operator_says(case: Case) -> None:
     agree(weft.compile(new)["main"](*arrays), expected(*arrays, **options))
 
 
+def test_loops_that_were_arranged_are_no_pins_of_a_later_run() -> None:
+    """What the first run left over for its vectors, a second run with others may arrange along another axis."""
+    module = legalized("nn.attention", (1, S, 2, 3), (1, T, 1, 3), (1, T, 1, 1), causal_mask="TopLeft")
+    assert "main" in weft.compile(blocked(module, 6, 32, 128)).functions
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(("rows", "keys"), [(7, 11), (17, 8), (1, 9), (3, 0)])
 def test_the_text_of_the_blocks_runs_in_the_interpreter(mask: str | None, rows: int, keys: int) -> None:

@@ -155,14 +155,16 @@ class Ledger:
 
     def __init__(self, function: Any, machine: MachineModel, knobs: Knobs) -> None:
         self.machine, self.knobs = machine, knobs
-        self.pins = {(item.about, item.kind): item for item in decisions_of(function)}
+        known = {(item.about, item.kind): item for item in decisions_of(function)}
+        self.pins = {key: item for key, item in known.items() if not item.is_intact}
+        self.applied = known.keys() - self.pins.keys()  # loops were made of these by a pass before
         self.made: dict[tuple[str, str], Decision] = {}
         self.proposed: dict[tuple[str, str], Decision] = {}
 
     def settle(self, rule: Rule, site: Site, decision: Decision) -> Decision:
         """The decision to follow: that of the rule, of what replaces its own, with what the user pinned."""
         number, about = 1, decision.about
-        while (decision.about, decision.kind) in self.made:  # another nest of the same name
+        while (decision.about, decision.kind) in (self.made.keys() | self.applied):  # another nest of the same name
             number += 1
             decision = replace(decision, about=f"{about}.{number}")
         replaced = _replaced.get(rule.name)
@@ -196,7 +198,7 @@ class Ledger:
     def check_pins(self, kinds: frozenset[str], span: Any = None) -> None:
         """PassError for a pin of these kinds that no loops were made of: W528, or W529 where they were made before."""
         for key, pin in self.pins.items():
-            if key in self.made or pin.kind not in kinds or pin.is_intact:
+            if key in self.made or pin.kind not in kinds:
                 continue
             if pin.applied:
                 hint = "edit it before the phase `schedule`, or take `applied` and the loops back"

@@ -65,7 +65,7 @@ def _dashed(name: str) -> str:
 
 
 def _help(field: Field) -> str:
-    known = f" ({', '.join(field.choices)})" if field.choices else ""
+    known = f" ({', '.join(map(str, field.choices))})" if field.choices else ""
     default = f" [{field.default}]" if field.default not in (None, (), False) else ""
     return f"{field.doc}{known}{default}".replace("%", "%%")
 
