@@ -30,7 +30,13 @@ def test_a_lambda_is_called_outside_of_functions() -> None:
     parse("f = (lambda x: x)(3)\n" + FUNCTION)
 
 
-@pytest.mark.parametrize("name", ["float", "int", "uint", "float32x", "float32xvscalex", "bool", "float8_e"])
+@pytest.mark.parametrize("name", ["float32x", "float32xvscalex"])
+def test_a_count_of_lanes_of_very_many_digits_is_too_large(name: str) -> None:
+    with pytest.raises(weft.DTypeError, match="more than 4096 lanes"):
+        check_dtype(name + "9" * 5000)
+
+
+@pytest.mark.parametrize("name", ["float", "int", "uint", "bool", "float8_e"])
 def test_a_dtype_of_very_many_digits_is_unknown(name: str) -> None:
     with pytest.raises(weft.DTypeError, match="unknown dtype"):
         check_dtype(name + "9" * 5000)

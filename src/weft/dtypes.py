@@ -34,7 +34,7 @@ _SMALL_FLOATS = {
 _OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
 _SCALAR = re.compile(r"(int|uint|float)(\d{1,9})$")
-_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d{1,9})$")
+_VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
 USUAL_DTYPES = (
     "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
     "bfloat16",
