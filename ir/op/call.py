@@ -322,10 +322,6 @@ def make_closure(args: Arguments, context: TypeContext) -> Type:
     return AnyType()
 
 
-def _invoked(args: Arguments, context: TypeContext) -> Type:
-    return _stated(args)
-
-
 @register_op("invoke_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_LOWERING)
 def invoke_closure(args: Arguments, context: TypeContext) -> Type:
     """Call a closure, which may have effects, on its remaining arguments."""

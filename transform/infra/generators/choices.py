@@ -10,7 +10,6 @@ range, and False are the simplest, and hypothesis shrinks towards them.
 
 from __future__ import annotations
 
-import math
 import random
 import struct
 from abc import ABC, abstractmethod
@@ -107,8 +106,3 @@ class SeededChoices(Choices):
             chr(self.random.choice((self.random.randrange(1, 128), self.random.randrange(160, 0xD800), 0x1F600)))
             for _ in range(self.random.randrange(6))
         )
-
-
-def is_plain_number(value: float) -> bool:
-    """Whether a float is finite and of moderate size."""
-    return math.isfinite(value) and abs(value) < 1e4

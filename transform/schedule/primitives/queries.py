@@ -16,7 +16,6 @@ from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, inner_stat
 __all__ = [
     "Queries",
     "consumers",
-    "first_block",
     "producers",
     "read_buffers",
     "regions_of",
@@ -87,11 +86,6 @@ def _updated(block: Block) -> Iterable[Buffer]:
     """What a block without an init goes on from: it reads what it writes."""
     written = set(written_buffers(block))
     return (load.buffer for load in loads_in(block.body) if load.buffer in written) if block.init is None else ()
-
-
-def first_block(stmt: Stmt) -> Block | None:
-    """The first block below a statement."""
-    return next(blocks_in(stmt), None)
 
 
 class Queries(ScheduleCore):
