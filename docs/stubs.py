@@ -79,9 +79,6 @@ def _graph_stub() -> str:
     forms = [form for name, form in ALL_FORMS.items() if name.startswith("R.") and name[2:] not in OPS]
     for form in sorted(forms, key=lambda form: form.name):
         parts.append(_form(form, form.name[2:], _of_namespace(relax, form.name[2:])))
-    for alias, name in sorted(ALIASES.items()):
-        if alias.startswith("R.") and alias.count(".") == 1:
-            parts.append(f"{alias[2:]} = {name[2:]}")
     parameters = _parameters(inspect.signature(relax.emit_te))
     parts.append(_function("emit_te", parameters, "_t.Any", relax.emit_te.__doc__ or ""))
     parts.append(_function("rewriter", ["cls: type"], "_t.Any", relax.rewriter.__doc__ or ""))
@@ -90,6 +87,9 @@ def _graph_stub() -> str:
         space, _, _ = name.rpartition(".")
         spaces.setdefault(space, []).append(OPS[name])
     parts.extend(_operator(definition) for definition in spaces.pop("", []))
+    for alias, name in sorted(ALIASES.items()):
+        if alias.startswith("R.") and alias.count(".") == 1:
+            parts.append(f"{alias[2:]} = {name[2:]}")
     for space, definitions in spaces.items():
         members = [_operator(definition, member=True) for definition in definitions]
         members += [

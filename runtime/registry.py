@@ -3,6 +3,7 @@
     register_func("name", f)         @register_func("name")         @register_func      (its own name)
     lookup("name")                   the function; ArgumentError W861 with near names when there is none
 
+A name may say which module registers it when it is imported: "package.module:function".
 A registered function takes NumPy arrays (outputs writable and last), numbers, strings and tuples.
 """
 
@@ -69,10 +70,16 @@ def lookup(name: str) -> Callable[..., Any]:
     """The function registered under a name; ArgumentError W861 names near ones when there is none."""
     found = _functions.get(name)
     if found is None:
-        close = difflib.get_close_matches(name, _functions, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"register it with weft.register_func({name!r}, f)"
-        raise ArgumentError(f"no function is registered under {name!r}", code="W861", hint=hint)
+        raise ArgumentError(f"no function is registered under {name!r}", code="W861", hint=_hint(name))
     return found
+
+
+def _hint(name: str) -> str:
+    module, colon, function = name.partition(":")
+    if colon and all(part.isidentifier() for part in (*module.split("."), function)):
+        return f"import {module}, which registers it"
+    close = difflib.get_close_matches(name, _functions, 1)
+    return f"did you mean {close[0]!r}?" if close else f"register it with weft.register_func({name!r}, f)"
 
 
 def registered_funcs() -> list[str]:

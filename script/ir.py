@@ -62,7 +62,7 @@ def meta_var(value: _T) -> _T:
 
 
 def pyfunc(func: _T) -> _T:
-    """The function itself: in an @I.ir_module class a Python function, which `R.call_py_func` calls by its name."""
+    """The function itself: in an @I.ir_module class a Python function, which `R.call_py` calls by its name."""
     return func
 
 

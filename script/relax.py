@@ -22,6 +22,7 @@ from weft.ir.op import OPS, get_op
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.script.decorators import function, graph_macro, rewriter
 from weft.script.forms.constants import constant_value
+from weft.script.forms.syntax import ALIASES
 from weft.script.reader.scope import describe
 from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.namespace_guard import no_such_name, only_in_scripts, placed
@@ -229,6 +230,7 @@ class _Namespace:
 
 
 def _operator(name: str) -> _Any:
+    name = ALIASES.get(f"R.{name}", f"R.{name}")[2:]
     if name in _SPREAD:
         return _SPREAD[name]
     if name in OPS:

@@ -76,12 +76,6 @@ def str(value: _t.Any) -> _t.Any:
 def tuple(*fields: _t.Any) -> _t.Any:
     """A tuple as a value."""
 
-DeviceMesh = device_mesh
-
-Object = Any
-
-String = Str
-
 def emit_te(func: _t.Any, *args: _t.Any, primfunc_name_hint: _t.Any = None, primfunc_attrs: _t.Any = None, **options: _t.Any) -> _t.Any:
     """A call of the kernel that a Python function over te tensors computes; read inside decorated functions."""
 
@@ -296,8 +290,12 @@ def call_packed(func: _t.Any, *args: _t.Any, ty_args: _t.Any = None, dps: _t.Any
 def call_pure_packed(func: _t.Any, *args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
     """Call an extern function that has no effects and returns a value of the stated type."""
 
-def call_py_func(func_name: _t.Any, args: _t.Any, out_ty: _t.Any) -> _t.Any:
-    """Call a registered Python function on inputs; it returns arrays of the declared types."""
+def call_py(func_name: _t.Any, args: _t.Any, out_ty: _t.Any) -> _t.Any:
+    """Call a Python function, registered or of the module, on inputs; it returns new values of the declared types.
+
+    Only executors that live in a Python process run it. Sizes may be left out of the types (`R.Tensor("float32",
+    ndim=2)`); what the function returns is held against what they say. `R.call_py_func` is an older spelling.
+    """
 
 def call_tir(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None) -> _t.Any:
     """Call a kernel of the module on inputs; its outputs are new arrays of the declared types."""
@@ -1412,6 +1410,14 @@ def zeros_like(x: _t.Any, dtype: _t.Any = None) -> _t.Any:
     R.zeros_like(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.zeros_like(R.Tensor((n, 4), "float32"), dtype='int32') -> R.Tensor((n, 4), "int32")
     """
+
+DeviceMesh = device_mesh
+
+Object = Any
+
+String = Str
+
+call_py_func = call_py
 
 class builtin:
     """Operators `R.builtin.*`."""

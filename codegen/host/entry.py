@@ -232,6 +232,8 @@ class _Reader:
         self.add("kernel", step.kernel, step)
 
     def extern(self, step: host.Extern) -> None:
+        if step.python:
+            raise self.refuse(f"R.call_py of {step.name!r}, which runs in a Python process,", step.span)
         if step.result is not None:
             raise self.refuse(f"a call of {step.name!r}, which gives a value of its own,", step.span)
         self.add("extern", step.name, step)

@@ -220,13 +220,17 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extern:
-    """A function outside the program; its result has the type stated, None for one that only writes arguments."""
+    """A function outside the program; its result has the type stated, None for one that only writes arguments.
+
+    `python` ones (`R.call_py`) run in a Python process only.
+    """
 
     into: Var
     name: str
     arguments: tuple[Operand, ...]
     result: Type | None
     span: Span | None = None
+    python: bool = False
 
     def __str__(self) -> str:
         into = "" if self.result is None else f"{operand_text(self.into)}: {type_text(self.result)} = "

@@ -17,6 +17,7 @@ that are not there, external functions without a name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -190,7 +191,7 @@ class _Reader:
 
     def extern(
         self, name: str, arguments: tuple[Operand, ...], call: graph.Call, var: graph.Var, span: Span | None
-    ) -> Step:
+    ) -> Extern:
         result: Type | None = call.ty_args[0] if call.ty_args else AnyType()
         void = bool(call.attrs.get("dps")) or _is_void(result)
         return Extern(var, name, arguments, None if void else result, span)
@@ -206,7 +207,8 @@ class _Reader:
 
     def python_call(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
         given = next(iter(call.args), None)
-        return self.extern(str(call.attrs["func_name"]), self.spread(given), call, var, span)
+        step = self.extern(str(call.attrs["func_name"]), self.spread(given), call, var, span)
+        return replace(step, python=True)
 
     # Memory
 
@@ -312,5 +314,5 @@ _RULES: Mapping[str, Callable[[_Reader, graph.Call, graph.Var, Span | None], Ste
     "call_pure_packed": _Reader.packed,
     "call_inplace_packed": _Reader.packed,
     "call_builtin_with_ctx": _Reader.packed,
-    "call_py_func": _Reader.python_call,
+    "call_py": _Reader.python_call,
 }

@@ -195,7 +195,7 @@ def _call_inplace_packed(given: _Given) -> Any:
     return _external(given)(*args)
 
 
-def _call_py_func(given: _Given) -> Any:
+def _call_py(given: _Given) -> Any:
     return given.evaluator.external(given.parts["func_name"], given.node.span)(*given.many("args"))
 
 
@@ -371,7 +371,7 @@ _SPECIAL: dict[str, Callable[[_Given], Any]] = {
     "call_pure_packed": _call_packed,
     "call_inplace_packed": _call_inplace_packed,
     "call_builtin_with_ctx": _call_packed,
-    "call_py_func": _call_py_func,
+    "call_py": _call_py,
     "make_closure": _make_closure,
     "invoke_closure": _invoke_closure,
     "invoke_pure_closure": _invoke_closure,

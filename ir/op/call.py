@@ -4,6 +4,7 @@
     call_tir_inplace     some outputs reuse inputs: `inplace_indices` has an input's index, or -1 for a new array
     call_dps_packed      an extern function that writes outputs passed last
     call_packed          an extern function that returns its result; impure (`call_pure_packed` promises purity)
+    call_py              a Python function on arrays that returns its result; pure
 
 Their meaning is given by the interpreter and by the lowering to explicit memory.
 Errors: ScriptError W130 numbers of arguments, W135 a callee of the wrong level; ShapeError W202, W201, W210 and
@@ -235,11 +236,15 @@ def call_dps_packed(args: Arguments, context: TypeContext) -> Type:
 
 
 @register_op(
-    "call_py_func", [Param("func_name", "attr", of="str"), Param("args", "exprs"), _OUT], pure=True, builtin=_LOWERING
+    "call_py", [Param("func_name", "attr", of="str"), Param("args", "exprs"), _OUT], pure=True, builtin=_LOWERING
 )
-def call_py_func(args: Arguments, context: TypeContext) -> Type:
-    """Call a registered Python function on inputs; it returns arrays of the declared types."""
-    return _declared(args)
+def call_py(args: Arguments, context: TypeContext) -> Type:
+    """Call a Python function, registered or of the module, on inputs; it returns new values of the declared types.
+
+    Only executors that live in a Python process run it. Sizes may be left out of the types (`R.Tensor("float32",
+    ndim=2)`); what the function returns is held against what they say. `R.call_py_func` is an older spelling.
+    """
+    return args.out_ty
 
 
 _TY_ARGS = Param("ty_args", "types", None)

@@ -314,7 +314,7 @@ ALIASES.update({
     **{f"T.metal.{name}": f"T.{name}" for name in (
         "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate"
     )},
-    "T.boolean": "T.bool", "T.logical_and": "T.And",
+    "R.call_py_func": "R.call_py", "T.boolean": "T.bool", "T.logical_and": "T.And",
     "T.logical_or": "T.Or", "T.logical_not": "T.Not", "T.BitwiseAnd": "T.bitwise_and",
     "T.BitwiseOr": "T.bitwise_or", "T.BitwiseXor": "T.bitwise_xor", "T.BitwiseNot": "T.bitwise_not",
     "T.LShift": "T.shift_left", "T.RShift": "T.shift_right", "T.left_shift": "T.shift_left",

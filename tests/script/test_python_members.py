@@ -13,6 +13,7 @@ import weft
 from weft.ir.graph import PythonFunc
 from weft.script import ir as I
 from weft.script import relax as R
+from weft.script import tir as T
 
 HEAD = "@I.ir_module\nclass M:\n"
 MAIN = """
@@ -183,3 +184,40 @@ def test_text_that_would_not_come_back_as_it_is_has_no_text_form(source: str) ->
     with pytest.raises(weft.ScriptError, match="no text form") as caught:
         weft.ir.IRModule({"f": PythonFunc("f", source=source)}).script()
     assert caught.value.code == "W116"
+
+
+def test_call_py_reads_in_both_spellings_and_prints_in_one() -> None:
+    older = weft.parse(MAIN.replace('"f"', '"docs.f"').replace("\n    ", "\n"))
+    assert 'R.call_py(func_name="docs.f"' in older.script()
+    assert weft.structural_equal(weft.parse(older.script()), older)
+    assert 'R.call_py_func("docs.f"' in older.script(spelling="tvm-0.27") or "py_func_name" in older.script(
+        spelling="tvm-0.27"
+    )
+    assert R.call_py_func is R.call_py
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_sizes_that_call_py_does_not_say_are_those_of_what_it_returns(executor: str) -> None:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("m",), "float32"):
+        m = T.int64()
+        found = R.call_py("test.positive", (x, R.str("above"), 0.5), out_ty=R.Tensor("float32", ndim=1))
+        y = R.match_cast(found, R.Tensor((m,), "float32"))
+        return R.exp(y)
+
+    weft.register_func("test.positive", lambda x, how, least: x[x > least])
+    x = np.array([0.0, 1.0, 2.0], "float32")
+    for run in (weft.interpret(main)["main"], weft.compile(main, executor=executor)["main"]):
+        np.testing.assert_allclose(run(x), np.exp(x[1:]), rtol=1e-6)
+    weft.register_func("test.positive", lambda x, how, least: x.astype("float64"))
+    with pytest.raises(weft.ShapeError, match=r"test\.positive"):
+        weft.compile(main, executor=executor)["main"](x)
+
+
+@pytest.mark.parametrize(("target", "executor"), [("llvm", "graph"), ("llvm", "aot"), ("c", None)])
+def test_call_py_is_refused_where_there_is_no_python(target: str, executor: str | None) -> None:
+    options = {"executor": executor} if executor else {}
+    with pytest.raises(weft.TargetError) as caught:
+        weft.compile(weft.parse(MAIN.replace("\n    ", "\n")), target, **options)
+    assert "call_py" in str(caught.value)
+    assert "Python" in str(caught.value)

@@ -20,7 +20,7 @@ from weft.transform.kernel.check_bounds import check_bounds
 
 __all__ = ["CanFail"]
 
-_EXTERN = {"call_dps_packed", "call_py_func", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure"}
+_EXTERN = {"call_dps_packed", "call_py", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure"}
 _ON_VALUES = {"tensor_to_shape"}
 
 

@@ -148,6 +148,11 @@ class _Reader:
     def extern(self, step: host.Extern, label: str) -> None:
         """A symbol of a library, or of an artifact that another code generator made."""
         name = step.name
+        if step.python:
+            raise TargetError(
+                f"c: R.call_py of {name!r} cannot run: C code has no Python process", code="W741", span=step.span,
+                hint='executor="native" and executor="vm" of the target llvm can',
+            )  # fmt: skip
         if not name.isidentifier():
             raise TargetError(
                 f"c: the library function {name!r} has no C name", code="W743", span=step.span,

@@ -64,7 +64,7 @@ class _Form:
     """How a call of an operator differs from ours.
 
     `required` arguments cannot be left out, `names` are other names of arguments, `single` ones take no list, `plain`
-    ones no symbols.
+    ones no symbols, `called` is its name there.
     """
 
 
@@ -72,6 +72,7 @@ class _Form:
     names: Mapping[str, str] = field(default_factory=dict)
     single: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
+    called: str = ""
 
 
 _CALLS: dict[str, _Form] = {
@@ -83,7 +84,7 @@ _CALLS: dict[str, _Form] = {
     "ones": _Form(("dtype",)),
     "call_pure_packed": _Form(("ty_args",)),
     "call_inplace_packed": _Form(("ty_args",)),
-    "call_py_func": _Form(names={"func_name": "py_func_name"}),
+    "call_py": _Form(names={"func_name": "py_func_name"}, called="call_py_func"),
     "invoke_closure": _Form(("ty_args",)),
     "invoke_pure_closure": _Form(("ty_args",)),
     "builtin.alloc_tensor": _Form(("runtime_device_index",)),
@@ -365,7 +366,7 @@ class PeerPrinter(GraphPrinter, PeerTensorPrinter):
                 value = value[0]
             text = self._required_argument(param, value)
             parts.append(text if in_order else f"{form.names.get(param.name, self.spelled(param.name))}={text}")
-        return f"R.{name}({', '.join(parts)})"
+        return f"R.{form.called or name}({', '.join(parts)})"
 
     def _required_argument(self, param: Any, value: Any) -> str:
         if value is None and param.kind == "types":
