@@ -35,10 +35,10 @@ from weft.codegen.plan import Plan, make_plan
 from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify.spread import refuse_spread
-from weft.ir.visit import walk
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.command.listing import describe_operator
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.op import OPS, REQUIRED, OpDef
 from weft.script import relax, tir
 from weft.script.forms import syntax

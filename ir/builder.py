@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from weft.errors import VerifyError
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import DimExpr
-from weft.ir.emit_te import call_formula
 from weft.ir.graph import (
     Binding,
     BindingBlock,
@@ -41,10 +41,10 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, FrozenMap, replace
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structure.structural import structural_equal, structural_hash
+from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, TupleType, Type
 

@@ -8,8 +8,9 @@
     leaf     ::= Var | Constant | GlobalVar | ExternFunc | Op | ShapeExpr | PrimValue | StringImm
                | DataTypeImm | Tuple of leaves
 
-Only variables carry a type; the type of any other expression is deduced from its parts (`weft.ir.infer`). A variable is
-the object, its name a hint. Symbols in types are scoped by the enclosing top-level function through their names.
+Only variables carry a type; the type of any other expression is deduced from its parts
+(`weft.ir.deduction.infer`). A variable is the object, its name a hint. Symbols in types are scoped by the enclosing
+top-level function through their names.
 Function references are by name (`GlobalVar`), so a module may change a function without touching its callers.
 """
 
@@ -180,7 +181,7 @@ class TupleGetItem(Expr):
     index: int
     span: Span | None = ignored(default=None)
 
-    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.sugar`
+    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.op.sugar`
 
         def __iter__(self) -> Iterator[Expr]: ...
 
@@ -200,7 +201,7 @@ class Call(Expr):
     ty_args: tuple[Type, ...] = ()
     span: Span | None = ignored(default=None)
 
-    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.sugar`
+    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.op.sugar`
 
         def __iter__(self) -> Iterator[Expr]: ...
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, d
 
 import numpy as np
 
-from weft.ir.portable import deep_copy, reduced, shallow_copy, short_text
+from weft.ir.structure.portable import deep_copy, reduced, shallow_copy, short_text
 from weft.providers import provider
 
 if TYPE_CHECKING:

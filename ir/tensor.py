@@ -11,8 +11,8 @@ Names introduced by `Bind`, `AllocBuffer` and `DeclBuffer` are visible in the re
 scopes); a loop variable in its body; a block's variables inside the block, its allocations too. `Extent = int |
 PrimExpr`: plain integers stay plain wherever a size stands. The symbols of a function are the PrimVars that occur
 bare in the shapes, strides or offsets of its parameter buffers; they are bound by the call. Scalar parameters are
-PrimVars. Every expression has a `dtype`; arithmetic nodes have operands of one dtype (constructors in `weft.ir.prim`
-promote).
+PrimVars. Every expression has a `dtype`; arithmetic nodes have operands of one dtype (constructors in
+`weft.ir.kernel.prim` promote).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PrimExpr(Expr):
     """The base of scalar (or vector) expressions; every subclass has `dtype`."""
 
     __slots__ = ()
-    if TYPE_CHECKING:  # `weft.ir.prim` installs the operators
+    if TYPE_CHECKING:  # `weft.ir.kernel.prim` installs the operators
         dtype: str = ""
 
         def __add__(self, other: Any) -> PrimExpr: ...
@@ -327,7 +327,7 @@ class Let(PrimExpr):
 
 @node
 class PrimCall(PrimExpr):
-    """A call of an intrinsic by name (`weft.ir.intrinsics` lists them) or of a function of the module (GlobalVar).
+    """A call of an intrinsic by name (table: `weft.ir.kernel.intrinsics`) or of a function of the module (GlobalVar).
 
     External symbols are called through the intrinsics `call_extern`, `call_pure_extern`, `call_packed` with the
     symbol as first argument (a StringImm).
@@ -439,9 +439,9 @@ class MatchBufferRegion(Node):
 class Block(Stmt):
     """A unit of computation with declared iteration space and accesses.
 
-    `reads` and `writes` None mean "as the body does" (`weft.ir.regions` derives them). `predicate` guards the instance;
-    `init` runs before the first iteration of the reduce variables. `bare` keeps that a text gives a block without
-    variables that is bound to nothing (`no_realize=True`), which is the same block here.
+    `reads` and `writes` None mean "as the body does" (`weft.ir.kernel.regions` derives them). `predicate` guards the
+    instance; `init` runs before the first iteration of the reduce variables. `bare` keeps that a text gives a
+    block without variables that is bound to nothing (`no_realize=True`), which is the same block here.
     """
 
     visit_order: ClassVar[tuple[str, ...]] = (

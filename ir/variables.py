@@ -18,10 +18,10 @@ class Type(Node):
 
 
 class Expr(Node):
-    """The base of expressions of both levels; operators build nodes (`weft.ir.sugar` installs them)."""
+    """The base of expressions of both levels; operators build nodes (`weft.ir.op.sugar` installs them)."""
 
     __slots__ = ()
-    if TYPE_CHECKING:  # `weft.ir.sugar` installs the operators on graph-level values
+    if TYPE_CHECKING:  # `weft.ir.op.sugar` installs the operators on graph-level values
 
         def __add__(self, other: Any) -> Expr: ...
         def __radd__(self, other: Any) -> Expr: ...
@@ -60,6 +60,6 @@ class Var(Expr):
     ty: Type = ignored(default=None)  # compared where the variable is bound
     span: Span | None = ignored(default=None)
 
-    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.sugar`
+    if TYPE_CHECKING:  # the fields of a tuple, by `weft.ir.op.sugar`
 
         def __iter__(self) -> Iterator[Expr]: ...

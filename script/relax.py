@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.dtypes import check_dtype
 from weft.errors import ScriptError, ShapeError
-from weft.ir.device_mesh import DeviceMesh, DTensorType, parse_placement
+from weft.ir.deduction.device_mesh import DeviceMesh, DTensorType, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim
 from weft.ir.graph import Call, Constant, DataTypeImm, Expr, ExternFunc, Op, PrimValue, ShapeExpr, StringImm
 from weft.ir.graph import Tuple as _TupleExpr

@@ -12,10 +12,10 @@ from typing import Any
 from weft import dtypes
 from weft.errors import DTypeError
 from weft.ir.graph import Expr, StringImm
-from weft.ir.index_map import MappedLayout, index_map_text
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
-from weft.ir.prim import cast as _cast
+from weft.ir.kernel.index_map import MappedLayout, index_map_text
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, unary
+from weft.ir.kernel.prim import cast as _cast
 from weft.ir.tensor import Binary, Broadcast, FloatImm, PrimCall, PrimExpr, PrimVar
 from weft.ir.tensor import Buffer as _Buffer
 from weft.ir.tensor import Let as _Let

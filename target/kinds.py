@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import PassError, TargetError
-from weft.ir.externs import Extern, made_extern
+from weft.ir.kernel.externs import Extern, made_extern
 
 __all__ = [
     "KINDS", "Bool", "Field", "Hook", "Int", "List", "Size", "Str", "TargetKind", "check_phase", "find_kind",

@@ -21,11 +21,11 @@ from weft.ir.graph import Constant, Function
 from weft.ir.interpret import interpret
 from weft.ir.module import IRModule
 from weft.ir.node import Node, replace
-from weft.ir.structural import first_mismatch, structural_hash
+from weft.ir.structure.structural import first_mismatch, structural_hash
+from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 from weft.ir.verify import verify
-from weft.ir.visit import rewrite, walk
 from weft.script import parse
 from weft.testing.graphs import extern
 from weft.transform.infra.generators.arguments import copied, random_arguments

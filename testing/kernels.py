@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from math import prod
 
 from weft import dtypes
+from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, symbol
+from weft.ir.kernel.prim import as_expr, binary, cast, const
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.node import FrozenMap
-from weft.ir.prim import as_expr, binary, cast, const
-from weft.ir.prim_dim import dim_to_prim
-from weft.ir.subtyping import type_symbols
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,
@@ -47,7 +48,6 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, TensorType
-from weft.ir.visit import walk
 from weft.testing.scalars import Atom, Scalars
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.generators.values import DTYPES, attribute_map

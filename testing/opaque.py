@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.ir.graph import StringImm
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import binary, const, intrinsic
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import binary, const, intrinsic
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

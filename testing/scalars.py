@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft import dtypes
-from weft.ir.prim import binary, cast, const, intrinsic, unary
+from weft.ir.kernel.prim import binary, cast, const, intrinsic, unary
 from weft.ir.tensor import Binary, Cast, FloatImm, IntImm, Let, PrimCall, PrimExpr, PrimVar, Select
 from weft.transform.infra.generators.choices import Choices
 

@@ -148,8 +148,8 @@ def test_a_wrong_pass_is_caught() -> None:
     """The comparison can fail: a pass that swaps the operands of subtractions."""
     from weft.ir.graph import Call, Op
     from weft.ir.node import replace
+    from weft.ir.structure.visit import rewrite
     from weft.ir.tensor import Binary
-    from weft.ir.visit import rewrite
 
     def swap(node: Any) -> Any:
         if isinstance(node, Binary) and node.kind == "sub":

@@ -24,9 +24,9 @@ from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Constant, DataflowVar, Function, Var, VarBinding
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node, fields_of, replace
+from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import Binary, Buffer, FloatImm, For, IntImm, PrimVar
 from weft.ir.types import TensorType
-from weft.ir.visit import rewrite, walk
 from weft.script.forms import syntax
 from weft.testing.checks import check_round_trip, check_well_formed
 from weft.testing.strategies import generate, generate_kernel, kernels, modules, opaque_kernels

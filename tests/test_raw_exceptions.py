@@ -12,7 +12,7 @@ import pytest
 import weft
 from weft.__main__ import main
 from weft.dtypes import check_dtype
-from weft.ir.prim import const
+from weft.ir.kernel.prim import const
 from weft.ir.tensor import Buffer, BufferStore, PrimFunc
 from weft.script import Limits, parse
 

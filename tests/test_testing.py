@@ -15,7 +15,7 @@ from weft.errors import ArgumentError
 from weft.ir.graph import Call, Function, Op
 from weft.ir.module import IRModule
 from weft.ir.node import Node, replace
-from weft.ir.visit import rewrite
+from weft.ir.structure.visit import rewrite
 
 HALVE = """
 @R.function

@@ -26,7 +26,7 @@ from typing import Any
 from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.errors import TargetError
-from weft.ir.externs import Extern
+from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.runtime.artifact import ArtifactSet

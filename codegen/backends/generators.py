@@ -20,8 +20,8 @@ from weft.errors import ArtifactError, described
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node, replace
-from weft.ir.structural import structural_hash
-from weft.ir.visit import rewrite
+from weft.ir.structure.structural import structural_hash
+from weft.ir.structure.visit import rewrite
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
 from weft.transform.graph.dead_code import referenced_functions

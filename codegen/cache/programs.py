@@ -26,11 +26,11 @@ import weft.ir
 from weft.codegen.backends.llvm.machine.machine import Machine, llvm_version
 from weft.codegen.cache.code import LIMIT, object_cache
 from weft.codegen.plan import Plan
-from weft.ir.fingerprint import fingerprint
 from weft.ir.graph import ExternFunc, Op
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import OPS
+from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.values import storage
 from weft.runtime.executable import Program

@@ -30,7 +30,7 @@ from weft.codegen.host.read import read_program
 from weft.codegen.host.signature import graph_signature, kernel_data
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.explain import explain

@@ -31,8 +31,8 @@ from weft.codegen.host.entry_kernel import entry_function
 from weft.codegen.host.kernels import is_noalias
 from weft.errors import TargetError
 from weft.ir.graph import Function
+from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.module import IRModule
-from weft.ir.prim_dim import buffer_symbols
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, Symbol

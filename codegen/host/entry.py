@@ -19,14 +19,14 @@ from weft import dtypes
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
 from weft.errors import Span, TargetError
+from weft.ir.deduction.subtyping import dims_of, match_types, type_text
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute, symbol
+from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.graph import Constant, Function, Var
+from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.module import IRModule
-from weft.ir.prim_dim import kernel_signature, symbol_names
-from weft.ir.subtyping import dims_of, match_types, type_text
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
-from weft.ir.upper_bounds import upper_bounds
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
 
 _EVERYTHING = 'executor="native" and executor="vm" can'

@@ -16,11 +16,11 @@ from weft import dtypes
 from weft.codegen.host.entry import Entry, Place, Scalar, Step, element_width, read_entry
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Constant, Expr, Function, GlobalVar, StringImm
+from weft.ir.kernel.prim import binary
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
-from weft.ir.prim import binary
-from weft.ir.prim_dim import dim_to_prim
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

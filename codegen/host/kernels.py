@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
 from weft.ir.types import PrimType
-from weft.ir.visit import walk
 from weft.transform.memory.share_memory import SHARES_MEMORY
 
 __all__ = ["is_noalias", "result_dtype", "shared_positions", "written_positions"]

@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from weft.errors import Span
+from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Function, Var
-from weft.ir.subtyping import type_text
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 

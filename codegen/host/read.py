@@ -52,10 +52,10 @@ from weft.codegen.host.program import (
 from weft.errors import Span, TargetError
 from weft.ir import graph
 from weft.ir.dim import DimExpr
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.op import get_op
-from weft.ir.prim_dim import prim_to_dim
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, TupleType, Type
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from weft.codegen.host.kernels import result_dtype, written_positions
 from weft.errors import Span, TargetError
+from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import Dim, operation
 from weft.ir.graph import Function
-from weft.ir.prim_dim import kernel_signature, prim_to_dim, symbol_names
-from weft.ir.subtyping import type_text
+from weft.ir.kernel.prim_dim import kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from weft.codegen.host.kernels import written_positions
 from weft.errors import TargetError
 from weft.ir.graph import BindingBlock, Call, Function, GlobalVar, Op, SeqExpr, Tuple, Var, VarBinding
+from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.module import IRModule
-from weft.ir.prim_dim import kernel_signature
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TupleType
 from weft.transform.memory.lower_to_memory import LowerToMemory

@@ -17,8 +17,8 @@ from weft.errors import (
     WeftError,
     described,
 )
+from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function
-from weft.ir.infer import ShapeCheck
 from weft.ir.interpret.compiled import Lookup
 from weft.ir.interpret.graph import Evaluator, Scope, Session
 from weft.ir.interpret.intrinsics import missing_function

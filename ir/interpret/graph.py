@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
+from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type
 from weft.ir.dim import Dim, DimExpr
-from weft.ir.extents import tensor_bytes
+from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.graph import (
     Binding,
     Call,
@@ -36,7 +37,6 @@ from weft.ir.graph import (
     TupleGetItem,
     Var,
 )
-from weft.ir.infer import ShapeCheck, TypeContext, infer_type
 from weft.ir.interpret import values
 from weft.ir.interpret.compiled import Lookup
 from weft.ir.interpret.intrinsics import missing_function
@@ -44,10 +44,10 @@ from weft.ir.interpret.kernel import Caller, Kernel
 from weft.ir.interpret.memory import Memory
 from weft.ir.interpret.scalars import coerce
 from weft.ir.interpret.symbols import SymbolTable, shape_text
+from weft.ir.kernel.extents import tensor_bytes
 from weft.ir.module import IRModule
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType, Type
-from weft.ir.upper_bounds import upper_bounds
 
 __all__ = ["Closure", "Evaluator", "Scope", "Session", "Storage"]
 
@@ -491,7 +491,7 @@ def _name(node: Expr) -> str:
 
 def _prim_value(node: PrimExpr, scope: Scope) -> Any:
     """Tensor-level scalars in a graph function: expressions over its symbols."""
-    from weft.ir.prim_dim import prim_to_dim
+    from weft.ir.kernel.prim_dim import prim_to_dim
 
     dim = prim_to_dim(node)
     if dim is None:

@@ -1,8 +1,8 @@
 """Calls of intrinsics and of external functions as closures.
 
-Mathematical intrinsics get their meaning from the table `weft.ir.intrinsics`, applied to scalars of the exact dtype.
-The others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a meaning is
-an error (W864) when the function is interpreted.
+Mathematical intrinsics get their meaning from the table `weft.ir.kernel.intrinsics`, applied to scalars of the exact
+dtype. The others are here: lazy choice, bits, pointers, vectors, printing, external calls. An intrinsic without a
+meaning is an error (W864) when the function is interpreted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.ir.interpret.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 
 __all__ = ["compile_intrinsic", "missing_function", "shown_values"]
@@ -39,7 +39,7 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
     if entry is None or entry.numpy is None:
         raise WeftError(
             f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,
-            hint="register one with weft.ir.intrinsics.register_intrinsic",
+            hint="register one with weft.ir.kernel.intrinsics.register_intrinsic",
         )  # fmt: skip
     return _mathematical(compiler, node, entry.numpy)
 

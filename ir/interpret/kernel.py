@@ -25,11 +25,11 @@ from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
 from weft.ir.interpret.scalars import coerce
 from weft.ir.interpret.statements import Returned, StatementCompiler
 from weft.ir.interpret.symbols import SymbolTable, shape_text
-from weft.ir.prim_dim import kernel_signature, symbol_names
-from weft.ir.recursion import deep_recursion
+from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
+from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
-from weft.ir.visit import walk
 
 __all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "written_buffers"]
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
+from weft.ir.deduction.infer import quick_type
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
-from weft.ir.extents import check_extents
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
-from weft.ir.infer import quick_type
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
 from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
+from weft.ir.kernel.extents import check_extents
 from weft.ir.op import OpDef, get_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 

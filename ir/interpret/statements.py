@@ -31,6 +31,7 @@ from weft.ir.interpret.indices import doubt_of, exact_condition
 from weft.ir.interpret.memory import Memory, Pointer, View
 from weft.ir.interpret.scalars import wrapper
 from weft.ir.node import replace
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -53,7 +54,6 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import walk
 
 __all__ = ["BREAK", "CONTINUE", "Returned", "StatementCompiler"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, evaluate, free_symbols, solve_for
-from weft.ir.extents import size_in_64_bits
+from weft.ir.kernel.extents import size_in_64_bits
 
 __all__ = ["SymbolTable", "shape_text"]
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from weft.dtypes import can_hold, is_bool, is_float, is_integer
 from weft.errors import DTypeError, ScriptError, ShapeError
-from weft.ir import prim, te
+from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of, type_text
 from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
-from weft.ir.infer import TypeContext
+from weft.ir.kernel import prim
+from weft.ir.kernel.prim import unary
 from weft.ir.op.declare import Arguments, Example
-from weft.ir.prim import unary
-from weft.ir.subtyping import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 

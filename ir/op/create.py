@@ -10,9 +10,9 @@ import numpy as np
 
 from weft.dtypes import is_bool, is_float
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import Dim, DimExpr, ceildiv, maximum, prove_nonnegative, symbol
 from weft.ir.graph import Constant, PrimValue
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
     converted,

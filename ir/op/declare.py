@@ -40,11 +40,11 @@ import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.errors import DTypeError, ScriptError, Span, WeftError
-from weft.ir.device_mesh import DeviceMesh, parse_placement
+from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
+from weft.ir.deduction.infer import TypeContext, quick_type, type_text
 from weft.ir.dim import Dim, DimExpr, evaluate
 from weft.ir.graph import Call, Constant, Expr, ExternFunc, GlobalVar, Op, PrimValue, ShapeExpr, StringImm, Tuple, Var
-from weft.ir.index_map import index_map_text
-from weft.ir.infer import TypeContext, quick_type, type_text
+from weft.ir.kernel.index_map import index_map_text
 from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice

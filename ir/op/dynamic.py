@@ -14,9 +14,11 @@ import numpy as np
 from weft.dtypes import is_float
 from weft.errors import BoundsError, ScriptError, ShapeError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext, quick_type
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, symbol
 from weft.ir.graph import Expr, Tuple, Var
-from weft.ir.infer import TypeContext, quick_type
+from weft.ir.kernel.prim import as_expr, binary, intrinsic, unary
 from weft.ir.op.common import (
     Kernel,
     axis_of,
@@ -33,8 +35,6 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store
 from weft.ir.op.registry import OPS, register_op
-from weft.ir.prim import as_expr, binary, intrinsic, unary
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from weft.errors import BoundsError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product
-from weft.ir.infer import TypeContext
+from weft.ir.kernel.prim import binary, cast, intrinsic, unary
 from weft.ir.op.common import (
     Dims,
     Kernel,
@@ -34,10 +36,8 @@ from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.kernel_builder import INDEX, Loops, index, joined, load, loops, store, wrapped, zero
 from weft.ir.op.manipulate import split_index
 from weft.ir.op.nn.window import Window, by_letter, check_layout, in_layout, window_of
-from weft.ir.op.reduction import accumulator, reduce_stage
+from weft.ir.op.reductions.reduction import accumulator, reduce_stage
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.prim import binary, cast, intrinsic, unary
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, DimExpr, free_symbols, prove_equal, prove_le
 from weft.ir.graph import PrimValue
-from weft.ir.infer import TypeContext
+from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import Dims, Immediate, Kernel, immediate_value, is_immediate
 from weft.ir.op.declare import Arguments
-from weft.ir.prim import as_expr, binary, cast, const, unary
-from weft.ir.prim_dim import dim_to_prim
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

@@ -1,4 +1,4 @@
-"""Layouts by index maps (`weft.ir.index_map`): where each element goes is a formula of its position."""
+"""Layouts by index maps (`weft.ir.kernel.index_map`): where each element goes is a formula of its position."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from weft.errors import ShapeError
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import evaluate
-from weft.ir.index_map import IndexMap, read_index_map
-from weft.ir.infer import TypeContext
+from weft.ir.kernel.index_map import IndexMap, read_index_map
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import example, f32, require_scalar, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import Loops, index, load, loops, store, zero
 from weft.ir.op.registry import register_op
-from weft.ir.prim_dim import dim_to_prim
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType
 

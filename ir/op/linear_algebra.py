@@ -15,8 +15,9 @@ import numpy as np
 
 from weft.errors import ShapeError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Dims,
     Kernel,
@@ -34,9 +35,8 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.reduction import accumulator, sizes_of
+from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import register_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of, type_text
 from weft.ir.dim import (
     Dim,
     DimExpr,
@@ -28,7 +30,6 @@ from weft.ir.dim import (
     same,
     symbol,
 )
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Dims,
     Immediate,
@@ -46,7 +47,6 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.subtyping import dims_of, type_text
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 

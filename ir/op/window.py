@@ -10,8 +10,9 @@ import numpy as np
 from weft.dtypes import is_float, is_integer
 from weft.errors import BoundsError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, symbol
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
     dtype_error,
@@ -26,7 +27,6 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft.errors import VerifyError
-from weft.ir import prim
 from weft.ir.dim import DimExpr
+from weft.ir.kernel import prim
+from weft.ir.structure.visit import substitute, walk
 from weft.ir.te.reductions import ReduceAxis
 from weft.ir.te.scalars import any, const, equal
 from weft.ir.te.sizes import INDEX, SYMBOLS, Size, as_extent, as_shape, size
@@ -38,7 +39,6 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.ir.visit import substitute, walk
 
 __all__ = ["Argument", "Check", "Traced", "check", "create_prim_func", "trace"]
 

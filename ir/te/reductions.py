@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from weft import dtypes
 from weft.errors import VerifyError
-from weft.ir import prim
 from weft.ir.dim import DimExpr
+from weft.ir.kernel import prim
 from weft.ir.node import node
 from weft.ir.te.scalars import const, maximum, minimum
 from weft.ir.te.sizes import INDEX, Size, as_extent, size

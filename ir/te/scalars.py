@@ -10,7 +10,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import DTypeError
-from weft.ir import prim
+from weft.ir.kernel import prim
 from weft.ir.tensor import PrimCall, PrimExpr, Select
 
 __all__ = [

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from weft.ir import prim
 from weft.ir.dim import Dim, DimExpr, symbol
-from weft.ir.prim_dim import dim_to_prim
+from weft.ir.kernel import prim
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import Extent, PrimExpr, PrimVar
 
 __all__ = ["INDEX", "SYMBOLS", "Index", "Size", "as_extent", "as_shape", "index", "size", "var"]

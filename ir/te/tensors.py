@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.ir import prim
 from weft.ir.dim import DimExpr
+from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
 from weft.ir.te.reductions import Reduction
 from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size

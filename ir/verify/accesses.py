@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir.dim import Dim, prove_le, prove_lt
-from weft.ir.regions import Access, Bounds, accesses
+from weft.ir.kernel.regions import Access, Bounds, accesses
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, IntImm, PrimExpr, PrimFunc, Select
 from weft.ir.verify.findings import Report
-from weft.ir.visit import walk
 
 __all__ = ["check_load", "check_ranges", "check_store", "goes_on"]
 

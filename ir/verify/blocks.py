@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.ir.dim import prove_lt
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.regions import Access, Bounds, Interval, accesses, block_accesses
 from weft.ir.node import Node
-from weft.ir.regions import Access, Bounds, Interval, accesses, block_accesses
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,
@@ -30,7 +31,6 @@ from weft.ir.tensor import (
 from weft.ir.verify.accesses import goes_on
 from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import updates_itself
-from weft.ir.visit import walk
 
 __all__ = ["check_block", "check_locals"]
 

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from weft.errors import described
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
 from weft.ir.types import FuncType
 from weft.ir.verify.findings import Finding, Report
@@ -17,7 +18,6 @@ from weft.ir.verify.purity import check_purity
 from weft.ir.verify.sites import sites_of
 from weft.ir.verify.tensor import check_tensor
 from weft.ir.verify.values import Deduction, check_outputs, check_values
-from weft.ir.visit import walk
 
 __all__ = ["assert_well_formed", "certain_findings", "valueless_symbols", "verify"]
 

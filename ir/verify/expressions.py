@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.errors import DTypeError, Span
-from weft.ir.intrinsics import INTRINSICS, result_dtype
+from weft.ir.kernel.intrinsics import INTRINSICS, result_dtype
 from weft.ir.node import Node
 from weft.ir.tensor import (
     BINARY_KINDS,

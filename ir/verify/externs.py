@@ -1,7 +1,7 @@
 """The refusal of foreign code that nobody declared: C functions and LLVM intrinsics that a program calls by name.
 
 A text reaches foreign code only by names that were declared beside it: the mathematics of C, what a plug-in or a kind
-of target declares (`weft.ir.externs`), a registered function, an artifact of the module, or a name that the
+of target declares (`weft.ir.kernel.externs`), a registered function, an artifact of the module, or a name that the
 caller gives (`weft.compile(..., externs=("name",))`). Declared types are held: a C function called with others would
 read what is not there.
 
@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from weft.errors import Span, TargetError
-from weft.ir.externs import Extern, find_extern, is_math_intrinsic
 from weft.ir.graph import Expr, ExternFunc, StringImm
+from weft.ir.kernel.externs import Extern, find_extern, is_math_intrinsic
 from weft.ir.module import BaseFunc
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimCall, PrimExpr, PrimFunc
-from weft.ir.visit import walk
 
 __all__ = ["refuse_undeclared_kernels", "refuse_undeclared_symbols", "undeclared"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from weft.errors import Span, WeftError
+from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     Call,
@@ -21,12 +22,11 @@ from weft.ir.graph import (
 )
 from weft.ir.module import BaseFunc
 from weft.ir.node import FrozenMap, Node
-from weft.ir.subtyping import dims_of, type_symbols
+from weft.ir.structure.visit import children
 from weft.ir.types import TensorType, TupleType, Type
 from weft.ir.verify.findings import Report
 from weft.ir.verify.sites import Site, sites_of
 from weft.ir.verify.values import Deduction
-from weft.ir.visit import children
 
 __all__ = ["check_names", "check_shared_parameters"]
 

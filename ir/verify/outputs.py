@@ -9,11 +9,11 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from weft.ir.dim import prove_lt
+from weft.ir.kernel.regions import Access, Bounds, accesses
 from weft.ir.node import Node
-from weft.ir.regions import Access, Bounds, accesses
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimFunc
-from weft.ir.visit import walk
 
 __all__ = ["stored_buffers", "unset_output", "updates_itself"]
 

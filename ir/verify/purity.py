@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from weft.ir.deduction.infer import func_type
 from weft.ir.graph import Call, Expr, ExternFunc, Function, GlobalVar, Op, Var
-from weft.ir.infer import func_type
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType

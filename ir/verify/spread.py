@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from weft.errors import Span, TargetError
-from weft.ir.device_mesh import is_spread
+from weft.ir.deduction.device_mesh import is_spread
+from weft.ir.deduction.subtyping import type_text
 from weft.ir.graph import Call, Function, Op, Var
 from weft.ir.module import BaseFunc
-from weft.ir.subtyping import type_text
-from weft.ir.visit import walk
+from weft.ir.structure.visit import walk
 
 __all__ = ["refuse_spread"]
 

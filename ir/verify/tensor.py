@@ -12,7 +12,8 @@ from typing import Any
 from weft.errors import Span, described
 from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.visit import children
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -44,7 +45,6 @@ from weft.ir.types import PrimType
 from weft.ir.verify import accesses, blocks, expressions
 from weft.ir.verify.findings import Report
 from weft.ir.verify.values import Deduction
-from weft.ir.visit import children
 
 __all__ = ["check_tensor"]
 
@@ -139,7 +139,7 @@ class _Walk:
         for part in (node.value, *node.indices):
             if not isinstance(part, PrimExpr):
                 message = f"a store into {node.buffer.name!r} takes expressions, got {described(part)}"
-                self.report.add("W457", message, node.span, hint="weft.ir.prim.const makes one of a number")
+                self.report.add("W457", message, node.span, hint="weft.ir.kernel.prim.const makes one of a number")
                 return
         for index in node.indices:
             self.expression(index)

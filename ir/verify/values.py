@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from weft.errors import Span, WeftError
+from weft.ir.deduction.infer import ShapeCheck, TypeContext, check_claim, exact_type, infer_type, is_base_of, type_text
 from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, PrimValue, Tuple
-from weft.ir.infer import ShapeCheck, TypeContext, check_claim, exact_type, infer_type, is_base_of, type_text
 from weft.ir.module import BaseFunc
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import FuncType, TupleType, Type

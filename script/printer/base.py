@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.errors import ScriptError
-from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, placement_text, same_mesh
+from weft.ir.deduction.device_mesh import DeviceMesh, DTensorType, Placement, placement_text, same_mesh
 from weft.ir.dim import DimExpr, format_dim, free_symbols
 from weft.ir.graph import (
     Expr,
@@ -23,9 +23,10 @@ from weft.ir.graph import (
     StringImm,
     Var,
 )
-from weft.ir.index_map import MappedLayout
+from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.module import DummyGlobalInfo
 from weft.ir.node import FrozenMap, Node
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     Buffer,
     BufferRegion,
@@ -36,7 +37,6 @@ from weft.ir.tensor import (
     PrimVar,
 )
 from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
-from weft.ir.visit import walk
 from weft.script.forms.constants import float_text
 from weft.script.forms.holes import string_text
 from weft.script.forms.syntax import (

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.errors import WeftError
-from weft.ir.device_mesh import DTensorType
+from weft.ir.deduction.device_mesh import DTensorType
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
@@ -37,12 +39,10 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.module import BaseFunc
 from weft.ir.node import EMPTY
 from weft.ir.op import OPS
-from weft.ir.structural import structural_equal
-from weft.ir.subtyping import is_base_of
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     PrimExpr,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import ScriptError
-from weft.ir.device_mesh import DeviceMesh
+from weft.ir.deduction.device_mesh import DeviceMesh
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,

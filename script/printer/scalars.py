@@ -12,8 +12,8 @@ from weft.ir.graph import (
     GlobalVar,
     StringImm,
 )
-from weft.ir.intrinsics import INTRINSICS, result_dtype
-from weft.ir.prim import never_defined
+from weft.ir.kernel.intrinsics import INTRINSICS, result_dtype
+from weft.ir.kernel.prim import never_defined
 from weft.ir.tensor import (
     Binary,
     Broadcast,

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from weft import dtypes
 from weft.errors import ScriptError
 from weft.ir.graph import StringImm
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import children, walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -40,7 +41,6 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, Type
-from weft.ir.visit import children, walk
 from weft.script.forms.defaults import axis_dtype, loop_dtype
 from weft.script.forms.holes import string_text
 from weft.script.forms.syntax import (

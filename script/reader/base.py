@@ -10,12 +10,12 @@ import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_float, is_integer
 from weft.errors import ShapeError, WeftError
-from weft.ir.device_mesh import DeviceMesh, DTensorType, Placement, parse_placement
+from weft.ir.deduction.device_mesh import DeviceMesh, DTensorType, Placement, parse_placement
 from weft.ir.dim import Dim, DimExpr, parse_dim, symbol
 from weft.ir.graph import PrimValue, Var
-from weft.ir.index_map import MappedLayout, index_map, index_map_text
+from weft.ir.kernel.index_map import MappedLayout, index_map, index_map_text
 from weft.ir.node import FrozenMap, replace
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import FloatImm, IntImm
 from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type, VDevice
 from weft.providers import provider

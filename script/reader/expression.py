@@ -18,8 +18,8 @@ from weft.dtypes import USUAL_DTYPES, check_dtype
 from weft.errors import Span, WeftError
 from weft.ir.dim import DimExpr, free_symbols, symbol
 from weft.ir.graph import GlobalVar
+from weft.ir.kernel.prim import never_defined
 from weft.ir.node import FrozenMap, Node
-from weft.ir.prim import never_defined
 from weft.ir.tensor import Binary, PrimVar
 from weft.script.forms.defaults import DEVICE_KINDS
 from weft.script.forms.syntax import (

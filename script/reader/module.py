@@ -17,7 +17,7 @@ from weft.errors import Span, WeftError
 from weft.ir.graph import ExternFunc, Function, PythonFunc
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import FuncType, PrimType
 from weft.ir.verify import certain_findings, verify

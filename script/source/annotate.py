@@ -16,8 +16,8 @@ from typing import Any
 from weft.errors import ScriptError
 from weft.ir.graph import Var
 from weft.ir.node import FrozenMap, Node
+from weft.ir.structure.visit import children
 from weft.ir.tensor import Buffer, PrimVar
-from weft.ir.visit import children
 from weft.script.source.diagnostics import did_you_mean
 
 __all__ = ["Chain", "Marking", "decorated_text", "marked_nodes"]

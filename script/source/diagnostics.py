@@ -13,7 +13,7 @@
     W115  Python that the script does not read       W152  a number, string or dtype that cannot be read
                                                      W153  a captured Python function raised an exception
 
-W130-W134 (calls) come from `weft.ir.infer`, W140-W143 (operators) from `weft.ir.op`.
+W130-W134 (calls) come from `weft.ir.deduction.infer`, W140-W143 (operators) from `weft.ir.op`.
 """
 
 from __future__ import annotations

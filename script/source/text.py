@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.errors import Source, Span, WeftError
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
 

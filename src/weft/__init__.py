@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from weft.codegen import Executable, compile, interpret, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
-    from weft.ir.externs import declare_extern
-    from weft.ir.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
+    from weft.ir.kernel.externs import declare_extern
+    from weft.ir.structure.structural import assert_structural_equal, first_mismatch, structural_equal, structural_hash
     from weft.ir.verify import assert_well_formed, verify
     from weft.plugins import load_plugins
     from weft.runtime import load, register_func
@@ -56,7 +56,7 @@ _HOMES = {
     "assert_structural_equal": "weft.ir",
     "assert_well_formed": "weft.ir.verify",
     "compile": "weft.codegen",
-    "declare_extern": "weft.ir.externs",
+    "declare_extern": "weft.ir.kernel.externs",
     "first_mismatch": "weft.ir",
     "get_num_threads": "weft.runtime.device.threads",
     "interpret": "weft.codegen",

@@ -8,6 +8,8 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import WeftError
+from weft.ir.deduction.infer import infer_type
+from weft.ir.deduction.subtyping import match_types, type_symbols
 from weft.ir.dim import Dim
 from weft.ir.graph import (
     Call,
@@ -20,10 +22,8 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import infer_type
 from weft.ir.node import replace
 from weft.ir.op import get_op
-from weft.ir.subtyping import match_types, type_symbols
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.testing.graphs.leaves import any_leaf
 from weft.testing.graphs.state import FunctionState, Rejected

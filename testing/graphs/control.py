@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from weft.ir.deduction.infer import infer_type
 from weft.ir.graph import (
     BindingBlock,
     Call,
@@ -15,7 +16,6 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import infer_type
 from weft.ir.node import replace
 from weft.ir.types import FuncType, PrimType, TensorType, Type
 from weft.testing.graphs.sequences import result, sequence

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft import dtypes
+from weft.ir.deduction.infer import infer_type
+from weft.ir.deduction.subtyping import substitute_type, type_symbols
 from weft.ir.dim import Dim, DimExpr, fresh_name, is_symbolic, substitute, symbol
 from weft.ir.graph import (
     Constant,
     Expr,
 )
-from weft.ir.infer import infer_type
 from weft.ir.op import OpDef
-from weft.ir.subtyping import substitute_type, type_symbols
 from weft.ir.types import TensorType, Type
 from weft.testing.graphs.operators import judged, symbols_in
 from weft.testing.graphs.state import FunctionState, Rejected

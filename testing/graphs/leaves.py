@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, fresh_name, is_symbolic, prove_equal, symbol
 from weft.ir.graph import (
     DataflowVar,
@@ -17,7 +18,6 @@ from weft.ir.graph import (
     TupleGetItem,
     Var,
 )
-from weft.ir.subtyping import dims_of
 from weft.ir.types import FuncType, ShapeType, TensorType, TupleType, Type
 from weft.testing.graphs.state import FunctionState, Rejected
 from weft.transform.infra.generators.values import constant

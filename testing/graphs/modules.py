@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from weft.ir.deduction.infer import infer_type
 from weft.ir.dim import fresh_name, symbol
 from weft.ir.graph import (
     BindingBlock,
@@ -19,7 +20,6 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import infer_type
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import FrozenMap
 from weft.ir.op import OPS, OpDef, get_op

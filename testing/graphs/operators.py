@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft.errors import WeftError
+from weft.ir.deduction.infer import infer_type
+from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import DimExpr
 from weft.ir.graph import (
     Call,
@@ -13,9 +15,7 @@ from weft.ir.graph import (
     Tuple,
     Var,
 )
-from weft.ir.infer import infer_type
 from weft.ir.op import REQUIRED, OpDef, Param
-from weft.ir.subtyping import dims_of, type_symbols
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.testing.graphs.state import FunctionState, Rejected
 from weft.testing.graphs.types import is_discrete, is_partly_discrete, same_shape, too_large

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from weft.errors import WeftError
+from weft.ir.deduction.infer import infer_type
 from weft.ir.graph import (
     Binding,
     BindingBlock,
@@ -17,7 +18,6 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import infer_type
 from weft.ir.types import AnyType, FuncType
 from weft.testing.graphs.state import FunctionState, Rejected
 from weft.testing.graphs.types import is_definite, is_void, weaker

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import Dim, symbol
 from weft.ir.graph import (
     Binding,
     Var,
 )
-from weft.ir.infer import TypeContext
 from weft.ir.module import BaseFunc
 from weft.ir.op import OpDef
-from weft.ir.subtyping import type_symbols
 from weft.ir.types import TensorType, Type, VDevice
 from weft.transform.infra.generators.choices import Choices
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from weft import dtypes
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, is_symbolic, symbol
 from weft.ir.graph import (
     Var,
 )
-from weft.ir.subtyping import dims_of
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.testing.graphs.state import FunctionState
 from weft.transform.infra.generators.values import DTYPES

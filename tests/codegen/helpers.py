@@ -10,7 +10,7 @@ import numpy as np
 import weft
 from weft import dtypes
 from weft.ir.dim import DimExpr, evaluate
-from weft.ir.prim_dim import kernel_signature
+from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import TensorType
 

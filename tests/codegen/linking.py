@@ -28,9 +28,9 @@ from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import CrossMachine, emit_object
 from weft.codegen.backends.llvm.math.intrinsics import is_math
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.module import IRModule
-from weft.ir.prim import binary, cast, const, intrinsic
 from weft.ir.tensor import BINARY_KINDS, Buffer, BufferLoad, BufferStore, PrimExpr, PrimFunc, Ramp
 from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, defined, needed
 from weft.transform import LegalizeOps

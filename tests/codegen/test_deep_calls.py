@@ -15,7 +15,7 @@ import weft
 from weft.codegen.backends.llvm.asm.stack import CHAIN, deep_calls
 from weft.ir import replace, rewrite
 from weft.ir.node import Node
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
 from weft.ir.tensor import Binary, BufferStore, FloatImm
 
 GRAPH = """
@@ -138,7 +138,7 @@ def test_the_recursion_limit_is_that_of_the_guards_inside() -> None:
 
 
 def test_an_expression_that_is_too_deep_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.ir.recursion._LIMIT", 2000)
+    monkeypatch.setattr("weft.ir.structure.recursion._LIMIT", 2000)
     kernel = weft.parse(
         "@T.prim_func\ndef k(a: T.Buffer((4,), 'float32'), b: T.Buffer((4,), 'float32')):\n"
         "    for i in range(4):\n        b[i] = a[i]\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import weft
 from weft.errors import TargetError, WeftError
 from weft.ir import IRModule
-from weft.ir.externs import declare_extern, remove_extern
+from weft.ir.kernel.externs import declare_extern, remove_extern
 from weft.target.kinds import remove_target_kind
 
 EXECUTORS = ("native", "vm", "graph", "aot")

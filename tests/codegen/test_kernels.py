@@ -8,8 +8,8 @@ from tests.codegen.helpers import check_kernel, module, random_array, symbols_of
 
 import weft
 from weft.errors import TargetError
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import binary, cast, const, intrinsic
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.tensor import (
     BINARY_KINDS,
     Buffer,

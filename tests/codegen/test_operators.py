@@ -9,9 +9,9 @@ import pytest
 from tests.ir.op.test_every_op import EXAMPLES, TOLERANCE, Run
 
 import weft
+from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.graph import DataflowBlock, Function, SeqExpr, Var, VarBinding
 from weft.ir.op import Example, OpDef
-from weft.ir.subtyping import type_symbols
 from weft.ir.types import PrimType, ShapeType
 
 

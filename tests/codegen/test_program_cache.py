@@ -19,9 +19,9 @@ from weft.codegen.cache.programs import key_of
 from weft.codegen.compile import as_module
 from weft.codegen.plan import make_plan
 from weft.errors import ArgumentError, BoundsError
-from weft.ir.fingerprint import fingerprint
 from weft.ir.graph import Constant
 from weft.ir.op import OPS, Param, register_op
+from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import FloatImm
 
 SCRIPT = """from weft.script import ir as I, relax as R, tir as T

@@ -13,7 +13,7 @@ from weft import dtypes
 from weft.codegen.backends.llvm.machine.host_target import LEVELS
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.ir.interpret.small_floats import encode
-from weft.ir.prim import cast, intrinsic
+from weft.ir.kernel.prim import cast, intrinsic
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, For, PrimExpr, PrimFunc, PrimVar
 
 X86 = host()[0].startswith("x86_64")

@@ -10,8 +10,8 @@ import pytest
 from tests.codegen.helpers import check_kernel, module
 
 import weft
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Broadcast, BufferLoad, BufferStore, PrimFunc, Ramp
-from weft.ir.visit import walk
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 

@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft.ir import Tuple, TupleType, Var
-from weft.ir.simplify import simplify
+from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import Binary, IntImm, PrimVar
 from weft.ir.types import PrimType, TensorType
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from weft.errors import ShapeError
-from weft.ir.device_mesh import DeviceMesh, DTensorType, local_tensor, whole_tensors
+from weft.ir.deduction.device_mesh import DeviceMesh, DTensorType, local_tensor, whole_tensors
+from weft.ir.deduction.subtyping import common_base, erase, is_base_of, match_types, substitute_type, type_symbols
 from weft.ir.dim import symbol
-from weft.ir.structural import structural_equal
-from weft.ir.subtyping import common_base, erase, is_base_of, match_types, substitute_type, type_symbols
+from weft.ir.structure.structural import structural_equal
 from weft.ir.types import TensorType, TupleType
 
 MESH = DeviceMesh((2, 2), (0, 1, 2, 3))

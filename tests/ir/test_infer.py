@@ -12,6 +12,8 @@ import pytest
 import weft
 from weft.errors import DTypeError, ScriptError, ShapeError, WeftError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext, check_claim, func_type, infer_type
+from weft.ir.deduction.subtyping import common_base, dims_of, erase, is_base_of, match_types, type_text
 from weft.ir.dim import Dim, Facts, evaluate, format_dim, free_symbols, symbol
 from weft.ir.graph import (
     Call,
@@ -27,10 +29,8 @@ from weft.ir.graph import (
     TupleGetItem,
     Var,
 )
-from weft.ir.infer import TypeContext, check_claim, func_type, infer_type
+from weft.ir.kernel.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, prim_to_dim
 from weft.ir.op import get_op
-from weft.ir.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, prim_to_dim
-from weft.ir.subtyping import common_base, dims_of, erase, is_base_of, match_types, type_text
 from weft.ir.tensor import Buffer, Evaluate, IntImm, PrimFunc, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type, VDevice
 

@@ -6,8 +6,8 @@ import pytest
 
 from weft import PassError
 from weft.ir import BindingBlock, Call, Function, GlobalVar, IRModule, Op, SeqExpr, TensorType, Var, VarBinding
-from weft.ir.merge import merge
-from weft.ir.structural import structural_equal
+from weft.ir.structure.merge import merge
+from weft.ir.structure.structural import structural_equal
 from weft.runtime.artifact import Artifact, ArtifactSet
 
 TYPE = TensorType((2,), "float32")

@@ -6,7 +6,8 @@ import pytest
 
 from weft import DTypeError
 from weft import dtypes as dtype
-from weft.ir import Binary, Broadcast, Cast, IntImm, PrimVar, prim
+from weft.ir import Binary, Broadcast, Cast, IntImm, PrimVar
+from weft.ir.kernel import prim
 
 
 def test_python_numbers_take_the_dtype_of_the_other_side() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.ir.prim_dim import prim_to_dim, symbol_names
+from weft.ir.kernel.prim_dim import prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, Evaluate, IntImm, PrimFunc, PrimVar
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.ir.interpret import interpret
-from weft.ir.prim import as_expr
-from weft.ir.regions import Bounds, accesses, block_accesses
+from weft.ir.kernel.prim import as_expr
+from weft.ir.kernel.regions import Bounds, accesses, block_accesses
 from weft.ir.tensor import (
     AllocBuffer,
     Block,

@@ -11,9 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from weft.errors import WeftError
-from weft.ir import prim, structural_equal, te
+from weft.ir import structural_equal, te
 from weft.ir.interpret import interpret
-from weft.ir.simplify import simplify
+from weft.ir.kernel import prim
+from weft.ir.kernel.simplify import simplify
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AssertStmt,
     Binary,
@@ -37,7 +39,6 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import walk
 
 x, y = PrimVar("x", "int32"), PrimVar("y", "int32")
 f = PrimVar("f", "float32")

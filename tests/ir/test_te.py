@@ -12,10 +12,10 @@ from weft.errors import DTypeError, ShapeError, VerifyError, WeftError
 from weft.ir import assert_structural_equal, te
 from weft.ir.dim import DimExpr, symbol
 from weft.ir.interpret import interpret
-from weft.ir.prim_dim import kernel_signature
-from weft.ir.structural import structural_hash
+from weft.ir.kernel.prim_dim import kernel_signature
+from weft.ir.structure.structural import structural_hash
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import AllocBuffer, Block, Buffer, For, IfThenElse, PrimFunc, PrimVar
-from weft.ir.visit import walk
 
 n, m = symbol("n"), symbol("m")
 

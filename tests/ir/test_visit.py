@@ -29,7 +29,7 @@ from weft.ir import (
     walk,
 )
 from weft.ir.dim import symbol
-from weft.ir.visit import statements
+from weft.ir.structure.visit import statements
 
 
 def function() -> Function:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.ir.deduction.infer import VOID
 from weft.ir.dim import symbol
 from weft.ir.graph import (
     BindingBlock,
@@ -26,7 +27,6 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import VOID
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import (

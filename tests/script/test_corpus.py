@@ -17,8 +17,8 @@ import pytest
 import weft
 from weft.ir.graph import Call, Function, If, MatchCast, Tuple, Var, VarBinding
 from weft.ir.node import Node
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, IterVar, PrimCall, PrimFunc, PrimVar, SeqStmt, Stmt
-from weft.ir.visit import walk
 
 _CORPUS = Path(__file__).parent / "corpus"
 _MARK = re.compile(r"# error (W\d+)")

@@ -14,9 +14,9 @@ import pytest
 import weft
 from weft.ir.dim import symbol
 from weft.ir.graph import BindingBlock, Call, Function, Op, SeqExpr, Var, VarBinding
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import AssertStmt
 from weft.ir.types import TensorType
-from weft.ir.visit import walk
 from weft.script import parse
 
 SPELLINGS = ("tvm-0.27", "tvm-0.20")

@@ -10,8 +10,8 @@ import pytest
 from tests.script.test_round_trip import check, graph, prim
 
 import weft
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import BufferStore, IterVar
-from weft.ir.visit import walk
 from weft.script import parse
 
 STEP = "A: T.Buffer((8,), 'float32'), B: T.Buffer((8,), 'float32'), n: T.int32, m: T.int32"

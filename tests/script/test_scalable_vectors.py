@@ -9,9 +9,9 @@ import weft
 from weft import dtypes
 from weft.errors import DTypeError, TargetError, WeftError
 from weft.ir.interpret import interpret
+from weft.ir.kernel.prim import lane_count
 from weft.ir.module import IRModule
-from weft.ir.prim import lane_count
-from weft.ir.structural import structural_equal, structural_hash
+from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import BufferStore, PrimFunc, Ramp, SeqStmt
 from weft.ir.verify import verify
 from weft.script import parse

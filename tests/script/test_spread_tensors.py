@@ -7,7 +7,7 @@ import pytest
 import weft
 from weft.errors import WeftError
 from weft.ir import structural_equal, structural_hash
-from weft.ir.device_mesh import DeviceMesh, DTensorType
+from weft.ir.deduction.device_mesh import DeviceMesh, DTensorType
 from weft.ir.types import TensorType
 from weft.ir.verify import verify
 from weft.script import ir as I

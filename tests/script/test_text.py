@@ -18,7 +18,7 @@ from hypothesis import given, settings
 import weft
 from weft import dtypes
 from weft.ir import Buffer, Constant, Function, IRModule, PrimFunc, PrimVar, SeqExpr, Var
-from weft.ir.infer import TypeContext, infer_type
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import BufferStore, FloatImm, IntImm
 from weft.script import parse, script_of

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import weft
 from weft import ShapeError, WeftError
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import evaluate
 from weft.ir.interpret import interpret
-from weft.ir.subtyping import dims_of
 
 Array = np.ndarray[Any, Any]
 SYMBOLS = ("n", "m")

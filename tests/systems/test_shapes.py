@@ -14,8 +14,8 @@ import pytest
 
 import weft
 from weft import WeftError
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.interpret import interpret
-from weft.ir.subtyping import dims_of
 
 HEAD = """from weft.script import ir as I, relax as R, tir as T
 

@@ -13,8 +13,8 @@ import weft
 from weft.ir import IRModule, PrimFunc, TensorType, Var, walk
 from weft.ir.builder import BlockBuilder
 from weft.ir.dim import Dim, symbol
+from weft.ir.kernel.prim import binary
 from weft.ir.op import get_op
-from weft.ir.prim import binary
 from weft.ir.tensor import (
     AssertStmt,
     Buffer,

@@ -11,8 +11,8 @@ import pytest
 import weft
 from weft.errors import PassError
 from weft.ir import FrozenMap, IRModule, PrimFunc, replace
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import For, Stmt
-from weft.ir.visit import statements
 from weft.target.machine_model import MachineModel
 from weft.transform import Knobs
 from weft.transform.autoschedule.registry import (

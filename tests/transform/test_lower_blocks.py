@@ -6,8 +6,8 @@ import numpy as np
 
 import weft
 from weft.ir import assert_structural_equal
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, PrimFunc
-from weft.ir.visit import walk
 from weft.transform.kernel.lower_blocks import LowerBlocks, lower_blocks
 
 

@@ -11,7 +11,7 @@ import weft
 from weft import ShapeError
 from weft.ir.interpret import interpret
 from weft.ir.op import get_op
-from weft.ir.structural import structural_equal
+from weft.ir.structure.structural import structural_equal
 from weft.transform.graph.name_unknown_sizes import MOST_DIMENSIONS, NameUnknownSizes
 
 HEAD = """from weft.script import ir as I, relax as R, tir as T

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.transform.helpers import check, left_alone, module
 
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import For, PrimFunc
-from weft.ir.visit import walk
 from weft.transform import ParallelizeOuterLoops
 
 NEST = """

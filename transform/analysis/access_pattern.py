@@ -15,8 +15,8 @@ from enum import IntEnum
 from weft.dtypes import is_integer
 from weft.ir import walk
 from weft.ir.dim import product, same
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim_dim import prim_to_dim
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -341,7 +341,7 @@ def size_of(value: PrimExpr) -> int:
 def most_of(extent: Extent) -> int | None:
     """The most that an extent can be, where it tells that (what a block has of an axis); None where it does not.
 
-    >>> from weft.ir.prim import binary, const
+    >>> from weft.ir.kernel.prim import binary, const
     >>> from weft.ir.tensor import PrimVar
     >>> most_of(binary("min", PrimVar("n", "int64"), const(64, "int64")))
     64

@@ -17,8 +17,8 @@ from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, Facts, free_symbols, prove_equal, prove_le, prove_lt, symbol, value_at
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.prim import binary
-from weft.ir.prim_dim import prim_to_dim
+from weft.ir.kernel.prim import binary
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

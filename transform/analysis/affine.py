@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, floordiv, floormod, operation, product
-from weft.ir.prim import binary
+from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, PrimExpr, PrimVar
 from weft.transform.analysis.points import Point, conjuncts
 

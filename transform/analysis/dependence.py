@@ -20,10 +20,10 @@ from weft.ir import replace, rewrite, structural_equal, substitute, walk
 from weft.ir.dim import Dim, Facts, as_dim, ceildiv, prove_lt, symbol
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import GlobalVar
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import cast
+from weft.ir.kernel.regions import Access, Bounds, Interval, accesses
 from weft.ir.node import Node
-from weft.ir.prim import cast
-from weft.ir.regions import Access, Bounds, Interval, accesses
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir.dim import Dim, interval_of, operation, product
-from weft.ir.extents import MAX_BYTES
+from weft.ir.kernel.extents import MAX_BYTES
 from weft.ir.tensor import Buffer
 from weft.transform.analysis.facts import Fact
 

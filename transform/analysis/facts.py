@@ -13,7 +13,7 @@ from typing import Any
 from weft import dtypes
 from weft.ir import structural_equal, walk
 from weft.ir.dim import Dim
-from weft.ir.prim import binary
+from weft.ir.kernel.prim import binary
 from weft.ir.tensor import COMPARISONS, Binary, BufferLoad, IntImm, PrimCall, PrimExpr, PrimVar, Unary
 
 __all__ = ["Fact", "Facts", "conjunction", "disjunction", "is_choice", "negated", "reads_memory"]

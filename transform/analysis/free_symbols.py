@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.ir import Node, TupleType, Type, rewrite
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
-from weft.ir.subtyping import dims_of
 
 __all__ = ["bare_symbols", "symbols_of", "symbols_of_type"]
 

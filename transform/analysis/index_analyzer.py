@@ -38,8 +38,8 @@ from weft.ir.dim import (
 )
 from weft.ir.dim import Facts as DimFacts
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.prim import as_expr, binary, cast
-from weft.ir.prim_dim import dim_to_prim
+from weft.ir.kernel.prim import as_expr, binary, cast
+from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.tensor import (
     COMPARISONS,
     Binary,

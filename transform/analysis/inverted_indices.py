@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.ir.dim import Dim, floordiv, floormod, product, symbol
-from weft.ir.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Extent, PrimExpr, PrimVar
 from weft.transform.analysis.affine import Reader, Term, Value
 from weft.transform.analysis.points import Point

@@ -14,9 +14,9 @@ from weft.dtypes import is_integer
 from weft.errors import ShapeError
 from weft.ir import walk
 from weft.ir.dim import Dim, Facts, as_dim, prove_equal, prove_le, symbol
-from weft.ir.prim import as_expr, cast
-from weft.ir.prim_dim import dim_to_prim, prim_to_dim
-from weft.ir.regions import Bounds, Interval
+from weft.ir.kernel.prim import as_expr, cast
+from weft.ir.kernel.prim_dim import dim_to_prim, prim_to_dim
+from weft.ir.kernel.regions import Bounds, Interval
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.transform.schedule.tree import Tree
 

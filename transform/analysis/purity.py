@@ -23,7 +23,7 @@ from weft.ir import (
     SeqExpr,
     Var,
 )
-from weft.ir.infer import TypeContext, infer_type
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import OPS
 from weft.ir.tensor import AssertStmt, SeqStmt
 from weft.transform.infra.rewriting import bindings_of

@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.ir import IRModule, replace, substitute
 from weft.ir.dim import Dim, product
 from weft.ir.graph import GlobalVar
-from weft.ir.prim import buffer_strides
+from weft.ir.kernel.prim import buffer_strides
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimCall, PrimExpr, PrimFunc, PrimVar
 
 __all__ = ["Within", "call_views", "span_within"]

@@ -16,8 +16,8 @@ from typing import Any
 
 from weft.ir import IRModule
 from weft.ir.graph import Function
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import AssertStmt, PrimFunc
-from weft.ir.visit import statements
 from weft.transform.autoschedule.registry import rules
 from weft.transform.infra.decisions import Decision, decisions_of
 from weft.transform.target.parts import LABEL

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
+from weft.ir.structure.visit import rewrite, statements
 from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
-from weft.ir.visit import rewrite, statements
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.rules.loops import SHARED

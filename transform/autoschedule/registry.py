@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from weft.errors import PassError
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import Block, Buffer, BufferStore, For, Stmt
-from weft.ir.visit import statements
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs

@@ -44,9 +44,9 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.deduction.infer import infer_type
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, prove_equal
-from weft.ir.infer import infer_type
-from weft.ir.subtyping import dims_of
 from weft.target.machine_model import widest_vector
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived

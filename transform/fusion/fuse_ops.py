@@ -51,8 +51,8 @@ from weft.ir import (
     structural_hash,
     walk,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.module import fresh_name
 from weft.ir.tensor import AssertStmt, Buffer, BufferLoad
 from weft.transform.analysis.access_pattern import Cost, Reading, cost, nests_of, reading, size_of

@@ -41,12 +41,12 @@ from weft.ir import (
     substitute,
     walk,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, DimExpr, symbol
-from weft.ir.infer import TypeContext, infer_type
+from weft.ir.kernel.prim import as_expr, cast, const
+from weft.ir.kernel.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, symbol_names
 from weft.ir.module import fresh_name
-from weft.ir.prim import as_expr, cast, const
-from weft.ir.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, symbol_names
-from weft.ir.subtyping import match_types
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,

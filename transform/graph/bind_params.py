@@ -32,9 +32,9 @@ from weft.ir import (
     replace,
     substitute_symbols,
 )
+from weft.ir.deduction.infer import infer_type, type_text
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import prove_equal
-from weft.ir.infer import infer_type, type_text
-from weft.ir.subtyping import match_types
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.base import Pass
 from weft.transform.infra.registry import nearest

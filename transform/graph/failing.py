@@ -12,7 +12,7 @@ from __future__ import annotations
 from weft.errors import ShapeError, WeftError
 from weft.ir import Call, Expr, ExternFunc, Function, GlobalVar, If, IRModule, MatchCast, Op, PrimFunc, SeqExpr, walk
 from weft.ir.builder import BlockBuilder
-from weft.ir.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.ir.op import OPS
 from weft.ir.tensor import AssertStmt
 from weft.transform.infra.rewriting import bindings_of

@@ -34,9 +34,9 @@ from weft.ir import (
     replace,
     substitute_symbols,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, fresh_name, symbol
-from weft.ir.infer import TypeContext, infer_type, is_base_of
-from weft.ir.subtyping import match_types
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.graph.dead_code import referenced_functions, remove_unreachable

@@ -39,9 +39,9 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.subtyping import type_symbols
 from weft.ir.dim import symbol
-from weft.ir.infer import TypeContext, infer_type, is_base_of
-from weft.ir.subtyping import type_symbols
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import (

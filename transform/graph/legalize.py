@@ -29,8 +29,8 @@ from weft.ir import (
     replace,
 )
 from weft.ir.builder import BlockBuilder
-from weft.ir.device_mesh import is_spread
-from weft.ir.infer import TypeContext
+from weft.ir.deduction.device_mesh import is_spread
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.analysis.value_numbering import data_key, expr_key, type_key

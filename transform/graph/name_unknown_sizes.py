@@ -40,10 +40,10 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import dims_of, is_base_of
 from weft.ir.dim import Dim, fresh_name, symbol, symbol_name
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.op import OPS, get_op
-from weft.ir.subtyping import dims_of, is_base_of
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import FunctionPass

@@ -21,8 +21,8 @@ from weft.ir import (
     replace,
     walk,
 )
-from weft.ir.infer import TypeContext, infer_type, is_base_of
-from weft.ir.subtyping import match_types, substitute_type
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.subtyping import match_types, substitute_type
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

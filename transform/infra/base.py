@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 
 from weft.errors import PassError, Span, WeftError, described
 from weft.ir import BaseFunc, Function, IRModule
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
 from weft.transform.infra import checks, options
 from weft.transform.infra.context import PassContext, active_instruments, changed_options, is_disabled
 from weft.transform.infra.registry import kebab_case, nearest, register

@@ -23,7 +23,7 @@ from typing import Any
 
 from weft.errors import PassError
 from weft.ir.module import IRModule
-from weft.ir.structural import structural_hash
+from weft.ir.structure.structural import structural_hash
 from weft.target import Target
 from weft.target.kinds import know_phases
 from weft.transform.autoschedule.knobs import Knobs

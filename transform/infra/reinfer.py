@@ -7,7 +7,7 @@ longer fits what the body computes is replaced by what it computes, and callers 
 from __future__ import annotations
 
 from weft.ir import Binding, Function, IRModule, VarBinding, replace
-from weft.ir.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.base import map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

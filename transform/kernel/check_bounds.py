@@ -27,8 +27,8 @@ from weft.errors import ShapeError, Span
 from weft.ir import IRModule, replace, structural_hash, walk
 from weft.ir.dim import Dim
 from weft.ir.graph import GlobalVar
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary, buffer_strides, cast
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import as_expr, binary, buffer_strides, cast
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace, substitute, walk
-from weft.ir.prim import as_expr, binary, buffer_strides, cast
-from weft.ir.simplify import simplify
-from weft.ir.structural import structural_equal
+from weft.ir.kernel.prim import as_expr, binary, buffer_strides, cast
+from weft.ir.kernel.simplify import simplify
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,

@@ -17,8 +17,8 @@ from typing import ClassVar
 from weft import dtypes
 from weft.ir import IRModule, replace
 from weft.ir.graph import Expr
-from weft.ir.intrinsics import INTRINSICS
-from weft.ir.prim import as_expr, binary
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import (
     AssertStmt,
     AttrStmt,

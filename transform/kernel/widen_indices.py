@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from weft import dtypes
 from weft.ir import Node, replace, rewrite, walk
-from weft.ir.prim import binary, cast
-from weft.ir.regions import Bounds
+from weft.ir.kernel.prim import binary, cast
+from weft.ir.kernel.regions import Bounds
 from weft.ir.tensor import (
     Binary,
     Block,

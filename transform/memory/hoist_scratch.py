@@ -32,9 +32,10 @@ from weft.ir import (
     walk,
 )
 from weft.ir.dim import Dim, free_symbols, match_dims, product, substitute
+from weft.ir.kernel.prim import cast
+from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.op import get_op
-from weft.ir.prim import cast
-from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
+from weft.ir.structure.visit import children, rewrite, statements
 from weft.ir.tensor import (
     AllocBuffer,
     Block,
@@ -48,7 +49,6 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.ir.visit import children, rewrite, statements
 from weft.target.machine_model import STACK_BYTES
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived

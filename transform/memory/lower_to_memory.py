@@ -42,8 +42,8 @@ from weft.ir import (
     walk,
 )
 from weft.ir.builder import BlockBuilder
-from weft.ir.extents import check_extents
-from weft.ir.infer import TypeContext, infer_type, type_text
+from weft.ir.deduction.infer import TypeContext, infer_type, type_text
+from weft.ir.kernel.extents import check_extents
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.graph.to_non_dataflow import PlainBlocks

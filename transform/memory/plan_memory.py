@@ -33,8 +33,8 @@ from weft.ir import (
     replace,
 )
 from weft.ir.dim import Dim, Facts, free_symbols, product
+from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.op import get_op
-from weft.ir.upper_bounds import upper_bounds
 from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.infra.base import FunctionPass

@@ -32,9 +32,9 @@ from weft.ir import (
     structural_equal,
     structural_hash,
 )
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import product, prove_equal
 from weft.ir.op import get_op
-from weft.ir.subtyping import dims_of
 from weft.transform.analysis.accesses import is_reshape, sharing_pairs
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.analysis.purity import checks_sizes

@@ -19,7 +19,7 @@ from typing import Any
 
 from weft.errors import PassError, described
 from weft.ir import BaseFunc, BindingBlock, Call, DataflowBlock, DataflowVar, Expr, Op, Tuple, Var, VarBinding
-from weft.ir.recursion import deep_recursion
+from weft.ir.structure.recursion import deep_recursion
 from weft.transform.infra.rewriting import operands
 from weft.transform.pattern.language import RECORDER, DFPattern, Edge, ExprPattern, Recorder
 from weft.transform.pattern.matching import Match, bindings_of_block

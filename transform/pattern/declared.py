@@ -38,9 +38,9 @@ from weft.ir import (
     Var,
     VarBinding,
 )
+from weft.ir.deduction.infer import TypeContext, infer_type, type_text
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import free_symbols, prove_equal
-from weft.ir.infer import TypeContext, infer_type, type_text
-from weft.ir.subtyping import match_types
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.rewriting import bindings_of

@@ -30,8 +30,8 @@ from weft.ir import (
     Type,
     Var,
 )
+from weft.ir.deduction.infer import is_base_of
 from weft.ir.dim import Dim, DimExpr, parse_dim, prove_equal
-from weft.ir.infer import is_base_of
 from weft.ir.node import freeze
 from weft.ir.op import OPS, get_op
 from weft.transform.analysis.value_numbering import data_key, expr_key

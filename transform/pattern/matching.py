@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from weft.errors import PassError, WeftError, described
 from weft.ir import BaseFunc, BindingBlock, Expr, Function, If, Type, Var, VarBinding
-from weft.ir.infer import TypeContext, infer_type
-from weft.ir.recursion import deep_recursion
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.structure.recursion import deep_recursion
 from weft.transform.analysis.value_numbering import expr_key
 from weft.transform.infra.rewriting import bindings_of
 

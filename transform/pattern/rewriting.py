@@ -29,7 +29,7 @@ from weft.ir import (
     replace,
 )
 from weft.ir.builder import BlockBuilder
-from weft.ir.infer import TypeContext, infer_type, is_base_of, type_text
+from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of, type_text
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.graph.dead_code import without_dead_bindings, without_dead_values
 from weft.transform.infra.rewriting import FunctionRewriter, derived

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.ir import replace, walk
-from weft.ir.prim import binary
+from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, IfThenElse, PrimExpr, SeqStmt, Stmt
 from weft.transform.analysis.affine import Bindings
 from weft.transform.analysis.points import Point, conjuncts

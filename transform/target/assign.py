@@ -18,8 +18,8 @@ from weft.errors import Span, TargetError
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
-from weft.ir.visit import rewrite, walk
 from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter

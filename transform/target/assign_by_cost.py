@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from weft.errors import PassError
 from weft.ir.graph import Binding, Call, ExternFunc, Function, Var, VarBinding
 from weft.ir.module import IRModule
+from weft.ir.structure.visit import walk
 from weft.ir.types import Type
-from weft.ir.visit import walk
 from weft.target import Target
 from weft.transform.infra.base import Pass
 from weft.transform.target.assign import Assign, callee_of

@@ -44,12 +44,12 @@ from weft.ir import (
     rewrite,
     walk,
 )
+from weft.ir.deduction.infer import type_text
+from weft.ir.deduction.subtyping import is_base_of, match_types, substitute_type
 from weft.ir.dim import prove_equal
-from weft.ir.infer import type_text
-from weft.ir.merge import merge
+from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.op import get_op
-from weft.ir.prim_dim import kernel_signature
-from weft.ir.subtyping import is_base_of, match_types, substitute_type
+from weft.ir.structure.merge import merge
 from weft.target import Hook, Target
 from weft.target.kinds import check_phase
 from weft.transform.graph.dead_code import referenced_functions

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 from weft.errors import TargetError
 from weft.ir import BaseFunc, ExternFunc, FrozenMap, Function, IRModule, replace
-from weft.ir.infer import func_type
-from weft.ir.merge import merge
+from weft.ir.deduction.infer import func_type
+from weft.ir.structure.merge import merge
 from weft.target import Target
 from weft.target.kinds import DRIVING_LABEL
 from weft.transform.graph.dead_code import referenced_functions

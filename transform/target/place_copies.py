@@ -19,6 +19,7 @@ from typing import Any
 
 from weft.errors import Span, TargetError
 from weft.ir.builder import BlockBuilder
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.graph import (
     Binding,
     BindingBlock,
@@ -36,7 +37,6 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import TypeContext
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, replace
 from weft.ir.op import get_op

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.codegen.backends.c.helpers import MATH, c_type, cast_helper, exact_helper, helper, math_helper
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
-from weft.ir.prim import as_expr, buffer_strides
+from weft.ir.kernel.prim import as_expr, buffer_strides
 from weft.ir.tensor import (
     COMPARISONS,
     Binary,

@@ -17,7 +17,8 @@ from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
-from weft.ir.prim_dim import buffer_symbols
+from weft.ir.kernel.prim_dim import buffer_symbols
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     Buffer,
     BufferLoad,
@@ -26,7 +27,6 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
 )
-from weft.ir.visit import walk
 
 __all__ = ["KEYWORDS", "Helpers", "KernelWriter", "align", "check_dtype", "identifier", "prototype"]
 

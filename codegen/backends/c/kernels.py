@@ -10,10 +10,10 @@ from weft.codegen.backends.c.program import Memory, Program, c_name, static_shap
 from weft.codegen.backends.c.statements import write_kernel
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar
-from weft.ir.prim_dim import buffer_symbols
-from weft.ir.simplify import simplify
+from weft.ir.kernel.prim_dim import buffer_symbols
+from weft.ir.kernel.simplify import simplify
+from weft.ir.structure.visit import substitute, walk
 from weft.ir.tensor import Buffer, IntImm, PrimCall, PrimFunc, PrimVar
-from weft.ir.visit import substitute, walk
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = ["Kernels"]

@@ -55,7 +55,7 @@ def generate(
     """One header and one source for a graph function in explicit-memory form.
 
     Errors: as `weft.codegen.backends.c.steps.read_program`.
-    `externs` names C functions that it may call beside those that are declared (`weft.ir.externs`).
+    `externs` names C functions that it may call beside those that are declared (`weft.ir.kernel.externs`).
 
     """
     wanted = Target(target)
@@ -121,7 +121,7 @@ def source_tree(
 ) -> SourceTree:  # fmt: skip
     """The C of one model (called `name`), or of several by name, for the parts of a target.
 
-    `externs` names C functions that they may call beside those that are declared (`weft.ir.externs`).
+    `externs` names C functions that they may call beside those that are declared (`weft.ir.kernel.externs`).
 
     Errors: as `read_program`, TargetError W748 for parts that cannot be linked with each other.
     """

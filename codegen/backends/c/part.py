@@ -12,11 +12,11 @@ from weft.codegen.backends.c.statements import write_kernel
 from weft.codegen.backends.generators import Generator
 from weft.errors import TargetError
 from weft.ir.graph import GlobalVar
+from weft.ir.kernel.prim_dim import buffer_symbols
+from weft.ir.kernel.simplify import simplify
 from weft.ir.module import IRModule
-from weft.ir.prim_dim import buffer_symbols
-from weft.ir.simplify import simplify
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
-from weft.ir.visit import walk
 from weft.runtime.artifact import Artifact, Symbol
 from weft.runtime.loading import compile_c
 from weft.runtime.programs.c_kernels import C_KERNELS, c_kernels_data

@@ -24,12 +24,12 @@ from weft.codegen.foreign import refuse_undeclared
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_program as read_host_program
 from weft.errors import Span, TargetError
+from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.module import IRModule
 from weft.ir.node import replace
-from weft.ir.subtyping import match_types
 from weft.ir.tensor import Buffer
 from weft.ir.types import TensorType, Type
 from weft.runtime.artifact import Artifact, ArtifactSet

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product
-from weft.ir.infer import TypeContext
+from weft.ir.kernel.prim import intrinsic
 from weft.ir.op.common import (
     Kernel,
     axis_of,
@@ -28,10 +30,8 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
-from weft.ir.op.reduction import accumulator, sizes_of
+from weft.ir.op.reductions.reduction import accumulator, sizes_of
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.prim import intrinsic
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 

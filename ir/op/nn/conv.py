@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import Dim
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
     converted,
@@ -41,7 +41,7 @@ from weft.ir.op.nn.window import (
     per_axis,
     window_of,
 )
-from weft.ir.op.reduction import sizes_of
+from weft.ir.op.reductions.reduction import sizes_of
 from weft.ir.op.registry import add_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Dims,
     Kernel,
@@ -29,7 +30,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
-from weft.ir.op.reduction import (
+from weft.ir.op.reductions.reduction import (
     accumulator,
     element_count,
     kept,
@@ -38,7 +39,6 @@ from weft.ir.op.reduction import (
     squared_deviation_stage,
 )
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 

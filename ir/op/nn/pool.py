@@ -15,14 +15,14 @@ import numpy as np
 
 from weft.dtypes import is_float, min_value
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import Kernel, example, f32, require_dtype, require_rank, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_layout, check_window, in_layout, window_of
-from weft.ir.op.reduction import accumulator
+from weft.ir.op.reductions.reduction import accumulator
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import symbol
-from weft.ir.infer import TypeContext
+from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.op.common import (
     Dims,
     example,
@@ -34,8 +36,6 @@ from weft.ir.op.vision.nms import (
     numpy_all_class_suppression,
     numpy_suppression,
 )
-from weft.ir.prim import binary, cast, const, intrinsic
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.ir.types import TensorType, TupleType, Type
 

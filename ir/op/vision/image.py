@@ -26,8 +26,9 @@ import numpy as np
 
 from weft.dtypes import bits, is_float
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, prove_le, symbol
-from weft.ir.infer import TypeContext
 from weft.ir.op.common import (
     Kernel,
     converted,
@@ -43,7 +44,6 @@ from weft.ir.op.common import (
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.nn.window import SPATIAL, by_letter, check_layout, in_layout
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 

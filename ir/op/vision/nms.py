@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.kernel.prim import binary, cast, const, intrinsic
 from weft.ir.op.common import Dims, tensor
 from weft.ir.op.declare import Arguments
+from weft.ir.op.indexing.merge_sort import RowSort, lazy
 from weft.ir.op.kernel_builder import INDEX, LoopKernel, Loops, counted, index, joined, load, loops, store
-from weft.ir.op.merge_sort import RowSort, lazy
-from weft.ir.prim import binary, cast, const, intrinsic
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import Buffer, For, IfThenElse, PrimExpr, PrimFunc, PrimVar, SeqStmt, Stmt
 
 __all__ = [

@@ -14,7 +14,9 @@ import numpy as np
 
 from weft.errors import BoundsError
 from weft.ir import te
-from weft.ir.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.kernel.prim import binary
 from weft.ir.op.common import (
     example,
     f32,
@@ -28,8 +30,6 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import INDEX, LoopKernel, counted, index, joined, load, loops, store
 from weft.ir.op.nn.window import by_letter, check_layout, in_layout
 from weft.ir.op.registry import register_op
-from weft.ir.prim import binary
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType
 

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.errors import ScriptError, WeftError
-from weft.ir.device_mesh import DTensorType
+from weft.ir.deduction.device_mesh import DTensorType
+from weft.ir.deduction.subtyping import dims_of, type_text
 from weft.ir.dim import DimExpr, free_symbols, parse_dim
 from weft.ir.graph import (
     Call,
@@ -38,10 +39,9 @@ from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap, Node
 from weft.ir.node import replace as node_replace
 from weft.ir.op import OPS
-from weft.ir.subtyping import dims_of, type_text
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, StringType, TensorType, TupleType, Type, VDevice
-from weft.ir.visit import walk
 from weft.script.forms.constants import constant_lists
 from weft.script.forms.defaults import DEVICE_KINDS
 from weft.script.forms.holes import string_text

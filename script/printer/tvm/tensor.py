@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.errors import ScriptError
 from weft.ir.graph import GlobalVar
 from weft.ir.node import FrozenMap, Node
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -43,7 +44,6 @@ from weft.ir.tensor import (
     Return,
     SeqStmt,
 )
-from weft.ir.visit import walk
 from weft.script.forms.constants import float_text
 from weft.script.forms.defaults import (
     DTYPE_LAST,

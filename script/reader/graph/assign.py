@@ -12,14 +12,14 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.ir.deduction.infer import type_text
+from weft.ir.deduction.subtyping import is_base_of, type_symbols
 from weft.ir.graph import (
     Expr,
     ExternFunc,
     GlobalVar,
     MatchCast,
 )
-from weft.ir.infer import type_text
-from weft.ir.subtyping import is_base_of, type_symbols
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType, Type
 from weft.script.forms.syntax import VALUES

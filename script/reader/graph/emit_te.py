@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.ir.dim import symbol
-from weft.ir.emit_te import call_formula
 from weft.ir.graph import Call, Expr, GlobalVar
 from weft.ir.node import Node, replace
+from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
 from weft.script.reader.graph.value import ValueReader
 from weft.script.reader.macros import Macro

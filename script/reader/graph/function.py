@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.errors import Span
+from weft.ir.deduction.infer import VOID, check_claim, func_type, signature_type, type_text
+from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.graph import (
     Expr,
     Function,
@@ -20,10 +22,8 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import VOID, check_claim, func_type, signature_type, type_text
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.structural import structural_equal
-from weft.ir.subtyping import is_base_of
+from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, FuncType, TensorType, TupleType, Type
 from weft.ir.verify import valueless_symbols
 from weft.script.forms.syntax import ALL_FORMS

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from weft.dtypes import is_integer
 from weft.errors import WeftError
+from weft.ir.deduction.infer import type_text
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr
-from weft.ir.infer import type_text
 from weft.ir.types import PrimType, TensorType, Type
 from weft.script.reader.scope import describe, is_dim
 

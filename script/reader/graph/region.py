@@ -13,6 +13,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from weft.ir.deduction.infer import VOID, type_text
+from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.graph import (
     BindingBlock,
     DataflowBlock,
@@ -23,9 +25,7 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.infer import VOID, type_text
-from weft.ir.structural import structural_equal
-from weft.ir.subtyping import is_base_of
+from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.script.reader.base import (
     Reader,

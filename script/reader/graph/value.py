@@ -13,7 +13,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from weft.errors import ShapeError, WeftError
-from weft.ir.device_mesh import check_placement, is_spread, whole_tensors
+from weft.ir.deduction.device_mesh import check_placement, is_spread, whole_tensors
+from weft.ir.deduction.infer import TypeContext, check_claim, exact_type, infer_type, type_text
+from weft.ir.deduction.subtyping import dims_of, substitute_type, type_symbols
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
 from weft.ir.graph import (
     BindingBlock,
@@ -35,11 +37,9 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
-from weft.ir.index_map import MappedLayout
-from weft.ir.infer import TypeContext, check_claim, exact_type, infer_type, type_text
+from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import EMPTY, replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
-from weft.ir.subtyping import dims_of, substitute_type, type_symbols
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.constants import constant_value

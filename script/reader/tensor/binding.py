@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from weft import dtypes
 from weft.ir.graph import Expr
+from weft.ir.kernel.prim import cast
 from weft.ir.node import EMPTY, FrozenMap, replace
-from weft.ir.prim import cast
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,

@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from weft.dtypes import Scalable
-from weft.ir.prim import const, lane_count
-from weft.ir.structural import structural_equal
+from weft.ir.kernel.prim import const, lane_count
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     Binary,
     Buffer,

@@ -11,10 +11,11 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from weft import dtypes
-from weft.ir.infer import type_text
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.deduction.infer import type_text
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import const
 from weft.ir.node import EMPTY, FrozenMap, replace
-from weft.ir.prim import const
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -37,7 +38,6 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType, TupleType, Type
-from weft.ir.visit import walk
 from weft.script.forms.defaults import loop_dtype
 from weft.script.forms.syntax import LOOPS, SCOPES
 from weft.script.forms.unsupported import why_unread

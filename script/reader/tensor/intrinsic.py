@@ -11,10 +11,10 @@ import numpy as np
 from weft import dtypes
 from weft.errors import WeftError
 from weft.ir.graph import Expr, GlobalVar, StringImm
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import as_expr, cast, const, intrinsic, lane_count
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.op import OPS
-from weft.ir.prim import as_expr, cast, const, intrinsic, lane_count
 from weft.ir.tensor import (
     Binary,
     Buffer,

@@ -1,7 +1,7 @@
 """Reading tensor-level expressions: scalars, their operators, the names they may use.
 
-A plain number takes its dtype from its place (`as_prim`); operands are promoted as `weft.ir.prim` does, and nothing is
-folded except arithmetic on plain numbers.
+A plain number takes its dtype from its place (`as_prim`); operands are promoted as `weft.ir.kernel.prim` does, and
+nothing is folded except arithmetic on plain numbers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from weft import dtypes
 from weft.ir.dim import DimExpr
 from weft.ir.graph import StringImm
+from weft.ir.kernel.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.node import replace
-from weft.ir.prim import as_expr, binary, const, intrinsic, lane_count, unary
 from weft.ir.tensor import (
     Binary,
     Buffer,

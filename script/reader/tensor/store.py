@@ -12,8 +12,8 @@ import ast
 from typing import Any
 
 from weft import dtypes
+from weft.ir.kernel.prim import cast, const
 from weft.ir.node import replace
-from weft.ir.prim import cast, const
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from weft import dtypes
+from weft.ir.kernel.prim import const
 from weft.ir.node import FrozenMap, replace
-from weft.ir.prim import const
 from weft.ir.tensor import AttrStmt, Buffer, BufferLoad, BufferStore, IfThenElse, PrimCall, PrimExpr, Stmt, While
 from weft.script.forms.defaults import HINT, SCOPE_IDS
 from weft.script.reader.base import describe

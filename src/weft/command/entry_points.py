@@ -19,7 +19,7 @@ from weft.command.files import InputError, as_module, file_name, is_archive, loa
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.dim import Dim, parse_dim, symbol
-from weft.ir.prim_dim import kernel_signature
+from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
 __all__ = ["Callee", "Parameter", "find_callee", "run_setup"]

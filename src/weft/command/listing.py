@@ -11,8 +11,8 @@ import weft
 from weft.command.report import print_json
 from weft.command.targets import chosen_target
 from weft.errors import WeftError
+from weft.ir.deduction.infer import TypeContext, type_text
 from weft.ir.graph import Var
-from weft.ir.infer import TypeContext, type_text
 from weft.ir.op import OPS, Example, OpDef, get_op
 from weft.ir.types import Type
 from weft.transform.infra.phases import phase, phases

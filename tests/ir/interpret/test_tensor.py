@@ -12,7 +12,7 @@ from weft.errors import ArgumentError, BoundsError, ShapeError, VerifyError, Wef
 from weft.ir import IRModule
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.interpret import decode, encode, interpret
-from weft.ir.prim import as_expr, binary, cast, equal, intrinsic
+from weft.ir.kernel.prim import as_expr, binary, cast, equal, intrinsic
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

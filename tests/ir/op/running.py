@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from weft.ir.builder import BlockBuilder
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import symbol
 from weft.ir.graph import Var
-from weft.ir.infer import TypeContext
 from weft.ir.interpret import interpret
 from weft.ir.op import get_op
 from weft.ir.op.common import kernel_call

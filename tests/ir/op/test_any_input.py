@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from weft.errors import WeftError
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.graph import Constant, DataTypeImm, ExternFunc, GlobalVar, PrimValue, ShapeExpr, StringImm, Tuple, Var
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.op import OPS, OpDef
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 

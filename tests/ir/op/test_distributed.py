@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from weft.errors import ShapeError
+from weft.ir.deduction.infer import TypeContext, infer_type, type_text
 from weft.ir.dim import symbol
 from weft.ir.graph import Var
-from weft.ir.infer import TypeContext, infer_type, type_text
 from weft.ir.op import get_op
 from weft.ir.types import TensorType
 

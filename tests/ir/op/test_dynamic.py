@@ -10,9 +10,9 @@ import pytest
 import weft
 from weft.errors import BoundsError, ShapeError
 from weft.ir.builder import BlockBuilder
+from weft.ir.deduction.infer import infer_type, type_text
 from weft.ir.dim import symbol
 from weft.ir.graph import Expr, Var
-from weft.ir.infer import infer_type, type_text
 from weft.ir.interpret import interpret
 from weft.ir.op import get_op
 from weft.ir.types import TensorType, TupleType

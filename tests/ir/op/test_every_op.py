@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from weft.dtypes import is_bool, is_float, is_unsigned
 from weft.ir import IRModule, assert_structural_equal, verify
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import DimExpr, evaluate, free_symbols
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, PrimValue, ShapeExpr, Tuple, Var
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.interpret import interpret
 from weft.ir.op import OPS, Example, OpDef
 from weft.ir.op.common import kernel_call, kernel_inputs
-from weft.ir.subtyping import dims_of, type_symbols
 from weft.ir.tensor import Buffer
 from weft.ir.types import PrimType, TensorType, TupleType, Type
 

@@ -10,9 +10,9 @@ import pytest
 import weft
 from weft.errors import ShapeError
 from weft.ir.builder import BlockBuilder
+from weft.ir.deduction.infer import infer_type
 from weft.ir.dim import symbol
 from weft.ir.graph import Var
-from weft.ir.infer import infer_type
 from weft.ir.interpret import interpret
 from weft.ir.op import get_op
 from weft.ir.types import PrimType, TensorType

@@ -8,7 +8,7 @@ import pytest
 
 from weft import parse
 from weft.ir import TensorType, Var, assert_structural_equal
-from weft.ir.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import get_op
 from weft.ir.op.common import f32, i64, typed
 from weft.ir.tensor import PrimFunc

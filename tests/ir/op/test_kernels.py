@@ -9,16 +9,16 @@ import pytest
 
 from weft.errors import BoundsError, ScriptError, WeftError
 from weft.ir import te
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.graph import Call, Constant, GlobalVar, Op, ShapeExpr, Tuple, Var
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.interpret import interpret
 from weft.ir.op import OPS, Example, OpDef, Param, add_op, get_op, register_op
 from weft.ir.op.common import Kernel, kernel_call
 from weft.ir.op.declare import constant_like
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import AssertStmt, PrimVar
 from weft.ir.types import PrimType, TensorType
-from weft.ir.visit import walk
 
 n, m = symbol("n"), symbol("m")
 

@@ -8,9 +8,9 @@ import pytest
 import weft
 from weft.errors import ScriptError, ShapeError
 from weft.ir import assert_structural_equal
+from weft.ir.deduction.infer import infer_type, type_text
 from weft.ir.dim import symbol
 from weft.ir.graph import PrimValue, Var
-from weft.ir.infer import infer_type, type_text
 from weft.ir.op import get_op
 from weft.ir.types import TensorType
 

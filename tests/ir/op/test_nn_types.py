@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from weft.errors import DTypeError, ShapeError, WeftError
+from weft.ir.deduction.infer import TypeContext, infer_type, type_text
 from weft.ir.dim import symbol
 from weft.ir.graph import Call, Expr, Var
-from weft.ir.infer import TypeContext, infer_type, type_text
 from weft.ir.op import get_op
 from weft.ir.types import TensorType, TupleType, Type
 

@@ -10,14 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from weft.errors import ShapeError
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, evaluate, symbol
 from weft.ir.graph import Call, Var
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.interpret import interpret
 from weft.ir.op import get_op
-from weft.ir.op.index import _numpy_slice
+from weft.ir.op.indexing.index import _numpy_slice
 from weft.ir.op.manipulate import _numpy_split
-from weft.ir.subtyping import dims_of
 from weft.ir.tensor import PrimVar
 from weft.ir.types import TensorType, TupleType
 

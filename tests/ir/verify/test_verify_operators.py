@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from weft.ir import verify
+from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.graph import Var
-from weft.ir.infer import TypeContext, infer_type
 from weft.ir.op import OPS, Example, OpDef
 from weft.ir.types import Type
 

@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft.ir import IRModule, verify
 from weft.ir.graph import GlobalVar
-from weft.ir.prim import as_expr, binary, cast
+from weft.ir.kernel.prim import as_expr, binary, cast
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,

@@ -11,7 +11,7 @@ import numpy as np
 
 import weft
 from weft import ir
-from weft.ir.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext
 from weft.ir.op import OPS, Param, register_op
 from weft.ir.op.declare import Arguments
 from weft.runtime.artifact import Symbol

@@ -9,8 +9,8 @@ import pytest
 
 import weft
 from weft.ir.graph import Call
+from weft.ir.kernel.prim import binary
 from weft.ir.node import Node
-from weft.ir.prim import binary
 from weft.ir.tensor import Block, Buffer, BufferStore, FloatImm, For, IntImm, IterVar, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.accesses import iterations_are_apart
 from weft.transform.analysis.affine import Bindings

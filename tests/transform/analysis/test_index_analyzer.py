@@ -9,7 +9,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.ir.prim import binary, cast
+from weft.ir.kernel.prim import binary, cast
 from weft.ir.tensor import Binary, Buffer, Cast, IntImm, PrimExpr, PrimVar
 from weft.transform.analysis.exactness import LARGEST, limits_of, most_elements
 from weft.transform.analysis.facts import Facts

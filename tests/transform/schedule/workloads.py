@@ -9,7 +9,7 @@ import numpy as np
 import weft
 from weft.ir import IRModule, PrimFunc, te
 from weft.ir.dim import Dim, evaluate, symbol
-from weft.ir.prim_dim import prim_to_dim
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import Buffer
 from weft.transform.schedule import Schedule, Trace
 

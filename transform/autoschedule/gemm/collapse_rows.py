@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from weft.ir import Node, replace, rewrite, substitute
-from weft.ir.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, DeclBuffer, PrimExpr, PrimVar
 from weft.transform.analysis.access_pattern import same_extents
 from weft.transform.autoschedule.gemm.match import Contraction, rows_length, uses

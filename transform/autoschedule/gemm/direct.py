@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.ir import replace, substitute
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.match import Contraction

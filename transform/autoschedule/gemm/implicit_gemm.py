@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
-from weft.ir.prim import binary, const
+from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import (
     Binary,
     BufferLoad,

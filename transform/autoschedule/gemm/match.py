@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from weft.ir import walk
 from weft.ir.dim import DimExpr, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.prim_dim import prim_to_dim
+from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import (
     Binary,
     Block,

@@ -30,7 +30,7 @@ from typing import Any
 
 from weft.dtypes import with_lanes
 from weft.ir import substitute
-from weft.ir.prim import as_expr, binary, const, unary
+from weft.ir.kernel.prim import as_expr, binary, const, unary
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,

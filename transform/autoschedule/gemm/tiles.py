@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from weft.dtypes import with_lanes
 from weft.ir import replace, substitute
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,

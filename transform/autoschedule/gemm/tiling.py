@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.dtypes import bits
 from weft.ir import FrozenMap
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of

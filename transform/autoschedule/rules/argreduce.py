@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from weft import dtypes
 from weft.ir import replace, substitute, te
-from weft.ir.op.search import Better, is_first
-from weft.ir.prim import as_expr, binary, cast, const, unary
-from weft.ir.structural import structural_equal
+from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
+from weft.ir.op.indexing.search import Better, is_first
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from weft.dtypes import storage
 from weft.ir import FrozenMap, substitute, walk
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.ir import FrozenMap, Node, replace, rewrite, substitute, walk
-from weft.ir.prim import binary, const
+from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, same_extents

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.ir import FrozenMap, substitute, walk
-from weft.ir.prim import binary, const
+from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,

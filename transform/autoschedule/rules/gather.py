@@ -15,7 +15,7 @@ from dataclasses import replace as replace_fields
 
 from weft import dtypes
 from weft.ir import replace, substitute, walk
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     PREFETCH,
     AssertStmt,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     Block,
     BufferStore,

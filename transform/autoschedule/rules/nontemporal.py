@@ -13,6 +13,7 @@ from __future__ import annotations
 from weft import dtypes
 from weft.ir import replace, walk
 from weft.ir.node import FrozenMap
+from weft.ir.structure.visit import rewrite
 from weft.ir.tensor import (
     Buffer,
     BufferLoad,
@@ -25,7 +26,6 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import rewrite
 
 __all__ = ["STREAMS", "with_streams"]
 

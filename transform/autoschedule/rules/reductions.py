@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from weft import dtypes
 from weft.ir import substitute
-from weft.ir.prim import as_expr, binary, const
+from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.ir import Node, replace, rewrite, substitute, walk
-from weft.ir.prim import const
+from weft.ir.kernel.prim import const
 from weft.ir.tensor import (
     AllocBuffer,
     Block,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from weft.ir import substitute
-from weft.ir.prim import binary, const
+from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from weft.ir import Node, walk
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.dim import symbol
-from weft.ir.prim_dim import prim_to_dim
-from weft.ir.structural import structural_equal
+from weft.ir.kernel.prim_dim import prim_to_dim
+from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import children
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Let, PrimExpr, PrimVar
-from weft.ir.visit import children
 
 __all__ = ["difference_along", "kinds_in", "loads_in", "same_place", "step_along", "uses"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from weft.dtypes import is_bool, with_lanes
 from weft.ir import substitute
-from weft.ir.prim import const
+from weft.ir.kernel.prim import const
 from weft.ir.tensor import (
     Bind,
     BufferLoad,

@@ -13,10 +13,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ArgumentError
+from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, evaluate, free_symbols
 from weft.ir.graph import Function, Var
-from weft.ir.prim_dim import kernel_signature
-from weft.ir.subtyping import dims_of
+from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.tensor import Buffer, PrimFunc
 from weft.ir.types import FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.transform.infra.generators.choices import Choices

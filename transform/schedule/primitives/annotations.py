@@ -14,8 +14,8 @@ from typing import Any
 from weft.ir import replace, substitute
 from weft.ir.dim import Dim, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.index_map import read_index_map
-from weft.ir.regions import block_accesses
+from weft.ir.kernel.index_map import read_index_map
+from weft.ir.kernel.regions import block_accesses
 from weft.ir.tensor import Block, Buffer, BufferRegion, Range
 from weft.transform.analysis.points import Point
 from weft.transform.schedule.buffers import require_dividing

@@ -17,8 +17,9 @@ from dataclasses import replace as dataclass_replace
 
 from weft.ir import replace, rewrite, structural_equal, substitute
 from weft.ir.dim import Dim, ceildiv, floordiv
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.node import Node
-from weft.ir.prim import as_expr, binary
+from weft.ir.structure.visit import children
 from weft.ir.tensor import (
     Block,
     Buffer,
@@ -35,7 +36,6 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.ir.visit import children
 from weft.transform.analysis.affine import Bindings, Value
 from weft.transform.analysis.dependence import without_bindings
 from weft.transform.analysis.points import Point, conjuncts, variables_in

@@ -15,10 +15,10 @@ from weft.errors import ScheduleError
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
 from weft.ir.dim import Dim, as_dim, fresh_name, symbol
 from weft.ir.dim import substitute as substitute_dim
+from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.kernel.prim_dim import symbol_names
+from weft.ir.kernel.simplify import simplify
 from weft.ir.node import Node
-from weft.ir.prim import as_expr, binary
-from weft.ir.prim_dim import symbol_names
-from weft.ir.simplify import simplify
 from weft.ir.tensor import (
     AllocBuffer,
     Binary,

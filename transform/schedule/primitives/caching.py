@@ -11,8 +11,8 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.ir import replace, substitute
-from weft.ir.index_map import index_map_text
-from weft.ir.prim import binary
+from weft.ir.kernel.index_map import index_map_text
+from weft.ir.kernel.prim import binary
 from weft.ir.tensor import (
     Block,
     Buffer,

@@ -13,7 +13,7 @@ from typing import Any
 from weft.errors import ScheduleError
 from weft.ir import replace, structural_equal, walk
 from weft.ir.dim import Dim
-from weft.ir.prim import as_expr, binary
+from weft.ir.kernel.prim import as_expr, binary
 from weft.ir.tensor import Bind, Block, Buffer, For, IterVar, Let, PrimExpr, PrimVar, SeqStmt, Stmt
 from weft.transform.analysis.affine import Reader, Value
 from weft.transform.analysis.dependence import update_of, without_bindings

@@ -6,7 +6,7 @@ fuse_reduction_epilogue    s[i] += x[i, k] from 0, then y[i] = s[i] + b[i]      
 from __future__ import annotations
 
 from weft.ir import replace, substitute
-from weft.ir.prim import as_expr, cast
+from weft.ir.kernel.prim import as_expr, cast
 from weft.ir.tensor import (
     Binary,
     Block,

@@ -7,9 +7,9 @@ reverse_compute_inline   the same from the side of the reader
 from __future__ import annotations
 
 from weft.ir import replace, rewrite, structural_equal, substitute, walk
+from weft.ir.kernel.prim import as_expr, cast
+from weft.ir.kernel.regions import Bounds, accesses
 from weft.ir.node import Node
-from weft.ir.prim import as_expr, cast
-from weft.ir.regions import Bounds, accesses
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, PrimCall, PrimExpr, PrimVar, SeqStmt
 from weft.transform.analysis.inverted_indices import solved
 from weft.transform.analysis.points import Point

@@ -16,9 +16,9 @@ from weft.ir.dim import Dim, prove_equal, symbol
 from weft.ir.dim import product as product_of
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import GlobalVar
-from weft.ir.index_map import IndexMap, read_index_map
-from weft.ir.prim import as_expr, cast, const
-from weft.ir.simplify import simplify
+from weft.ir.kernel.index_map import IndexMap, read_index_map
+from weft.ir.kernel.prim import as_expr, cast, const
+from weft.ir.kernel.simplify import simplify
 from weft.ir.tensor import (
     Block,
     Buffer,

@@ -16,8 +16,8 @@ from weft.errors import WeftError
 from weft.ir import substitute
 from weft.ir.dim import Dim, DimExpr, ceildiv, free_symbols, parse_dim, product, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.prim import as_expr, binary, cast
-from weft.ir.prim_dim import symbol_names
+from weft.ir.kernel.prim import as_expr, binary, cast
+from weft.ir.kernel.prim_dim import symbol_names
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.transform.analysis.dependence import Clash, Nest, clash
 from weft.transform.analysis.points import Point, variables_in

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from weft.errors import ScheduleError
 from weft.ir import replace, substitute
 from weft.ir.dim import ceildiv
-from weft.ir.prim import as_expr, binary, cast, const
+from weft.ir.kernel.prim import as_expr, binary, cast, const
 from weft.ir.tensor import (
     Binary,
     Block,

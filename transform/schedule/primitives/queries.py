@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.ir.regions import block_accesses
+from weft.ir.kernel.regions import block_accesses
 from weft.ir.tensor import Block, Buffer, BufferRegion, Stmt
 from weft.transform.analysis.dependence import private_buffers
 from weft.transform.infra.registry import nearest

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.ir import replace, substitute
+from weft.ir.kernel.prim import cast
 from weft.ir.node import EMPTY
-from weft.ir.prim import cast
 from weft.ir.tensor import (
     Block,
     Buffer,

@@ -13,8 +13,8 @@ from weft.errors import WeftError
 from weft.ir import replace, structural_equal, substitute
 from weft.ir.dim import Dim, symbol
 from weft.ir.dim import substitute as substitute_dim
-from weft.ir.index_map import IndexMap, read_index_map
-from weft.ir.prim_dim import symbol_names
+from weft.ir.kernel.index_map import IndexMap, read_index_map
+from weft.ir.kernel.prim_dim import symbol_names
 from weft.ir.tensor import (
     Block,
     Buffer,

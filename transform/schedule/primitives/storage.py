@@ -10,8 +10,8 @@ from typing import Any
 from weft.dtypes import check_dtype, is_float, is_integer
 from weft.errors import WeftError
 from weft.ir import rewrite, substitute
+from weft.ir.kernel.prim import cast
 from weft.ir.node import Node
-from weft.ir.prim import cast
 from weft.ir.tensor import (
     Block,
     Buffer,

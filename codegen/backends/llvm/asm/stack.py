@@ -19,7 +19,7 @@ from weft.codegen.backends.llvm.asm.instructions import call
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.ir.graph import GlobalVar
 from weft.ir.module import BaseFunc
-from weft.ir.visit import walk
+from weft.ir.structure.visit import walk
 from weft.runtime.abi.frame import STACK
 
 __all__ = ["deep_calls", "emit_stack_guard", "stack_is_enough"]

@@ -19,9 +19,9 @@ from weft.codegen.backends.llvm.host.checks import is_void
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load_value, owners, store_value, width
 from weft.codegen.host import program as host
-from weft.ir.recursion import deep_recursion
+from weft.ir.dim.upper_bounds import upper_bounds
+from weft.ir.structure.recursion import deep_recursion
 from weft.ir.types import AnyType, Type
-from weft.ir.upper_bounds import upper_bounds
 
 __all__ = ["emit_function"]
 

@@ -18,7 +18,7 @@ from weft.codegen.host.kernels import result_dtype, shared_positions, written_po
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.graph import Var
-from weft.ir.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
+from weft.ir.kernel.prim_dim import buffer_symbols, kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 

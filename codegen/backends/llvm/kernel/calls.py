@@ -19,9 +19,9 @@ from weft.codegen.backends.llvm.kernel.expressions import BufferView, Expression
 from weft.codegen.backends.llvm.kernel.frame import WARM, KernelFrame, kernel_params
 from weft.codegen.host.kernels import result_dtype
 from weft.errors import Span, TargetError
-from weft.ir.externs import find_extern
 from weft.ir.graph import Expr, GlobalVar, StringImm
-from weft.ir.prim_dim import buffer_symbols
+from weft.ir.kernel.externs import find_extern
+from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import (
     Buffer,
     BufferLoad,

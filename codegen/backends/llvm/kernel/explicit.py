@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir.node import Node
+from weft.ir.structure.visit import children
 from weft.ir.tensor import BufferStore, For, PrimFunc, Stmt, While
-from weft.ir.visit import children
 
 __all__ = ["is_explicit"]
 

@@ -37,7 +37,8 @@ from weft.codegen.backends.llvm.math.arithmetic import Arithmetic, mangled
 from weft.codegen.backends.llvm.math.intrinsics import emit_math, is_math
 from weft.errors import TargetError
 from weft.ir.graph import Expr, StringImm
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     COMPARISONS,
     Binary,
@@ -57,7 +58,6 @@ from weft.ir.tensor import (
     Shuffle,
     Unary,
 )
-from weft.ir.visit import walk
 
 __all__ = ["BufferView", "ExpressionEmitter", "Linear", "Scattered", "dtype_of"]
 

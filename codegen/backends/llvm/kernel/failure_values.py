@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir.graph import Expr
+from weft.ir.structure.visit import children, walk
 from weft.ir.tensor import LOGICAL, Binary, BufferLoad, Let, PrimCall, PrimExpr, PrimVar, Select
-from weft.ir.visit import children, walk
 
 __all__ = ["integers_seen"]
 

@@ -24,7 +24,7 @@ from weft.codegen.backends.llvm.kernel.explicit import is_explicit
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, ExpressionEmitter
 from weft.codegen.host.kernels import result_dtype, shared_positions
 from weft.errors import TargetError
-from weft.ir.prim_dim import buffer_symbols
+from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import (
     AllocBuffer,
     Buffer,

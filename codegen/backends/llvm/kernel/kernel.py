@@ -33,8 +33,8 @@ from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
 from weft.codegen.backends.llvm.kernel.polls import poll_of
 from weft.codegen.host.kernels import result_dtype, shared_positions
 from weft.errors import TargetError
-from weft.ir.recursion import deep_recursion
-from weft.ir.structural import structural_equal
+from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.structural import structural_equal
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,

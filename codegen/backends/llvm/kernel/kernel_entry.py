@@ -11,7 +11,7 @@ from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
 from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
 from weft.codegen.host.kernels import result_dtype
 from weft.codegen.host.signature import graph_symbol
-from weft.ir.prim_dim import buffer_symbols
+from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 
 __all__ = ["emit_wrapper"]

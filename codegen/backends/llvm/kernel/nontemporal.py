@@ -15,8 +15,8 @@ from weft.codegen.backends.llvm.asm.instructions import binary, cast, icmp, stor
 from weft.codegen.backends.llvm.asm.types import bytes_of, element_bytes, memory_type
 from weft.codegen.backends.llvm.kernel.expressions import BufferView, Linear, Scattered
 from weft.codegen.backends.llvm.kernel.frame import KernelFrame
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, BufferStore, For
-from weft.ir.visit import walk
 from weft.transform.autoschedule.rules.nontemporal import STREAMS
 
 __all__ = ["Streams", "streams_of"]

@@ -32,10 +32,11 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.kernel.frame import KernelFrame
-from weft.ir import prim
-from weft.ir.intrinsics import INTRINSICS
+from weft.ir.kernel import prim
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.node import Node, replace
-from weft.ir.prim_dim import buffer_symbols
+from weft.ir.structure.visit import rewrite, substitute, walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -59,7 +60,6 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
-from weft.ir.visit import rewrite, substitute, walk
 from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP, LOOP_STATUS, PARALLEL, STACK
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 

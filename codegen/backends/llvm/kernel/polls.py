@@ -12,8 +12,8 @@ from __future__ import annotations
 from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.frame import KernelFrame
+from weft.ir.structure.visit import children
 from weft.ir.tensor import For, IfThenElse, Stmt, While
-from weft.ir.visit import children
 from weft.runtime.abi.frame import POLL
 
 __all__ = ["Poll", "poll_of"]

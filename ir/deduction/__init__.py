@@ -1,0 +1,1 @@
+"""Types of expressions: deduction, subtyping, and types of tensors spread over a mesh of devices."""

@@ -1,0 +1,1 @@
+"""What PrimFuncs are made of: scalar expressions, intrinsics, externs, regions, simplification, index maps."""

@@ -1,0 +1,71 @@
+"""Conversion between dtypes."""
+
+from __future__ import annotations
+
+from weft.dtypes import is_bool, is_numpy
+from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.node import replace
+from weft.ir.op.common import Kernel, converted, example, f32, tensor, typed
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.registry import register_op
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import TensorType
+
+
+def _converted(value: PrimExpr, dtype: str) -> PrimExpr:
+    """A value in another dtype; anything but zero is true."""
+    return te.not_equal(value, 0) if is_bool(dtype) and not is_bool(value.dtype) else te.cast(dtype, value)
+
+
+def _lower_astype(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x = kernel.input("x")
+    return kernel.compute(lambda *i: _converted(x(*i), args.dtype))
+
+
+@register_op(
+    "astype",
+    [Param("x"), Param("dtype", "dtype")],
+    lowering=_lower_astype,
+    numpy=lambda x, dtype: converted(x, dtype if is_numpy(dtype) else "float32"),  # the interpreter encodes the rest
+    pure=True,
+    examples=(
+        example(f32(2, 3), "int32"),
+        example(typed("int64", "n"), "float32"),
+        example(f32("n", 4), "float64"),
+        example(f32("n"), "bool"),
+        example(typed("bool", "n"), "float32"),
+        example(typed("int32", 5), "int8"),
+        example(f32(4), "float16"),
+    ),
+)
+def astype(args: Arguments, context: TypeContext) -> TensorType:
+    """The values in another dtype: floats to integers drop the fraction, integers wrap, and anything but zero is true.
+
+    A float that does not fit an integer dtype becomes the nearest value that does, and nan becomes 0.
+    """
+    return replace(tensor(args, "x", context), dtype=args.dtype)
+
+
+@register_op(
+    "wrap_param",
+    [Param("data"), Param("dtype", "dtype", "float32")],
+    lowering=lambda args, context, name: _lower_wrap(args, context, name),
+    numpy=converted,
+    pure=True,
+    examples=(example(typed("float16", 2, 3)), example(typed("float64", "n"), dtype="float32")),
+)
+def wrap_param(args: Arguments, context: TypeContext) -> TensorType:
+    """A parameter of a model in the dtype that the computation uses."""
+    return replace(tensor(args, "data", context), dtype=args.dtype)
+
+
+def _lower_wrap(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    data = kernel.input("data")
+    return kernel.compute(lambda *i: _converted(data(*i), args.dtype))

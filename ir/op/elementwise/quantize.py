@@ -1,0 +1,178 @@
+"""Quantization: integers that stand for floats, by a scale and a zero point.
+
+    quantize:    clip(round(data / scale) + zero_point)      dequantize:    (data - zero_point) * scale
+
+The scale and the zero point are scalars, or vectors along an axis of data. Halves are rounded to even.
+Errors: ShapeError W201, W202 vectors that do not fit, W203 the axis; DTypeError W321.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.dtypes import bits, is_float, is_integer, max_value, min_value
+from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.dim import Dim
+from weft.ir.node import replace
+from weft.ir.op.common import (
+    Dims,
+    Kernel,
+    axis_of,
+    converted,
+    dtype_error,
+    example,
+    f32,
+    require_dtype,
+    require_rank,
+    scalar_of,
+    tensor,
+    typed,
+)
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.registry import register_op
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import TensorType
+
+__all__: list[str] = []
+
+
+def _wide(*dtypes: str) -> str:
+    """The floating dtype of the arithmetic: float32, or float64 where a dtype needs more."""
+    return "float64" if any(bits(dtype) > (16 if is_integer(dtype) else 32) for dtype in dtypes) else "float32"
+
+
+def _rule(args: Arguments, context: TypeContext, source: str, target: Callable[[str], bool], what: str) -> TensorType:
+    data, scale, zero = (tensor(args, name, context) for name in ("data", "scale", "zero_point"))
+    require_dtype(args, "data", data, source)
+    require_dtype(args, "scale", scale, "float")
+    require_dtype(args, "zero_point", zero, "number")
+    if not target(args.out_dtype):
+        raise dtype_error(args, f"out_dtype must be {what}, got {args.out_dtype}", "W321")
+    dims = dims_of(data)
+    for name, operand in (("scale", scale), ("zero_point", zero)):
+        require_rank(args, name, operand, 0, 1)
+        own = dims_of(operand)
+        if own and dims is not None:
+            size = dims[axis_of(args, args.axis, len(dims))]
+            if own[0] != 1:
+                context.require_equal(own[0], size, f"{args.name}: size of {name} and of axis {args.axis}", args.span)
+    return replace(data, dtype=args.out_dtype)
+
+
+def _along(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[..., PrimExpr]:
+    """The scale or the zero point at the indices of data."""
+    dims = dims_of(tensor(kernel.args, name, kernel.context)) or ()
+    wanted: Dims = () if not dims else (1,) if dims[0] == 1 else (size,)
+    operand = kernel.input(name, wanted)
+    if not wanted:
+        return lambda *i: scalar_of(operand)
+    return lambda *i: operand(0 if wanted[0] == 1 else i[axis])
+
+
+def _lowered(args: Arguments, context: TypeContext, name: str, formula: Callable[..., PrimExpr]) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    data = kernel.input("data")
+    axis = axis_of(args, args.axis, data.ndim) if data.ndim else 0
+    size = data.shape[axis] if data.ndim else 1
+    scale, zero = _along(kernel, "scale", axis, size), _along(kernel, "zero_point", axis, size)
+    return kernel.compute(lambda *i: formula(data(*i), scale(*i), zero(*i), args.out_dtype))
+
+
+def _quantized(value: PrimExpr, scale: PrimExpr, zero: PrimExpr, dtype: str) -> PrimExpr:
+    wide = _wide(value.dtype, dtype)
+    moved = te.round(te.cast(wide, value) / te.cast(wide, scale)) + te.cast(wide, zero)
+    limited = te.minimum(te.maximum(moved, te.const(min_value(dtype), wide)), te.const(max_value(dtype), wide))
+    return te.cast(dtype, te.round(limited))
+
+
+def _dequantized(value: PrimExpr, scale: PrimExpr, zero: PrimExpr, dtype: str) -> PrimExpr:
+    wide = _wide(dtype)
+    if is_integer(zero.dtype):
+        return te.cast(wide, te.cast("int64", value) - te.cast("int64", zero)) * te.cast(wide, scale)
+    return (te.cast(wide, value) - te.cast(wide, zero)) * te.cast(wide, scale)
+
+
+def _spread(data: np.ndarray, operand: Any, axis: int) -> np.ndarray:
+    operand = np.asarray(operand)
+    return operand.reshape([-1 if d == axis % data.ndim else 1 for d in range(data.ndim)]) if operand.ndim else operand
+
+
+def _numpy_quantize(data: np.ndarray, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> np.ndarray:
+    wide = _wide(str(data.dtype), out_dtype)
+    scale, zero = (_spread(data, operand, axis).astype(wide) for operand in (scale, zero_point))
+    moved = np.rint(data.astype(wide) / scale) + zero
+    return converted(np.rint(np.clip(moved, min_value(out_dtype), max_value(out_dtype))), out_dtype)
+
+
+def _numpy_dequantize(data: np.ndarray, scale: Any, zero_point: Any, axis: int, out_dtype: str) -> np.ndarray:
+    wide = _wide(out_dtype)
+    scale, zero = _spread(data, scale, axis).astype(wide), _spread(data, zero_point, axis)
+    if zero.dtype.kind in "iu":
+        return ((data.astype("int64") - zero.astype("int64")).astype(wide) * scale).astype(out_dtype)
+    return ((data.astype(wide) - zero.astype(wide)) * scale).astype(out_dtype)
+
+
+def _params(out_dtype: str) -> list[Param]:
+    return [
+        Param("data"),
+        Param("scale", "prim"),
+        Param("zero_point", "prim"),
+        Param("axis", "attr", -1, "int"),
+        Param("out_dtype", "dtype", out_dtype),
+    ]
+
+
+_SCALES = {"scale": (0.02, 0.1), "zero_point": (-3, 3)}
+
+
+@register_op(
+    "quantize",
+    _params("int8"),
+    lowering=lambda args, context, name: _lowered(args, context, name, _quantized),
+    numpy=_numpy_quantize,
+    pure=True,
+    examples=(
+        example(f32(2, 3), f32(3), typed("int8", 3), ranges=_SCALES),
+        example(f32("n", 4, "m"), f32(4), typed("int32", 4), axis=1, ranges=_SCALES),
+        example(f32("n", 4), f32(), typed("int8"), out_dtype="uint8", ranges=_SCALES),
+        example(typed("float16", "n"), f32("n"), typed("int8"), axis=0, out_dtype="int16", ranges=_SCALES),
+        example(f32("n", 2), 0.05, 3),
+        example(f32(5), f32(), typed("int32"), out_dtype="int32", ranges={"scale": (1e-9, 1e-9)}),
+    ),
+)
+def quantize(args: Arguments, context: TypeContext) -> TensorType:
+    """Floats as integers: clip(round(data / scale) + zero_point), limited to the values of out_dtype.
+
+    scale and zero_point are scalars, or vectors along the axis of data. The quotient is taken in float32 (in float64 of
+    float64, and for integers of more than 16 bits). A nan gives 0.
+    """
+    return _rule(args, context, "float", is_integer, "an integer dtype")
+
+
+@register_op(
+    "dequantize",
+    _params("float32"),
+    lowering=lambda args, context, name: _lowered(args, context, name, _dequantized),
+    numpy=_numpy_dequantize,
+    pure=True,
+    examples=(
+        example(typed("int8", 2, 3), f32(3), typed("int8", 3), ranges=_SCALES),
+        example(typed("uint8", "n", 4, "m"), f32(4), typed("int32", 4), axis=1, ranges=_SCALES),
+        example(typed("int8", "n", 4), f32(), typed("int8"), out_dtype="float16", ranges=_SCALES),
+        example(typed("int8", "n", 2), 0.05, 3),
+        example(typed("int32", "n"), typed("float16", "n"), typed("float16"), axis=0, ranges=_SCALES),
+    ),
+)
+def dequantize(args: Arguments, context: TypeContext) -> TensorType:
+    """The floats that quantized integers stand for: (data - zero_point) * scale, in out_dtype.
+
+    scale and zero_point are scalars, or vectors along the axis of data.
+    """
+    return _rule(args, context, "number", is_float, "a floating dtype")

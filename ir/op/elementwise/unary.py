@@ -1,0 +1,199 @@
+"""Elementwise operators of one tensor.
+
+One line declares an operator: name, documentation, dtype domain, what it does to a scalar, and its NumPy reference.
+Shape: that of x. Errors: DTypeError W321 when the dtype is outside the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.dtypes import is_bool, is_float, is_unsigned
+from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.prim import intrinsic
+from weft.ir.kernel.prim import unary as prim_unary
+from weft.ir.node import replace
+from weft.ir.op.common import Kernel, example, f32, require_dtype, require_scalar, scalar_of, tensor, typed
+from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.registry import add_op, register_op
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import Type
+
+__all__ = ["elementwise"]
+
+Scalar = Callable[[PrimExpr], PrimExpr]
+
+
+def elementwise(
+    name: str,
+    doc: str,
+    domain: str = "float",
+    *,
+    scalar: Scalar | None = None,
+    numpy: Callable[..., Any],
+    result: str | None = None,
+    ranges: tuple[float, float] | None = None,
+    param: str = "x",
+    examples: tuple[Example, ...] = (),
+) -> OpDef:
+    """Declare an operator that applies a function to every element (the intrinsic of its name by default)."""
+    on_scalar = scalar or (lambda value: intrinsic(name, value))
+    limits = {} if ranges is None else {param: ranges}
+    shown = examples or _default_examples(domain, limits)
+
+    def rule(args: Arguments, context: TypeContext) -> Type:
+        ty = tensor(args, param, context)
+        require_dtype(args, param, ty, domain)
+        return ty if result is None else replace(ty, dtype=result)
+
+    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        x = kernel.input(param)
+        return kernel.compute(lambda *i: on_scalar(x(*i)))
+
+    return add_op(
+        OpDef(name, (Param(param),), rule, doc, lowering, numpy=numpy, pure=True, examples=shown, family="unary")
+    )
+
+
+def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tuple[Example, ...]:
+    if domain in ("integer", "bits"):
+        return (example(typed("int32", 2, 3), ranges=ranges), example(typed("int64", "n"), ranges=ranges))
+    if domain == "bool":
+        return (example(typed("bool", 2, 3)), example(typed("bool", "n", 4)))
+    return (
+        example(f32(2, 3), ranges=ranges),
+        example(f32("n", 4), ranges=ranges),
+        example(typed("float64", "n"), ranges=ranges),
+    )
+
+
+def _reference(name: str) -> Callable[..., Any]:
+    """The NumPy meaning of an intrinsic that NumPy lacks."""
+    function = INTRINSICS[name].numpy
+    assert function is not None
+    return function
+
+
+def _whole(name: str, function: Callable[..., Any], doc: str) -> OpDef:
+    """A rounding operator: the identity on integers."""
+    return elementwise(
+        name,
+        doc,
+        "number",
+        scalar=lambda x: intrinsic(name, x) if is_float(x.dtype) else x,
+        numpy=lambda x: np.array(x) if np.asarray(x).dtype.kind in "biu" else function(x).astype(np.asarray(x).dtype),
+    )
+
+
+def _classify(name: str, function: Callable[..., Any], doc: str, of_integers: bool) -> OpDef:
+    """A test of floating-point values, constant on integers."""
+    return elementwise(
+        name,
+        doc,
+        "number",
+        scalar=lambda x: intrinsic(name, x) if is_float(x.dtype) else te.const(of_integers, "bool"),
+        numpy=function,
+        result="bool",
+    )
+
+
+def _sign(x: PrimExpr) -> PrimExpr:
+    # Zeros and nan are their own signs.
+    if is_unsigned(x.dtype):
+        return te.minimum(x, 1)
+    return te.select(x > 0, te.const(1, x.dtype), te.select(x < 0, te.const(-1, x.dtype), x))
+
+
+elementwise("abs", "The absolute value, elementwise.", "number", numpy=np.abs)
+elementwise("acos", "The inverse cosine, elementwise; nan outside [-1, 1].", numpy=np.arccos, ranges=(-1, 1))
+elementwise("acosh", "The inverse hyperbolic cosine, elementwise; nan below 1.", numpy=np.arccosh, ranges=(1, 4))
+elementwise("asin", "The inverse sine, elementwise; nan outside [-1, 1].", numpy=np.arcsin, ranges=(-1, 1))
+elementwise("asinh", "The inverse hyperbolic sine, elementwise.", numpy=np.arcsinh)
+elementwise("atan", "The inverse tangent, elementwise.", numpy=np.arctan)
+elementwise("atanh", "The inverse hyperbolic tangent, elementwise.", numpy=np.arctanh, ranges=(-0.9, 0.9))
+elementwise(
+    "bitwise_not",
+    "All bits inverted, elementwise; logical negation of bools.",
+    "bits",
+    scalar=lambda x: prim_unary("not" if is_bool(x.dtype) else "bitwise_not", x),
+    numpy=np.invert,
+)
+_whole("ceil", np.ceil, "The least whole number not below x, elementwise, in the dtype of x.")
+elementwise("cos", "The cosine, elementwise.", numpy=np.cos)
+elementwise("cosh", "The hyperbolic cosine, elementwise.", numpy=np.cosh)
+elementwise("erf", "The error function, elementwise.", numpy=_reference("erf"))
+elementwise("exp", "e raised to x, elementwise.", numpy=np.exp)
+_whole("floor", np.floor, "The greatest whole number not above x, elementwise, in the dtype of x.")
+_classify("isfinite", np.isfinite, "Whether x is neither infinite nor nan, elementwise; bool.", True)
+_classify("isinf", np.isinf, "Whether x is an infinity, elementwise; bool.", False)
+_classify("isnan", np.isnan, "Whether x is nan, elementwise; bool.", False)
+elementwise("log", "The natural logarithm, elementwise; nan below 0.", numpy=np.log, ranges=(0.1, 4))
+elementwise(
+    "logical_not",
+    "Whether x is zero (false), elementwise; bool.",
+    "any",
+    scalar=lambda x: prim_unary("not", x) if is_bool(x.dtype) else te.equal(x, 0),
+    numpy=np.logical_not,
+    result="bool",
+    examples=(example(typed("bool", 2, 3)), example(typed("int32", "n", 4)), example(f32(3))),
+)
+elementwise("negative", "-x, elementwise.", "number", scalar=lambda x: prim_unary("neg", x), numpy=np.negative)
+_whole("round", np.rint, "The nearest whole number, halves to even, elementwise, in the dtype of x.")
+elementwise("rsqrt", "One over the square root, elementwise.", numpy=_reference("rsqrt"), ranges=(0.1, 4))
+elementwise("sigmoid", "1 / (1 + exp(-x)), elementwise.", numpy=_reference("sigmoid"))
+elementwise(
+    "sign", "-1, 0 or 1 as x is negative, zero or positive, elementwise.", "number", scalar=_sign, numpy=np.sign
+)
+elementwise("sin", "The sine, elementwise.", numpy=np.sin)
+elementwise("sinh", "The hyperbolic sine, elementwise.", numpy=np.sinh)
+elementwise("sqrt", "The square root, elementwise; nan below 0.", numpy=np.sqrt, ranges=(0, 4))
+elementwise("square", "x * x, elementwise.", "number", scalar=lambda x: x * x, numpy=np.square)
+elementwise("tan", "The tangent, elementwise.", numpy=np.tan, ranges=(-1, 1))
+elementwise("tanh", "The hyperbolic tangent, elementwise.", numpy=np.tanh)
+_whole("trunc", np.trunc, "x without its fraction, elementwise, in the dtype of x.")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# clip
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _lower_clip(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    kernel = Kernel(args, context, name)
+    if not kernel.known:
+        return None
+    x, low, high = kernel.input("x"), kernel.input("min"), kernel.input("max")
+
+    def clipped(*i: PrimExpr) -> PrimExpr:
+        bounds = [te.cast(x.dtype, scalar_of(bound)) for bound in (low, high)]
+        return te.minimum(te.maximum(x(*i), bounds[0]), bounds[1])
+
+    return kernel.compute(clipped)
+
+
+@register_op(
+    "clip",
+    [Param("x"), Param("min", "prim"), Param("max", "prim")],
+    lowering=_lower_clip,
+    numpy=lambda x, low, high: np.minimum(np.maximum(x, np.asarray(low, x.dtype)), np.asarray(high, x.dtype)),
+    pure=True,
+    examples=(example(f32(2, 3), -1, 1), example(f32("n", 4), -0.5, 0.25), example(typed("int32", "n"), 0, 2)),
+)
+def clip(args: Arguments, context: TypeContext) -> Type:
+    """x limited to [min, max], elementwise; nan stays nan.
+
+    Errors: DTypeError W321 for a floating bound of integers.
+    """
+    x = tensor(args, "x", context)
+    require_dtype(args, "x", x, "number")
+    for name in ("min", "max"):
+        require_scalar(args, name, context, x.dtype)
+    return x

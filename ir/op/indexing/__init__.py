@@ -1,0 +1,1 @@
+"""Operators that choose, place, order or look for elements."""

@@ -1,0 +1,362 @@
+"""Sorting along an axis, and the middle by rank.
+
+One kernel serves all operators: it sorts the positions of a row (`row_sort`), then writes the elements, the positions,
+or both: of every rank, of the first ones, or of the middle one. nan counts as greater than every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.dim import Dim, free_symbols, product, prove_le
+from weft.ir.kernel.prim import binary, cast, intrinsic
+from weft.ir.kernel.prim_dim import dim_to_prim
+from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.indexing.merge_sort import RowSort, lazy
+from weft.ir.op.kernel_builder import INDEX, index
+from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements
+from weft.ir.op.registry import register_op
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    Bind,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.ir.types import TensorType, TupleType, Type
+
+
+@dataclass
+class _RowKernel:
+    """The kernel that sorts axes of a tensor as one; `outputs` are (dtype, whether of positions)."""
+
+    name: str
+    dims: tuple[Dim, ...]
+    dtype: str
+    axes: Sequence[int]
+    descending: bool
+    outputs: Sequence[tuple[str, bool]]
+
+    def build(self) -> PrimFunc:
+        """The function."""
+        shape = self._shape()
+        names = dict.fromkeys(name for dim in (*self.dims, *shape) for name in free_symbols(dim))
+        self.symbols = {name: PrimVar(name, INDEX) for name in names}
+        self.sizes = tuple(dim_to_prim(dim, self.symbols) for dim in self.dims)
+        count = dim_to_prim(product(self.dims[axis] for axis in self.axes), self.symbols)
+        self.size = index(count)
+        self.source = Buffer("data", self.sizes, self.dtype)
+        kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
+        results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
+        self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
+        self.order = RowSort(count, self.size, self._element, self.dtype, self.descending)
+        body: Stmt = SeqStmt((*self.order.statements(), self._write(results)))
+        for d, variable in reversed(self.row.items()):
+            body = For(variable, 0, self.sizes[d], body)
+        statements = SeqStmt((*self._checks(), *(AllocBuffer(buffer) for buffer in self.order.buffers), body))
+        bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
+        scalars = [variable for variable in self.symbols.values() if variable not in bound]
+        return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
+
+    def _shape(self) -> Sequence[Dim]:
+        """The shape of a result."""
+        raise NotImplementedError
+
+    def _checks(self) -> list[Stmt]:
+        raise NotImplementedError
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        """Write what the order of a row says."""
+        raise NotImplementedError
+
+    def _stores(self, results: Sequence[Buffer], position: PrimExpr, target: Sequence[PrimExpr]) -> Stmt:
+        stores = [
+            BufferStore(buffer, cast(dtype, position) if positions else self._element(position), tuple(target))
+            for buffer, (dtype, positions) in zip(results, self.outputs, strict=True)
+        ]
+        return stores[0] if len(stores) == 1 else SeqStmt(tuple(stores))
+
+    def _element(self, position: PrimExpr) -> PrimExpr:
+        """The element at a position of the row, which counts the sorted axes in row-major order."""
+        places: dict[int, PrimExpr] = dict(self.row)
+        for axis in reversed(self.axes[1:]):
+            places[axis] = binary("floormod", position, index(self.sizes[axis]))
+            position = binary("floordiv", position, index(self.sizes[axis]))
+        for axis in self.axes[:1]:
+            places[axis] = position
+        return BufferLoad(self.source, tuple(places[d] for d in range(len(self.sizes))))
+
+
+@dataclass
+class _Leading(_RowKernel):
+    """The first `count` elements of one axis in order."""
+
+    count: Dim
+
+    def _shape(self) -> Sequence[Dim]:
+        (axis,) = self.axes
+        return *self.dims[:axis], self.count, *self.dims[axis + 1 :]
+
+    def _checks(self) -> list[Stmt]:
+        (axis,) = self.axes
+        if prove_le(self.count, self.dims[axis]) is True:
+            return []
+        kept = index(dim_to_prim(self.count, self.symbols))
+        message = f"R.topk: {self.count} of {self.dims[axis]} elements"
+        return [AssertStmt(binary("le", kept, self.size), message, "ShapeError")]
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        rank = PrimVar("rank", INDEX)
+        places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
+        target = [places[d] for d in range(len(self.sizes))]
+        kept = index(dim_to_prim(self.count, self.symbols))
+        return For(rank, 0, kept, self._stores(results, self.order.at(rank), target))
+
+
+@dataclass
+class _Middle(_RowKernel):
+    """The middle element of the axes, the lower of two; the last nan where there is one."""
+
+    keepdims: bool
+
+    def _shape(self) -> Sequence[Dim]:
+        if self.keepdims:
+            return [1 if axis in self.axes else dim for axis, dim in enumerate(self.dims)]
+        return [dim for axis, dim in enumerate(self.dims) if axis not in self.axes]
+
+    def _checks(self) -> list[Stmt]:
+        return [
+            AssertStmt(binary("lt", index(0), index(self.sizes[axis])), f"R.median: {empty_axis(axis)}", "ShapeError")
+            for axis in self.axes
+            if prove_le(1, self.dims[axis]) is not True
+        ]
+
+    def _write(self, results: Sequence[Buffer]) -> Stmt:
+        last = self.order.at(self.size - 1)
+        middle = self.order.at(binary("floordiv", self.size - 1, index(2)))
+        chosen = PrimVar("chosen", INDEX)
+        places: dict[int, PrimExpr] = dict(self.row)
+        if self.keepdims:
+            places |= {axis: index(0) for axis in self.axes}
+        target = [places[d] for d in sorted(places)]
+        position = lazy(intrinsic("isnan", self._element(last)), last, middle)
+        return SeqStmt((Bind(chosen, position), self._stores(results, chosen, target)))
+
+
+def _sorted_type(args: Arguments, name: str, context: TypeContext) -> tuple[TensorType, int]:
+    """The type of the data and the axis (from the front where the rank is known)."""
+    ty = tensor(args, name, context)
+    require_dtype(args, name, ty, "number")
+    if ty.ndim == 0:
+        raise shape_error(args, "a scalar has no axis to sort", "W203")
+    return ty, axis_of(args, args.axis, ty.ndim) if ty.ndim > 0 else 0
+
+
+def _kernel(
+    args: Arguments, context: TypeContext, name: str, data: str, descending: bool, outputs: Sequence[tuple[str, bool]]
+) -> PrimFunc | None:
+    ty, axis = _sorted_type(args, data, context)
+    dims = dims_of(ty)
+    if dims is None or ty.dtype is None:
+        return None
+    return _Leading(name, dims, ty.dtype, (axis,), descending, outputs, _count(args, dims[axis])).build()
+
+
+def _count(args: Arguments, size: Dim) -> Dim:
+    """How many elements are kept."""
+    return args.k if args.name == "R.topk" and args.k >= 1 else size
+
+
+def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    flipped = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - flipped
+
+
+_AXIS = Param("axis", "attr", -1, "int")
+_DESCENDING = Param("descending", "attr", False, "bool")
+_TIES: dict[str, tuple[Any, Any]] = {"data": (-3, 3), "x": (-3, 3)}
+
+
+@register_op(
+    "sort",
+    [Param("x"), _AXIS, _DESCENDING],
+    lowering=lambda args, context, name: _kernel(
+        args, context, name, "x", args.descending, [(str(tensor(args, "x", context).dtype), False)]
+    ),
+    numpy=lambda x, axis, descending: np.take_along_axis(x, _order(x, axis, descending), axis),
+    pure=True,
+    examples=(
+        example(f32(3, 9)),
+        example(f32("n", 5), 0, True),
+        example(i64("n"), descending=True, ranges=_TIES),
+        example(f32(2, "n", 3), axis=1),
+    ),
+)
+def sort(args: Arguments, context: TypeContext) -> Type:
+    """The elements along an axis in ascending (or descending) order; nan counts as the greatest.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+    """
+    return _sorted_type(args, "x", context)[0]
+
+
+@register_op(
+    "argsort",
+    [Param("data"), _AXIS, _DESCENDING, Param("dtype", "dtype", "int32")],
+    lowering=lambda args, context, name: _kernel(args, context, name, "data", args.descending, [(args.dtype, True)]),
+    numpy=lambda data, axis, descending, dtype: _order(data, axis, descending).astype(dtype),
+    pure=True,
+    examples=(
+        example(f32(3, 9)),
+        example(i64("n", 5), 0, ranges=_TIES),
+        example(i64("n"), descending=True, dtype="int64", ranges=_TIES),
+    ),
+)
+def argsort(args: Arguments, context: TypeContext) -> Type:
+    """The positions that sort an axis; equal elements keep their order.
+
+    Errors: ShapeError W203 the axis; DTypeError W321.
+    """
+    ty, _ = _sorted_type(args, "data", context)
+    return TensorType(ty.shape, args.dtype, ty.ndim, ty.vdevice)
+
+
+_RESULTS = ("both", "values", "indices")
+
+
+def _topk_outputs(args: Arguments, dtype: str | None) -> list[tuple[str | None, bool]]:
+    """(dtype, whether of positions) of the results that are asked for."""
+    if args.ret_type not in _RESULTS:
+        hint = f"ret_type is one of {', '.join(_RESULTS)}"
+        raise shape_error(args, f"unknown ret_type {args.ret_type!r}", "W205", hint)
+    both: list[tuple[str | None, bool]] = [(dtype, False), (args.dtype, True)]
+    return {"both": both, "values": both[:1], "indices": both[1:]}[args.ret_type]
+
+
+def _lower_topk(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    outputs = _topk_outputs(args, tensor(args, "data", context).dtype)
+    return _kernel(args, context, name, "data", args.largest, [(str(dtype), positions) for dtype, positions in outputs])
+
+
+def _numpy_topk(data: np.ndarray, k: int, axis: int, ret_type: str, largest: bool, dtype: str) -> Any:
+    count = data.shape[axis] if k < 1 else k
+    order = np.take(_order(data, axis, largest), np.arange(count), axis)
+    values = np.take_along_axis(data, order, axis)
+    return {"both": (values, order.astype(dtype)), "values": values, "indices": order.astype(dtype)}[ret_type]
+
+
+@register_op(
+    "topk",
+    [
+        Param("data"),
+        Param("k", "attr", 1, "int"),
+        _AXIS,
+        Param("ret_type", "attr", "both", "str"),
+        Param("largest", "attr", True, "bool"),
+        Param("dtype", "dtype", "int32"),
+    ],
+    lowering=_lower_topk,
+    numpy=_numpy_topk,
+    pure=True,
+    examples=(
+        example(f32(3, 9), 2),
+        example(f32("n", 5), 3, ret_type="values", largest=False),
+        example(i64("n", 4), 1, axis=0, ret_type="indices", dtype="int64", least=1, ranges=_TIES),
+        example(f32("n"), 0),
+        example(f32("n", 3), 2, axis=0, least=2),
+    ),
+)
+def topk(args: Arguments, context: TypeContext) -> Type:
+    """The k greatest (or least) elements along an axis in order, their positions, or both; all of them when k is below
+    1.
+
+    An axis shorter than k is refuted (ShapeError W201) or stops the kernel. Errors: W203 the axis, W205 another
+    ret_type; DTypeError W321.
+    """
+    ty, axis = _sorted_type(args, "data", context)
+    dims = dims_of(ty)
+    if dims is None:
+        kept: tuple[Dim, ...] | None = None
+    else:
+        count = _count(args, dims[axis])
+        if prove_le(count, dims[axis], context.facts) is False:
+            raise shape_error(args, f"{count} of {dims[axis]} elements", "W201")
+        kept = (*dims[:axis], count, *dims[axis + 1 :])
+    types = tuple(TensorType(kept, dtype, ty.ndim, ty.vdevice) for dtype, _ in _topk_outputs(args, ty.dtype))
+    return types[0] if len(types) == 1 else TupleType(types)
+
+
+def _is_single(axis: int | Sequence[int] | None) -> bool:
+    """Whether a median runs over one axis that was named, and so has a position along it."""
+    return axis is not None and (isinstance(axis, int) or len(axis) == 1)
+
+
+def _lower_median(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    x = tensor(args, "x", context)
+    dims = dims_of(x)
+    if dims is None or x.dtype is None:
+        return None
+    outputs = [(x.dtype, False), (INDEX, True)][: 1 + _is_single(args.axis)]
+    return _Middle(name, dims, x.dtype, reduced_axes(args, args.axis, len(dims)), False, outputs, args.keepdims).build()
+
+
+def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool) -> Any:
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(a % x.ndim for a in np.atleast_1d(axis)))
+    others = [a for a in range(x.ndim) if a not in axes]
+    if min((x.shape[a] for a in axes), default=1) == 0:
+        raise ValueError("an axis is empty, and the reduction of nothing has no value")
+    size = int(np.prod([x.shape[a] for a in axes]))
+    rows = x.transpose((*others, *axes)).reshape(*(x.shape[a] for a in others), size)
+    order = np.argsort(rows, -1, kind="stable")
+    last, middle = order[..., -1:], order[..., (size - 1) // 2, None]
+    chosen = np.where(np.isnan(np.take_along_axis(rows, last, -1)), last, middle)
+    shape = [1 if a in axes else extent for a, extent in enumerate(x.shape) if keepdims or a not in axes]
+    values, positions = np.take_along_axis(rows, chosen, -1).reshape(shape), chosen.reshape(shape)
+    return (values, positions) if _is_single(axis) else values
+
+
+@register_op(
+    "median",
+    [Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "attr", False, "bool")],
+    lowering=_lower_median,
+    numpy=_numpy_median,
+    pure=True,
+    examples=(
+        example(f32(2, 3, 4), axis=1),
+        example(f32("n", 4), axis=[-1], keepdims=True),
+        example(f32(3, 5)),
+        example(f32("n", 4, "m"), axis=[0, 1], least=1),
+        example(f32("n", "m"), axis=1, least=1),
+        example(typed("float16", 2, 70), axis=1),
+        example(typed("float64", "n", 3), axis=[0, 1], keepdims=True, least=1),
+    ),
+)
+def median(args: Arguments, context: TypeContext) -> Type:
+    """The middle value along the axes, the lower one of two; nan if there is one.
+
+    Over one axis that is named also its position along the axis (int64): (values, positions). Of equal values the
+    first counts as the smallest; of several nan the last is taken. Errors: ShapeError W203, W204 the axes, W226 an
+    empty axis; DTypeError W321.
+    """
+    x = tensor(args, "x", context)
+    require_dtype(args, "x", x, "float")
+    if x.ndim >= 0:
+        require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
+    values = reduced_type(args, x, args.keepdims, x.dtype)
+    return TupleType((values, replace(values, dtype=INDEX))) if _is_single(args.axis) else values

@@ -1,0 +1,160 @@
+"""Operators of several workers: each worker runs the same program on its own part of the data.
+
+The types of `ccl` are those of the tensors of one worker; those of `dist` are spread tensors
+(`weft.ir.deduction.device_mesh`), which programs speak of and no executor runs. Errors: ScriptError W135 a callee that
+is no kernel; ShapeError W203 the axis, W205 fewer than one worker, W201 an axis that the workers do not divide, W206 no
+spread tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.ir.deduction.device_mesh import DTensorType, local_tensor, whole_tensors
+from weft.ir.deduction.infer import TypeContext, type_text
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.dim import floormod
+from weft.ir.op.common import axis_of, shape_error, tensor
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.program.call import check_kernel, outputs_of
+from weft.ir.op.registry import register_op
+from weft.ir.types import TensorType, TupleType, Type
+
+__all__: list[str] = []
+
+_LIBRARY = "a library of collectives, by R.call_dps_packed"
+_REDUCTIONS = ("sum", "prod", "min", "max", "avg")
+_GROUP = Param("in_group", "attr", True, "bool")
+
+
+def _workers(args: Arguments) -> int:
+    if args.num_workers < 1:
+        raise shape_error(args, f"num_workers must be at least 1, got {args.num_workers}", "W205")
+    return args.num_workers
+
+
+def _shard(args: Arguments, x: TensorType, axis: int, context: TypeContext) -> TensorType:
+    """One of num_workers equal parts along an axis."""
+    workers = _workers(args)
+    if x.ndim < 0:
+        return TensorType(None, x.dtype, vdevice=x.vdevice)
+    axis = axis_of(args, axis, x.ndim)
+    dims = dims_of(x)
+    if dims is None:
+        return x
+    context.require_equal(floormod(dims[axis], workers), 0, f"{args.name}: {dims[axis]} by {workers}", args.span)
+    return TensorType((*dims[:axis], dims[axis] // workers, *dims[axis + 1 :]), x.dtype, vdevice=x.vdevice)
+
+
+@register_op("ccl.allreduce", [Param("x"), Param("op_type", "attr", "sum", "str"), _GROUP], pure=True, builtin=_LIBRARY)
+def allreduce(args: Arguments, context: TypeContext) -> TensorType:
+    """The tensors of all workers (of the worker's group) joined elementwise: sum, prod, min, max or avg."""
+    if args.op_type not in _REDUCTIONS:
+        raise shape_error(args, f"unknown op_type {args.op_type!r}", "W205", f"one of {', '.join(_REDUCTIONS)}")
+    return tensor(args, "x", context)
+
+
+@register_op("ccl.allgather", [Param("x"), Param("num_workers", "attr", of="int"), _GROUP], pure=True, builtin=_LIBRARY)
+def allgather(args: Arguments, context: TypeContext) -> TensorType:
+    """The tensors of all workers (of the worker's group) one after the other along the first axis."""
+    x, workers = tensor(args, "x", context), _workers(args)
+    if x.ndim == 0:
+        raise shape_error(args, "a scalar has no axis to join along", "W203")
+    dims = dims_of(x)
+    if dims is None:
+        return TensorType(None, x.dtype, x.ndim, x.vdevice)
+    return TensorType((dims[0] * workers, *dims[1:]), x.dtype, vdevice=x.vdevice)
+
+
+@register_op("ccl.broadcast_from_worker0", [Param("x")], pure=True, builtin=_LIBRARY)
+def broadcast_from_worker0(args: Arguments, context: TypeContext) -> TensorType:
+    """The tensor of the first worker, on every worker."""
+    return tensor(args, "x", context)
+
+
+@register_op(
+    "ccl.scatter_from_worker0",
+    [Param("x"), Param("num_workers", "attr", of="int"), Param("axis", "attr", 0, "int")],
+    pure=True,
+    builtin=_LIBRARY,
+)
+def scatter_from_worker0(args: Arguments, context: TypeContext) -> TensorType:
+    """The worker's part of the first worker's tensor, which is cut into equal parts along an axis."""
+    return _shard(args, tensor(args, "x", context), args.axis, context)
+
+
+@register_op(
+    "dist.redistribute_replica_to_shard",
+    [Param("input"), Param("num_workers", "attr", of="int"), Param("axis", "attr", of="int")],
+    pure=True,
+    builtin=_LIBRARY,
+)
+def redistribute_replica_to_shard(args: Arguments, context: TypeContext) -> TensorType:
+    """The worker's part of a tensor that every worker has, which is cut into equal parts along an axis."""
+    return _shard(args, tensor(args, "input", context), args.axis, context)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Spread tensors
+# ---------------------------------------------------------------------------------------------------------------------
+
+_NO_EXECUTOR = "the passes of the caller: no executor runs tensors that are spread over a mesh"
+_PLACE = (Param("device_mesh", "attr", of="mesh"), Param("placement", "attr", of="placement"))
+_KERNEL_CALL = (
+    Param("gvar", "callee"), Param("args", "exprs"), Param("out_ty", "types"), Param("tir_vars", "shape", None)
+)  # fmt: skip
+
+
+def _input(args: Arguments, context: TypeContext) -> tuple[TensorType, Type]:
+    """The whole tensor of the input, and its type."""
+    ty = context.type_of(args.input)
+    whole = whole_tensors(ty)
+    if not isinstance(whole, TensorType):
+        raise shape_error(args, f"the input must be a tensor, got {type_text(ty)}", "W206")
+    return whole, ty
+
+
+@register_op("dist.annotate_sharding", [Param("input"), *_PLACE], pure=True, builtin=_NO_EXECUTOR)
+def annotate_sharding(args: Arguments, context: TypeContext) -> Type:
+    """The input, and a wish for where passes place it: the type stays. Errors: W203, W205 the placement."""
+    whole, ty = _input(args, context)
+    DTensorType(whole, args.device_mesh, args.placement, args.span)  # the wish must be one that can be fulfilled
+    return ty
+
+
+@register_op("dist.redistribute", [Param("input"), *_PLACE], pure=True, builtin=_NO_EXECUTOR)
+def redistribute(args: Arguments, context: TypeContext) -> Type:
+    """The same whole tensor, spread over the mesh in another way. Errors: W203, W205 the placement."""
+    whole, _ = _input(args, context)
+    return DTensorType(whole, args.device_mesh, args.placement, args.span)
+
+
+def _view(ty: Type, view: Callable[[DTensorType], TensorType]) -> Type:
+    if isinstance(ty, TupleType):
+        return TupleType(tuple(_view(field, view) for field in ty.fields))
+    return view(ty) if isinstance(ty, DTensorType) else ty
+
+
+def _kernel_call(args: Arguments, context: TypeContext, view: Callable[[DTensorType], TensorType]) -> Type:
+    """A call whose kernel works on the tensors that `view` takes of the spread ones."""
+    for ty in outputs_of(args.out_ty):
+        if not isinstance(ty, DTensorType) or ty.tensor.shape is None or ty.tensor.dtype is None or ty.mesh is None:
+            wanted = "DTensors with a shape, dtype and mesh"
+            raise shape_error(args, f"out_ty must be {wanted}, got {type_text(ty)}", "W206")
+    outputs = [_view(ty, view) for ty in outputs_of(args.out_ty)]
+    inputs = _view(context.type_of(args.args), view)
+    with context.taking([(args.args, inputs)]):
+        check_kernel(args, context, outputs)
+    return args.out_ty
+
+
+@register_op("dist.call_tir", _KERNEL_CALL, pure=True, builtin=_NO_EXECUTOR)
+def dist_call_tir(args: Arguments, context: TypeContext) -> Type:
+    """Call a kernel of the module that works on the whole tensors. Errors: W206 outputs without a place."""
+    return _kernel_call(args, context, lambda ty: ty.tensor)
+
+
+@register_op("dist.call_tir_local_view", _KERNEL_CALL, pure=True, builtin=_NO_EXECUTOR)
+def call_tir_local_view(args: Arguments, context: TypeContext) -> Type:
+    """Call a kernel of the module that works on the part of one device. Errors: W201, W206 as for the types."""
+    return _kernel_call(args, context, local_tensor)

@@ -1,0 +1,147 @@
+"""Explicit memory: allocation, views and release; written by the lowering of calls, rearranged by the planner."""
+
+from __future__ import annotations
+
+from weft.ir.deduction.infer import VOID, TypeContext
+from weft.ir.graph import Var
+from weft.ir.op.common import shape_of_arg, tensor
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.registry import register_op
+from weft.ir.types import AnyType, TensorType, Type
+
+_RUN_TIME = "the interpreter and the executors"
+_DEVICE = Param("runtime_device_index", "attr", 0, "int")
+_SCOPE = Param("storage_scope", "attr", "global", "str")
+
+
+def _allocated(args: Arguments, context: TypeContext) -> TensorType:
+    dims, ndim = shape_of_arg(args, "shape", context)
+    return TensorType(args.shape if dims is None and isinstance(args.shape, Var) else dims, args.dtype, ndim)
+
+
+@register_op(
+    "builtin.alloc_tensor",
+    [Param("shape", "shape"), Param("dtype", "dtype"), _DEVICE, _SCOPE],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def alloc_tensor(args: Arguments, context: TypeContext) -> Type:
+    """A new tensor whose contents are undefined until a kernel writes them."""
+    return _allocated(args, context)
+
+
+@register_op("builtin.stop_lift_params", [Param("x")], pure=True, builtin=_RUN_TIME)
+def stop_lift_params(args: Arguments, context: TypeContext) -> Type:
+    """The value itself; computations after it are not moved to load time."""
+    return context.type_of(args.x)
+
+
+@register_op(
+    "memory.alloc_storage",
+    [
+        Param("size", "shape"),
+        Param("virtual_device_index", "attr", 0, "int"),
+        _SCOPE,
+        Param("dtype", "dtype", "uint8"),
+    ],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def alloc_storage(args: Arguments, context: TypeContext) -> Type:
+    """A block of memory of so many elements, that tensors are placed in."""
+    return AnyType()
+
+
+@register_op(
+    "memory.alloc_tensor",
+    [
+        Param("storage"),
+        Param("offset", "prim"),
+        Param("shape", "shape"),
+        Param("dtype", "dtype"),
+        Param("runtime_device_ind", "attr", 0, "int"),
+    ],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def storage_tensor(args: Arguments, context: TypeContext) -> Type:
+    """A tensor at an offset in a block of memory; its contents are undefined until a kernel writes them."""
+    return _allocated(args, context)
+
+
+@register_op("memory.kill_storage", [Param("storage")], pure=False, builtin=_RUN_TIME)
+def kill_storage(args: Arguments, context: TypeContext) -> Type:
+    """The block of memory is not used after this."""
+    return VOID
+
+
+@register_op("memory.kill_tensor", [Param("tensor")], pure=False, builtin=_RUN_TIME)
+def kill_tensor(args: Arguments, context: TypeContext) -> Type:
+    """The tensor is not used after this."""
+    return VOID
+
+
+@register_op(
+    "memory.view",
+    [
+        Param("data"),
+        Param("shape", "shape", None),
+        Param("dtype", "dtype", None),
+        Param("relative_byte_offset", "prim", None),
+    ],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def view(args: Arguments, context: TypeContext) -> Type:
+    """The memory of a tensor seen with another shape, dtype or start."""
+    data = tensor(args, "data", context)
+    dtype = args.dtype or data.dtype
+    if args.shape is None:
+        return TensorType(data.shape, dtype, data.ndim, data.vdevice)
+    dims, ndim = shape_of_arg(args, "shape", context)
+    return TensorType(dims, dtype, ndim, data.vdevice)
+
+
+@register_op("memory.ensure_zero_offset", [Param("data")], pure=True, builtin=_RUN_TIME)
+def ensure_zero_offset(args: Arguments, context: TypeContext) -> Type:
+    """The tensor, copied if it does not start where its memory starts."""
+    return context.type_of(args.data)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The virtual machine's own
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@register_op(
+    "vm.alloc_storage",
+    [Param("size", "shape"), _DEVICE, Param("dtype", "dtype", "uint8"), _SCOPE],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def vm_alloc_storage(args: Arguments, context: TypeContext) -> Type:
+    """A block of memory from the virtual machine's pool."""
+    return AnyType()
+
+
+@register_op(
+    "vm.alloc_tensor",
+    [Param("storage"), Param("offset", "prim"), Param("shape", "shape"), Param("dtype", "dtype"), _DEVICE],
+    pure=True,
+    builtin=_RUN_TIME,
+)
+def vm_alloc_tensor(args: Arguments, context: TypeContext) -> Type:
+    """A tensor at an offset in a block of memory of the virtual machine."""
+    return _allocated(args, context)
+
+
+@register_op("vm.kill_object", [Param("obj")], pure=False, builtin=_RUN_TIME)
+def vm_kill_object(args: Arguments, context: TypeContext) -> Type:
+    """The value is not used after this."""
+    return VOID
+
+
+@register_op("vm.call_tir_dyn", [Param("func", "callee"), Param("args", "exprs")], pure=False, builtin=_RUN_TIME)
+def vm_call_tir_dyn(args: Arguments, context: TypeContext) -> Type:
+    """Call a kernel with the inputs, the outputs and a shape whose sizes are its scalar parameters."""
+    return VOID

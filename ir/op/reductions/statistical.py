@@ -1,0 +1,246 @@
+"""Sums, products, extremes, moments and running sums.
+
+`axis` is None (all axes), an axis or a list of axes; negative axes count from the end. Results keep the dtype of x.
+Floating values narrower than float32 accumulate in float32. An empty sum is 0, an empty product 1, an empty mean or
+variance nan; the maximum or minimum of nothing is an error.
+Errors: ShapeError W203 axis out of range, W204 an axis twice, W226 an empty maximum; DTypeError W321.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.ir import te
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.subtyping import dims_of
+from weft.ir.dim import product
+from weft.ir.op.common import Kernel, axis_of, converted, example, f32, require_dtype, tensor, typed
+from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.reductions.reduction import (
+    accumulator,
+    check_elements,
+    mean_stage,
+    reduce_stage,
+    reduced_axes,
+    reduced_type,
+    require_elements,
+    squared_deviation_stage,
+)
+from weft.ir.op.registry import add_op
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import TensorType
+
+__all__: list[str] = []
+
+_PARAMS = (Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "attr", False, "bool"))
+Stages = Callable[[Any, tuple[int, ...], str, bool], te.Tensor]
+
+
+def _examples(integer: bool, least: int) -> tuple[Example, ...]:
+    floats = (
+        example(f32(2, 3, 4), axis=1),
+        example(f32("n", 4), axis=[-1], keepdims=True),
+        example(f32(3, 5)),
+        example(f32("n", 4, "m"), axis=[0, 1], least=1),
+        example(f32("n", "m"), axis=1, least=least),
+        example(typed("float16", 2, 70), axis=1),
+        example(typed("float64", "n", 3), axis=-1),
+    )
+    return (*floats, example(typed("int32", 3, 4), axis=0, keepdims=True)) if integer else floats
+
+
+def _reduction(
+    name: str, doc: str, domain: str, stages: Stages, numpy: Callable[..., Any], empty: bool = True
+) -> OpDef:
+    """Declare a reduction.
+
+    `stages(x, axes, accumulator, keepdims)` gives its tensor, `empty` says it has a neutral value.
+    """
+
+    def rule(args: Arguments, context: TypeContext) -> TensorType:
+        x = tensor(args, "x", context)
+        require_dtype(args, "x", x, domain)
+        if not empty and x.ndim >= 0:
+            require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
+        return reduced_type(args, x, args.keepdims, x.dtype)
+
+    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        x = kernel.input("x")
+        axes = reduced_axes(args, args.axis, x.ndim)
+        if not empty:
+            check_elements(kernel, x.shape, axes)
+        wide = accumulator(kernel.dtype)
+        out = stages(x, axes, wide, args.keepdims)
+        if wide != kernel.dtype:
+            out = te.compute(out.shape, lambda *i: te.cast(kernel.dtype, out(*i)), "rounded")
+        return kernel.finish(out)
+
+    def reference(x: Any, *, axis: Any, keepdims: bool) -> Any:
+        wide = x.astype(np.float32) if x.dtype == np.float16 else x
+        return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
+
+    examples = _examples(domain == "number", 0 if empty else 1)
+    return add_op(
+        OpDef(
+            name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical"
+        )
+    )  # fmt: skip
+
+
+def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool = True) -> Stages:
+    def stages(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
+        return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims, may_be_empty)
+
+    return stages
+
+
+def _variance(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
+    return squared_deviation_stage(x, mean_stage(x, axes, wide), axes, wide, "variance", keepdims)
+
+
+def _std(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
+    variance = _variance(x, axes, wide, keepdims)
+    return te.compute(variance.shape, lambda *i: te.sqrt(variance(*i)), "std")
+
+
+def _same_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's reduction without its widening of small integers."""
+    return lambda x, axis, keepdims: function(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+
+
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A mean or variance that gives nan for nothing, without a warning."""
+
+    def quiet(x: Any, axis: Any, keepdims: bool) -> Any:
+        count = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
+        if count == 0:
+            return np.full(np.sum(x, axis=axis, keepdims=keepdims).shape, np.nan, x.dtype)
+        return function(x, axis=axis, keepdims=keepdims)
+
+    return quiet
+
+
+_reduction("sum", "The sum along the axes.", "number", _plain(te.sum, "sum"), _same_dtype(np.sum))
+_reduction("prod", "The product along the axes.", "number", _plain(te.prod, "prod"), _same_dtype(np.prod))
+_reduction(
+    "max", "The greatest value along the axes; nan if there is one.", "number",
+    _plain(te.max, "max", False), np.max, False,
+)  # fmt: skip
+_reduction(
+    "min", "The least value along the axes; nan if there is one.", "number",
+    _plain(te.min, "min", False), np.min, False,
+)  # fmt: skip
+_reduction(
+    "mean", "The arithmetic mean along the axes.", "float",
+    lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims), _quiet(np.mean),
+)  # fmt: skip
+_reduction("variance", "The mean squared deviation from the mean along the axes.", "float", _variance, _quiet(np.var))
+_reduction("std", "The square root of the variance along the axes.", "float", _std, _quiet(np.std))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Running sums and products
+# ---------------------------------------------------------------------------------------------------------------------
+
+_SCAN_PARAMS = (
+    Param("data"),
+    Param("axis", "attr", None, "int?"),
+    Param("dtype", "dtype", None),
+    Param("exclusive", "attr", False, "bool"),
+)
+_SCAN_EXAMPLES = (
+    example(f32(2, 5), axis=1),
+    example(f32("n", 3), axis=0, exclusive=True),
+    example(f32(2, 3)),
+    example(f32("n", "m")),
+    example(typed("int32", 4), axis=-1, dtype="int64"),
+    example(typed("float16", 70), axis=0),
+)
+
+
+def _scan(name: str, doc: str, neutral: int, join: Callable[..., PrimExpr], numpy: Callable[..., Any]) -> OpDef:
+    """Declare a running reduction along one axis (of the flattened tensor when axis is None)."""
+
+    def rule(args: Arguments, context: TypeContext) -> TensorType:
+        data = tensor(args, "data", context)
+        require_dtype(args, "data", data, "number")
+        dtype = args.dtype or data.dtype
+        if args.axis is not None:
+            if data.ndim >= 0:
+                axis_of(args, args.axis, data.ndim)
+            return TensorType(data.shape, dtype, data.ndim, data.vdevice)
+        dims = dims_of(data)
+        return TensorType(dtype=dtype, ndim=1) if dims is None else TensorType((product(dims),), dtype)
+
+    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        data = kernel.input("data")
+        wide = accumulator(kernel.dtype)
+        axis = 0 if args.axis is None else axis_of(args, args.axis, data.ndim)
+        if not kernel.dims:  # a scalar along its only (imagined) axis
+            first = te.const(neutral, kernel.dtype) if args.exclusive else te.cast(kernel.dtype, data())
+            return kernel.finish(te.compute((), lambda: first, name))
+
+        def element(indices: tuple[PrimExpr, ...]) -> PrimExpr:
+            return te.cast(wide, data(*(_unflattened(indices[0], data.shape) if args.axis is None else indices)))
+
+        def formula(out: Any, *indices: PrimExpr) -> PrimExpr:
+            place = indices[axis]
+            previous = (*indices[:axis], place - 1, *indices[axis + 1 :])
+            start = te.const(neutral, wide)
+            if args.exclusive:
+                return te.if_then_else(place > 0, join(out(*previous), element(previous)), start)
+            return join(te.if_then_else(place > 0, out(*previous), start), element(indices))
+
+        out = te.scan(kernel.dims, formula, axis=axis, dtype=wide, name=name)
+        if wide != kernel.dtype:
+            out = te.compute(kernel.dims, lambda *i, wide_out=out: te.cast(kernel.dtype, wide_out(*i)), "rounded")
+        return kernel.finish(out)
+
+    def reference(data: Any, *, axis: Any, dtype: Any, exclusive: bool) -> Any:
+        target = np.dtype(dtype) if dtype else data.dtype
+        wide = np.dtype(np.float32) if target == np.float16 else target
+        flat = np.reshape(data, -1) if axis is None else data
+        along = 0 if axis is None else axis
+        if flat.ndim == 0:
+            return np.asarray(neutral, target) if exclusive else converted(flat, target)
+        result = numpy(converted(flat, wide), axis=along, dtype=wide)
+        if exclusive:
+            first = np.full_like(np.take(result, [0], along), neutral) if result.shape[along] else result
+            body = np.take(result, range(result.shape[along] - 1), along) if result.shape[along] else result
+            result = np.concatenate([first, body], along)
+        return result.astype(target)
+
+    return add_op(
+        OpDef(
+            name, _SCAN_PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=_SCAN_EXAMPLES,
+            family="statistical",
+        )
+    )  # fmt: skip
+
+
+def _unflattened(position: PrimExpr, shape: tuple[Any, ...]) -> list[PrimExpr]:
+    """The indices of an element of a shape by its position in row-major order."""
+    indices: list[PrimExpr] = []
+    for size in reversed(shape[1:]):
+        indices.append(position % size)
+        position = position // size
+    return [*([position] if shape else []), *reversed(indices)]
+
+
+_scan(
+    "cumsum", "The running sum along an axis (of the flattened tensor for None); exclusive: of what comes before.",
+    0, lambda a, b: a + b, np.cumsum,
+)  # fmt: skip
+_scan(
+    "cumprod", "The running product along an axis (of the flattened tensor for None); exclusive: of what comes before.",
+    1, lambda a, b: a * b, np.cumprod,
+)  # fmt: skip
