@@ -30,6 +30,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "accesses index_facts>index_analyzer nests>access_pattern lifetimes purity keys>value_numbering "
         "symbols>free_symbols",
     ),
+    ("weft.transform.analysis", "weft.transform.analysis.indices", "facts exactness"),
     (
         "weft.transform.schedule",
         "weft.transform.analysis",

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.tensor import Binary, Buffer, Cast, IntImm, PrimExpr, PrimVar
-from weft.transform.analysis.exactness import LARGEST, limits_of, most_elements
-from weft.transform.analysis.facts import Facts
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.indices.exactness import LARGEST, limits_of, most_elements
+from weft.transform.analysis.indices.facts import Facts
 
 X, Y, M = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("n", "int64")
 _KINDS = ["add", "sub", "mul", "floordiv", "floormod", "min", "max"]

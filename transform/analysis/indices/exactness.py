@@ -13,7 +13,7 @@ from weft import dtypes
 from weft.ir.dim import Dim, interval_of, operation, product
 from weft.ir.kernel.extents import MAX_BYTES
 from weft.ir.tensor import Buffer
-from weft.transform.analysis.facts import Fact
+from weft.transform.analysis.indices.facts import Fact
 
 __all__ = ["LARGEST", "LEAST", "Exactness", "limits_of", "most_elements"]
 

@@ -1,0 +1,1 @@
+"""What `check_bounds` is made of: checks as data, the checks of expressions, and those that move before loops."""
