@@ -42,7 +42,7 @@ from weft.ir.verify.spread import refuse_spread
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
-from weft.transform.infra.phases import Step, run_phases
+from weft.transform.infra.phases import Step, phases_of, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
 
@@ -70,9 +70,10 @@ def compile(
 
     `target` is a target in any form; by default the one that the module carries, else this machine. `opt` is 0
     (quickest compile) to 3 (float sums reassociated), or the `weft.transform.Knobs` of a schedule; `params` are arrays
-    bound to the parameters of `main`; `pipeline` replaces the optional passes; `executor` is "native", "vm", "graph" or
-    "aot"; `start` names the first phase to run, for a module that went through those before; a list as `trace` gets one
-    `Step` for each pass. What drives a target of several parts (`host`, else the first) decides where it runs.
+    bound to the parameters of `main`; `pipeline` (or its text) replaces the optional passes; `executor` is "native",
+    "vm", "graph" or "aot"; `start` names the first phase to run, for a module that went through those before; a list as
+    `trace` gets one `Step` for each pass. What drives a target of several parts (`host`, else the first) decides where
+    it runs.
 
     A program calls C functions that are declared: mathematics, those of plug-ins (`weft.declare_extern`), and those
     named by `externs`. Machine code that the module carries is data, unless `trust` says to load it.
@@ -184,9 +185,34 @@ def _lowered(
     if plan.straight_line and start is None:
         module = transform.InlinePrivateFunctions()(module)
     if pipeline is not None:
-        module, level = pipeline(module), 0
+        module, start, level = *_piped(module, plan, pipeline, start, trace), 0
+        if start is None:
+            return module
     with transform.PassContext(level=level):
         return run_phases(module, plan.passes, start=start, trace=trace, knobs=plan.knobs)
+
+
+def _piped(
+    module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
+) -> tuple[IRModule, str | None]:  # fmt: skip
+    """The module after a user's pipeline, and the phase to go on with (None: it ran the last one).
+
+    A phase that the pipeline names is not run again: what is mandatory before its first one runs before it.
+    """
+    if isinstance(pipeline, str):
+        with plan.passes:
+            pipeline = transform.parse_pipeline(pipeline)
+    names, named = transform.phases(), phases_of(pipeline)
+    first = 0 if start is None else names.index(start)
+    if named and (before := names.index(named[0])) > first:
+        with transform.PassContext(level=0):
+            module = run_phases(
+                module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs
+            )  # fmt: skip
+    with plan.passes, transform.PassContext(config={"knobs": plan.knobs}):
+        module = pipeline(module)
+    following = max(first, names.index(named[-1]) + 1) if named else first
+    return module, names[following] if following < len(names) else None
 
 
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

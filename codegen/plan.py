@@ -23,12 +23,10 @@ from weft.ir.module import IRModule
 from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
+from weft.transform.infra.phase import CARRIED
 from weft.transform.target.parts import driving_label, leaf_parts
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
-
-CARRIED = "target"
-"""The attribute of a module that holds its target."""
 
 
 def make_plan(

@@ -535,6 +535,15 @@ def test_pass_reads_standard_input_and_prints_a_module(run: Run, monkeypatch: py
     assert isinstance(weft.parse(text), weft.IRModule)
 
 
+def test_pass_takes_phases_and_runs_the_hooks_of_the_target(run: Run) -> None:
+    status, (found,) = run.json("pass", "legalize,fuse{max_op=8}", "model.py")
+    assert (status, found["code"], found["hint"]) == (1, "W502", "did you mean `max_ops`?")
+    for target, vectors in (("llvm -mcpu=x86-64-v3", True), ("c", False)):
+        status, found = run.json("pass", "legalize,schedule", "model.py", "--target", target)
+        assert (status, found["passes"]) == (0, "legalize,schedule")
+        assert ("T.vectorized" in found["text"]) is vectors
+
+
 def test_an_unknown_pass_comes_with_the_nearest_name(run: Run) -> None:
     status, (found,) = run.json("pass", "dead-code-eliminatio", "model.py")
     assert (status, found["code"]) == (1, "W501")

@@ -89,7 +89,7 @@ def _add_unit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", metavar="NAME", help="which decorated unit, when FILE has several")
 
 
-_FOR_TARGETS = ("run", "compile", "export", "explain", "phases", "target")
+_FOR_TARGETS = ("run", "compile", "export", "explain", "pass", "phases", "target")
 
 
 def _add_compilation(parser: argparse.ArgumentParser) -> None:
@@ -179,7 +179,8 @@ def _artifact_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _pass_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pipeline", metavar="PASSES", help="such as legalize-ops or 'normalize,fold-constant'")
+    parser.usage = "weft pass [OPTION...] PASSES [FILE]"
+    parser.add_argument("pipeline", metavar="PASSES", help="passes and phases: 'normalize,legalize,fuse{max_ops=8}'")
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="default: standard input")
     _add_unit(parser)
 

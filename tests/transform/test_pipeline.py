@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import weft
+from weft import parse, structural_equal
 from weft.errors import PassError
 from weft.ir import IRModule
-from weft.target import Target
+from weft.target import Target, remove_target_kind, target_kind
 from weft.transform import (
     BindSymbolicVars,
     DeadCodeElimination,
+    Instrument,
     LegalizeOps,
     PassContext,
     Pipeline,
@@ -73,7 +77,7 @@ def test_a_pipeline_holds_passes_only() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("legalize", LegalizeOps()),
+        ("legalize-ops", LegalizeOps()),
         ("LegalizeOps", LegalizeOps()),
         ("dce", DeadCodeElimination()),
         ("dead-code-elimination{entry_functions=[a, \"b c\"]}", DeadCodeElimination(("a", "b c"))),
@@ -88,11 +92,16 @@ def test_pipeline_text_names_passes_and_options(text: str, expected: Any) -> Non
 @pytest.mark.parametrize(
     ("text", "code", "column", "message", "hint"),
     [
-        ("legalise-ops", "W501", 1, "there is no pass 'legalise-ops'", "did you mean `legalize-ops`"),
-        ("dce, nonsense", "W501", 6, "there is no pass 'nonsense'", ""),
+        ("legalise-ops", "W501", 1, "there is no pass or phase 'legalise-ops'", "did you mean `legalize-ops`"),
+        ("dce, nonsense", "W501", 6, "there is no pass or phase 'nonsense'", ""),
         ("dce{entry_function=[]}", "W502", 5, "has no option 'entry_function'", "did you mean `entry_functions`"),
         ("legalize,dce{entry_functions=3}", "W502", 14, "takes tuple[str, ...], got 3", ""),
         ("append{item=1}", "W502", 8, "option item of append takes str, got 1", ""),
+        ("fuze", "W501", 1, "there is no pass or phase 'fuze'", "did you mean `fuse`"),
+        ("fuse{maxops=8}", "W502", 6, "phase fuse has no option 'maxops'", "did you mean `max_ops`?"),
+        ("fuse{max_ops=x}", "W502", 6, "option max_ops of fuse-ops takes int, got 'x'", ""),
+        ("link{speed=1}", "W502", 6, "phase link has no option 'speed'", "its passes have none"),
+        ("schedule{knobs={mc: 8}}", "W502", 10, "several passes of phase schedule have", "the passes themselves"),
         ("append{item=a, item=b}", "W502", 16, "option item is given twice", ""),
         ("bind-symbolic-vars", "W502", 1, "needs the option 'binding_map'", ""),
         ("dce{", "W500", 5, "the pipeline ends too early", "name{option=value, ...}"),
@@ -146,3 +155,92 @@ def test_a_target_may_be_text() -> None:
     assert str(default_pipeline(text)) == str(default_pipeline(Target(text)))
     assert str(phase("schedule", text)) == str(phase("schedule", Target(text)))
     assert run_phases(IRModule({}), text).functions == {}
+
+
+# -- phases in the text of a pipeline --------------------------------------------------------------------------------
+
+CHAIN = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        a = R.exp(x)
+        b = R.add(a, x)
+        c = R.sin(b)
+        d = R.cos(c)
+        return d
+"""
+
+
+def chain() -> IRModule:
+    found = parse(CHAIN)
+    assert isinstance(found, IRModule)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("legalize,fuse{max_ops=8}", "legalize,fuse{max_ops=8}"),
+        ("legalize,fuse{max_ops=8},codegen", "legalize,fuse{max_ops=8},lower,plan,codegen"),
+        ("import,fuse", "import,partition,assign,legalize,fuse"),
+        ("fuse,legalize", "fuse,legalize"),
+        ("legalize,dce,lower", "legalize,dead-code-elimination,lower"),
+        ('schedule{target="llvm -mcpu=x86-64-v3"}', 'schedule{target="llvm -mcpu=x86-64-v3"}'),
+    ],
+)
+def test_a_phase_is_a_name_and_a_later_one_brings_the_mandatory_ones_between(text: str, expected: str) -> None:
+    pipeline = parse_pipeline(text)
+    assert str(pipeline) == expected
+    assert parse_pipeline(expected) == pipeline
+
+
+def test_a_phase_in_text_runs_its_passes_with_the_option() -> None:
+    whole = parse_pipeline("legalize,fuse")(chain())
+    assert structural_equal(whole, Pipeline([phase("legalize"), phase("fuse")])(chain()))
+    assert [name for name in whole if name.startswith("fused")] == ["fused_exp_add_sin_cos"]
+    pairs = parse_pipeline("legalize,fuse{max_ops=2}")(chain())
+    assert [name for name in pairs if name.startswith("fused")] == ["fused_exp_add", "fused_sin_cos"]
+
+
+def test_a_phase_in_text_runs_for_the_target_of_its_option_of_the_context_or_of_the_module() -> None:
+    target = "llvm -mcpu=x86-64-v3"
+    module = run_phases(chain(), target, stop="fuse")
+    expected = run_phases(module, target, start="schedule", stop="schedule")
+    assert not structural_equal(module, expected)
+    assert structural_equal(parse_pipeline(f'schedule{{target="{target}"}}')(module), expected)
+    carried = parse_pipeline("schedule")(module.with_attr("target", target))
+    assert structural_equal(carried.without_attr("target"), expected)
+    with Target(target):
+        assert structural_equal(parse_pipeline("schedule")(module), expected)
+    assert parse_pipeline("schedule")(module) is module
+
+
+def test_a_compiled_pipeline_of_phases_runs_none_of_them_twice() -> None:
+    ran: list[str] = []
+
+    class Count(Instrument):
+        def before(self, module: IRModule, item: Any) -> None:
+            ran.append(item.name)
+
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    expected = weft.interpret(chain())["main"](x)
+    for text in ("legalize,fuse{max_ops=2}", "fuse,codegen", "dce,legalize,link"):
+        ran.clear()
+        with PassContext(instruments=[Count()]):
+            exe = weft.compile(chain(), pipeline=text)
+        np.testing.assert_allclose(exe["main"](x), expected, rtol=1e-5)
+        assert ran.count("legalize-ops") == ran.count("lower-to-memory") == 1, text
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_option_that_a_target_has_no_pass_for_is_refused(late: bool) -> None:
+    target_kind("tests-optioned").hook("optimize")(lambda target: append)
+    try:
+        with Target("tests-optioned"):
+            pipeline = parse_pipeline("optimize{item=z}")
+            assert pipeline(IRModule()).attrs["log"] == ("z",)
+        with pytest.raises(PassError, match="phase optimize has no option 'item'"):
+            pipeline(IRModule()) if late else parse_pipeline("optimize{item=z}")
+    finally:
+        remove_target_kind("tests-optioned")

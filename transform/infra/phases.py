@@ -11,13 +11,13 @@ What depends on the target:
     plan                memory of the explicit-memory form shared between tensors, for targets that do not plan it
     codegen, link       done by `weft.codegen` (artifacts), which runs after the passes listed here
 
+Their names are names in the text of a pipeline too: `legalize,fuse{max_ops=8}`.
 `run_phases` runs them from any phase to any other, so that a module may be kept as text in between.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,9 @@ from weft.transform.graph.legalize import LegalizeOps
 from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
 from weft.transform.graph.normalize import Normalize
 from weft.transform.infra.base import Pass
+from weft.transform.infra.phase import Phase, RunPhase
 from weft.transform.infra.pipeline import Pipeline
-from weft.transform.infra.registry import nearest
+from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.memory.hoist_scratch import HoistScratch
@@ -53,47 +54,10 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.target.assign import assignment_passes
-from weft.transform.target.hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
 from weft.transform.target.parts import OnParts, leaf_parts
 from weft.transform.target.place_copies import PlaceCopies
 
-__all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "run_phases"]
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A named step on the way from a module to an executable, and its built-in passes.
-
-    `for_target` gives passes that follow from the facts of a target; without a target they do not run. After them come
-    the passes of the hooks that the kinds of the target have for the phase.
-    """
-
-    name: str
-    passes: tuple[Pass, ...] = ()
-    for_target: Callable[[Target, Knobs], tuple[Pass, ...]] | None = None
-
-    def passes_for(self, target: Target | str | None, knobs: Knobs | None = None) -> tuple[Pass, ...]:
-        """The passes for a target, with the knobs of its schedules."""
-        if target is None:
-            return self.passes
-        target = Target(target)
-        more = () if self.for_target is None else self.for_target(target, knobs or Knobs())
-        return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
-
-
-def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass, ...]:
-    """The passes, where the parts of the target that lower their own functions keep whole operators until they do."""
-    if not has_lowering_hooks(target):
-        return passes
-    new: list[Pass] = []
-    for item in passes:
-        if isinstance(item, (CombineParallelMatmul, LegalizeOps)):
-            new.extend(on_host_parts(target, item))
-        elif isinstance(item, LowerToMemory):
-            new.extend((RunLoweringHooks(target.to_str()), item))
-        else:
-            new.append(item)
-    return tuple(new)
+__all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "phases_of", "run_phases"]
 
 
 def _assign(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
@@ -132,16 +96,17 @@ PHASES: tuple[Phase, ...] = (
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (NameUnknownSizes(), FoldConstant(), CombineParallelMatmul(), LegalizeOps(), CheckBounds())),
-    Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination())),
+    Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination()), mandatory=False),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
-    Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR())),
-    Phase("schedule", for_target=_schedule),
+    Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),
+    Phase("schedule", for_target=_schedule, mandatory=False),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan", for_target=_plan),
     Phase("codegen"),
     Phase("link"),
 )
 know_phases(item.name for item in PHASES)
+NAMED_PHASES.update((item.name, item) for item in PHASES)
 
 
 def phases() -> list[str]:
@@ -175,6 +140,18 @@ def default_pipeline(target: Target | str | None = None) -> Pipeline:
     """
     made = [Pipeline(item.passes_for(target), name=item.name) for item in PHASES]
     return Pipeline([item for item in made if len(item)], name="default")
+
+
+def phases_of(item: object) -> list[str]:
+    """The phases that a pipeline names, in order.
+
+    >>> from weft.transform import parse_pipeline
+    >>> phases_of(parse_pipeline("dce,legalize,plan"))
+    ['legalize', 'lower', 'plan']
+    """
+    if isinstance(item, RunPhase):
+        return [item.name]
+    return [name for part in item.passes for name in phases_of(part)] if isinstance(item, Pipeline) else []
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,17 @@
     value    ::= integer | float | "true" | "false" | "none" | NAME | STRING
                | "[" [value ("," value)*] "]" | "{" [key ":" value ("," key ":" value)*] "}"
 
+The NAME is that of a pass, or of a phase: its passes, and those of the hooks of the target. A phase takes the options
+that one of its passes has, and `target`: for which one it runs (else for that of `with target:`, or of the module).
+Between two phases the mandatory ones join that lie between them.
+
 `str(pipeline)` is this text, and `parse_pipeline` reads it back into equal passes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -21,7 +25,7 @@ from weft.errors import PassError, Source, Span, described
 from weft.ir import IRModule
 from weft.transform.infra.base import Pass
 from weft.transform.infra.context import PassContext
-from weft.transform.infra.registry import find_pass
+from weft.transform.infra.registry import NAMED_PHASES, find_item
 
 __all__ = ["Pipeline", "parse_pipeline"]
 
@@ -92,15 +96,33 @@ class Pipeline(Pass, abstract=True):
 def parse_pipeline(text: str) -> Pipeline:
     """The pipeline that a text names.
 
-    Raises: PassError W500 for wrong syntax, W501 for an unknown pass, W502 for an unknown, missing or ill-typed option;
-    each with a caret under the place.
+    Raises: PassError W500 for wrong syntax, W501 for an unknown pass, W502 for an option that is unknown, missing,
+    ill-typed, or several passes of a phase have; each with a caret under the place.
 
-    >>> str(parse_pipeline("legalize, dce{}"))
+    >>> str(parse_pipeline("legalize-ops, dce{}"))
     'legalize-ops,dead-code-elimination'
+    >>> str(parse_pipeline("legalize,fuse{max_ops=8},plan"))
+    'legalize,fuse{max_ops=8},lower,plan'
     """
     source = Source("<pipeline>", text)
-    tree = _parse(source)
-    return Pipeline([_read_item(item, source) for item in tree.children if item is not None])
+    made: list[Pass] = []
+    last: str | None = None
+    for tree in _parse(source).children:
+        if tree is None:
+            continue
+        name, item = str(tree.children[0]), _read_item(tree, source)
+        if name in NAMED_PHASES:
+            made += _between(last, name)
+            last = name
+        made.append(item)
+    return Pipeline(made)
+
+
+def _between(last: str | None, name: str) -> list[Pass]:
+    """The mandatory phases after one and before another."""
+    names = list(NAMED_PHASES)
+    skipped = names[names.index(last) + 1 : names.index(name)] if last is not None else []
+    return [NAMED_PHASES[item].with_options({}) for item in skipped if NAMED_PHASES[item].mandatory]
 
 
 def _parse(source: Source) -> Any:
@@ -129,7 +151,7 @@ def _parser() -> Any:
 def _read_item(tree: Any, source: Source) -> Pass:
     token, *options = tree.children
     span = _span(token, source)
-    cls = find_pass(str(token), span)
+    found = find_item(str(token), span)
     values: dict[str, Any] = {}
     for option in options:
         if option is None:
@@ -139,12 +161,17 @@ def _read_item(tree: Any, source: Source) -> Pass:
         where = _span(key, source)
         if key in values:
             raise PassError(f"option {key} is given twice", code="W502", span=where)
-        cls.check_option(str(key), value, where)
+        found.check_option(str(key), value, where)
         values[str(key)] = value
+    if isinstance(found, type):
+        _check_complete(found, values, span)
+    return found.with_options(values)
+
+
+def _check_complete(cls: type[Any], values: Mapping[str, Any], span: Span) -> None:
     for item in fields(cls):
         if item.init and item.default is MISSING and item.default_factory is MISSING and item.name not in values:
             raise PassError(f"pass {cls.text_name} needs the option {item.name!r}", code="W502", span=span)
-    return cls.with_options(values)
 
 
 def _span(token: Any, source: Source) -> Span:

@@ -1,19 +1,23 @@
 """Passes by their names in text: `weft pass`, `parse_pipeline`, and the settings of a `PassContext` look here.
 
 A pass class registers itself when it is defined (`weft.transform.infra.base`). Names are kebab-case; a class may have
-short aliases (`legalize` for `legalize-ops`). Built-in names cannot be taken over by other classes.
+short aliases (`dce` for `dead-code-elimination`). Built-in names cannot be taken over by other classes. Phases go by
+their names too in the text of a pipeline (`weft.transform.infra.phases` registers them).
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from weft.errors import PassError, Span
 
-__all__ = ["PASSES", "PassType", "find_pass", "kebab_case", "nearest", "pass_names", "register"]
+__all__ = [
+    "NAMED_PHASES", "PASSES", "PassType", "PhaseType", "find_item", "find_pass", "kebab_case", "nearest", "pass_names",
+    "register",
+]  # fmt: skip
 
 
 class PassType(Protocol):
@@ -34,8 +38,28 @@ class PassType(Protocol):
         ...
 
 
+class PhaseType(Protocol):
+    """What the text of a pipeline needs to know of a phase, which is defined above."""
+
+    @property
+    def mandatory(self) -> bool:
+        """Whether a module has to go through it on its way to an executable."""
+        ...
+
+    def check_option(self, option: str, value: Any, span: Span | None = None) -> None:
+        """Refuse an option that none of its passes has, or several."""
+        ...
+
+    def with_options(self, values: Mapping[str, Any]) -> Any:
+        """The pass that runs the phase with options."""
+        ...
+
+
 PASSES: dict[str, type[Any]] = {}
 """Name or alias -> pass class."""
+
+NAMED_PHASES: dict[str, PhaseType] = {}
+"""Name -> phase, in the order of the phases."""
 
 
 def kebab_case(name: str) -> str:
@@ -72,6 +96,17 @@ def find_pass(name: str, span: Span | None = None) -> type[Any]:
     if found is None:
         raise PassError(f"there is no pass {name!r}", code="W501", span=span, hint=nearest(name, PASSES))
     return found
+
+
+def find_item(name: str, span: Span | None = None) -> type[Any] | PhaseType:
+    """The phase with this name, else the pass; PassError W501 with the nearest names when there is neither."""
+    if name in NAMED_PHASES:
+        return NAMED_PHASES[name]
+    try:
+        return find_pass(name, span)
+    except PassError as error:
+        hint = nearest(name, (*NAMED_PHASES, *PASSES))
+        raise PassError(f"there is no pass or phase {name!r}", code="W501", span=span, hint=hint) from error.__cause__
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Sequence
 
 import weft
+from weft.codegen.plan import make_plan
 from weft.command.files import InputError, as_module, file_name, load_one, load_units
 from weft.command.report import as_json, print_json, say
+from weft.command.targets import chosen_target
 from weft.errors import WeftError
 from weft.ir import GlobalVar, IRModule, walk
 from weft.ir.module import BaseFunc
@@ -123,8 +125,11 @@ def _verdict(units: int, errors: int, warnings: int) -> str:
 
 def pass_command(options: argparse.Namespace) -> int:
     """Apply a pipeline to a module and print it."""
-    pipeline = weft.transform.parse_pipeline(options.pipeline)
-    module = pipeline(as_module(load_one(options.file, options.unit)))
+    target, _ = chosen_target(options)
+    module = as_module(load_one(options.file, options.unit))
+    with make_plan(module, target).passes:  # the target of the phases that it names
+        pipeline = weft.transform.parse_pipeline(options.pipeline)
+        module = pipeline(module)
     if options.json:
         print_json({"passes": str(pipeline), "text": module.script()})
     else:
