@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weft.codegen import backends
 from weft.codegen.compile import call, compile, lower
 from weft.codegen.interpret import interpret
 from weft.runtime import Executable

@@ -14,6 +14,7 @@ from weft.errors import Source, Span, TargetError
 __all__ = ["parse_target", "write_options"]
 
 _BARE = re.compile(r"[^\s\"';:{},=][^\s\"';:{},]*")
+_WORD = re.compile(r"[a-z]+")
 _MAX_LENGTH = 100_000
 
 
@@ -27,6 +28,8 @@ def _parser() -> Any:
 
 def parse_target(text: str) -> dict[str, Any]:
     """Plain data (kind, options, parts) of a target string; TargetError W708 with a caret for a syntax error."""
+    if _WORD.fullmatch(text):
+        return {"kind": text}  # most are a name alone, and reading the grammar takes longer than a small compile
     from lark import UnexpectedInput
 
     source = Source("<target>", text)

@@ -29,6 +29,7 @@ from weft.errors import TargetError
 from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
+from weft.providers import load
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import Executable
 from weft.target import Target
@@ -153,7 +154,11 @@ class BackEnd:
         return module.attrs.get(ARTIFACTS, ArtifactSet())
 
 
-_BACK_ENDS: dict[str, BackEnd] = {}
+_BACK_ENDS: dict[str, BackEnd | str] = {
+    "llvm": "weft.codegen.backends.llvm.backend:BACK_END",
+    "c": "weft.codegen.backends.c.backend:BACK_END",
+}
+"""By kind of target: the back end, or the place of one that is imported when a target first asks for it."""
 _GENERATORS = BackEnd()
 
 
@@ -170,7 +175,11 @@ def unregister_back_end(kind: str) -> None:
 
 def back_end_of(part: Target) -> BackEnd:
     """The back end of a part."""
-    return _BACK_ENDS.get(part.kind.name, _GENERATORS)
+    found = _BACK_ENDS.get(part.kind.name, _GENERATORS)
+    if isinstance(found, str):
+        found = _BACK_ENDS[part.kind.name] = load(found)
+        assert isinstance(found, BackEnd)
+    return found
 
 
 def no_generator(plan: Plan, label: str, name: str, module: IRModule | None = None) -> TargetError:

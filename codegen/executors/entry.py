@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft import dtypes
+from weft.codegen.backends.base import Job
+from weft.codegen.backends.generators import ARTIFACTS
+from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
 from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.executors import native
 from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
 from weft.codegen.host.entry import Entry, Place, Scalar, Step, read_entry
 from weft.codegen.host.signature import dim_data, span_json, type_data
+from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
 from weft.ir.dim import DimExpr
@@ -20,7 +24,7 @@ from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Program
 from weft.runtime.programs.entry import FORMATS, VERSION
 
-__all__ = ["aot", "graph", "only_entry"]
+__all__ = ["aot", "graph", "object_code", "only_entry"]
 
 
 def graph(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
@@ -47,6 +51,26 @@ def aot(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
         param["type"][4] = index >= len(entry.inputs) + len(entry.constants)
     program.artifacts = ArtifactSet(_c_object(module, entry, plan))
     return program
+
+
+def object_code(job: Job) -> ArtifactSet:
+    """Object code for another machine, with its header."""
+    made, _ = job.remaining(lambda label: label == job.plan.driver)
+    part = job.plan.parts[job.plan.driver]
+    program = only_entry(made)
+    if program is None:
+        made, _ = with_entry(made)
+        program = only_entry(made)
+    assert program is not None
+    hosted = part.triple is not None and part.triple.os == "linux"
+    machine = cross_machine(part, job.plan.opt)
+    source = object_source(
+        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")), hosted=hosted,
+        c_functions=job.plan.c_functions, features=machine.names,
+    )  # fmt: skip
+    code = emit_object(machine, source.text)
+    found = object_artifacts(source, code, job.plan.model, part.to_json())
+    return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
 
 
 def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:

@@ -28,6 +28,7 @@ from weft.codegen.host.kernels import is_noalias
 from weft.codegen.host.program import HostProgram
 from weft.codegen.host.read import read_program
 from weft.codegen.host.signature import graph_signature, kernel_data
+from weft.codegen.plan import Plan
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.structural import structural_equal, structural_hash
@@ -38,7 +39,12 @@ from weft.transform.infra.decisions import without_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
-__all__ = ["generate"]
+__all__ = ["generate", "native"]
+
+
+def native(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
+    """The executor: machine code of graph functions and kernels."""
+    return generate(module, plan.machines, owner, plan.driver, c_functions=plan.c_functions)
 
 
 def generate(
@@ -67,7 +73,8 @@ def generate(
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
         called = [compiler.add(machine, str(calls), quick=True)] if python else []
-    made = [_runtime(machine.cpu, machine.features), *(job.result() for label in machines for job in kernels[label])]
+    driving = machines[driver]
+    made = [_runtime(driving.cpu, driving.features), *(job.result() for label in machines for job in kernels[label])]
     objects, texts = [code for code, _ in made], [text for _, text in made]
     objects += [job.result()[0] for job in called]
     return Program(

@@ -10,20 +10,33 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.codegen.executors import native
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import written_positions
+from weft.codegen.host.read import read_program
 from weft.codegen.host.signature import dim_data, span_json, type_data
+from weft.codegen.plan import Plan
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var
+from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, TupleType, Type
 from weft.runtime.executable import Program
 from weft.runtime.programs.bytecode import FORMAT, VERSION
 from weft.transform.analysis.value_numbering import same_type
 
-__all__ = ["emit_program"]
+__all__ = ["emit_program", "vm"]
 
 Operand = list[Any]
+
+
+def vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
+    """The executor: bytecode of graph functions, machine code of kernels."""
+    program = native.generate(
+        module, plan.machines, owner, plan.driver, kernels_only=True, c_functions=plan.c_functions
+    )
+    program.driver = emit_program(read_program(module), program)
+    return program
 
 
 def emit_program(program: host.HostProgram, kernels: Program) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["PROVIDERS", "provider"]
+__all__ = ["PROVIDERS", "load", "provider"]
 
 PROVIDERS: dict[str, str] = {
     "script": "weft.script:script_of",
@@ -36,6 +36,11 @@ def provider(name: str) -> Callable[..., Any]:
     """The function that provides the named method."""
     found = _loaded.get(name)
     if found is None:
-        module, _, attribute = PROVIDERS[name].partition(":")
-        found = _loaded[name] = getattr(importlib.import_module(module), attribute)
+        found = _loaded[name] = load(PROVIDERS[name])
     return found
+
+
+def load(place: str) -> Any:
+    """What stands at a place, `module:attribute`, whose module is imported when it is first asked for."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weft.codegen.backends.base import BackEnd, Job, register_back_end
+from weft.codegen.backends.base import BackEnd, Job
 from weft.codegen.backends.c.library import SourceTree, source_tree
 from weft.codegen.backends.c.part import compiles_here, kernels_of_part
 from weft.codegen.backends.generators import Generator
@@ -16,7 +16,7 @@ from weft.runtime.artifact import ArtifactSet
 from weft.target import Target
 from weft.target.builtin import C
 
-__all__ = ["CBackEnd", "SourceArtifacts"]
+__all__ = ["BACK_END", "CBackEnd", "SourceArtifacts"]
 
 
 class SourceArtifacts(ArtifactSet):
@@ -65,4 +65,4 @@ def _c_sources(job: Job) -> ArtifactSet:
     )
 
 
-register_back_end(C.name, CBackEnd())
+BACK_END = CBackEnd()
