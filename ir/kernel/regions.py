@@ -27,12 +27,14 @@ from weft.ir.tensor import (
     Binary,
     Bind,
     Block,
+    Break,
     Broadcast,
     Buffer,
     BufferLoad,
     BufferRegion,
     BufferStore,
     Cast,
+    Continue,
     DeclBuffer,
     Evaluate,
     Extent,
@@ -45,6 +47,7 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
     Range,
+    Return,
     Select,
     SeqStmt,
     Stmt,
@@ -278,8 +281,9 @@ def _inside(node: Node, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Boun
     if isinstance(node, For):
         inner = bounds.with_range(node.loop_var, node.start, node.extent)
         if node.step is not None and node.step != 1:
-            known = inner.ranges[node.loop_var]
-            inner = inner.with_interval(node.loop_var, known and Interval(known.low, known.high, False))
+            inner = _inexact(inner, node.loop_var)
+        if _may_stop(node.body, of_loop=True):  # not all iterations need run
+            inner = _inexact(inner, node.loop_var)
         runs = isinstance(node.extent, int) and node.extent > 0
         # A symbolic loop may be empty; for a reader of intervals that is the case in which nothing matters.
         yield node.body, inner, sure and (runs or not isinstance(node.extent, int))
@@ -295,7 +299,7 @@ def _inside(node: Node, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Boun
             yield step, bounds, sure
             if isinstance(step, Bind):
                 bounds = bounds.with_value(step.var, step.value)
-            sure = sure and not isinstance(step, AssertStmt)  # what an assertion stops does not run
+            sure = sure and not _may_stop(step)
     elif isinstance(node, IfThenElse):
         yield node.condition, bounds, sure
         yield from ((part, bounds, False) for part in (node.then_body, node.else_body) if part is not None)
@@ -312,6 +316,34 @@ def _inside(node: Node, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Boun
         yield node.body, bounds, sure
     elif isinstance(node, (Stmt, PrimExpr, Evaluate)):
         yield from ((child, bounds, sure) for child in children(node, types=False))
+
+
+def _inexact(bounds: Bounds, variable: PrimVar) -> Bounds:
+    known = bounds.ranges[variable]
+    return bounds.with_interval(variable, known and Interval(known.low, known.high, False))
+
+
+def _may_stop(stmt: Stmt, *, of_loop: bool = False) -> bool:
+    """Whether what follows a statement may not run: it asserts, assumes, jumps or returns.
+
+    Of the body of a loop, whether later iterations may not run.
+    """
+    stack: list[tuple[Node, bool]] = [(stmt, False)]
+    while stack:
+        current, nested = stack.pop()
+        if isinstance(current, (AssertStmt, Return)) or (isinstance(current, Evaluate) and _promises(current.value)):
+            return True
+        if isinstance(current, (Break, Continue)):
+            if not nested and not (of_loop and isinstance(current, Continue)):
+                return True
+        elif isinstance(current, (SeqStmt, IfThenElse, For, While, Block, AttrStmt)):
+            inner = nested or isinstance(current, (For, While))
+            stack.extend((part, inner) for part in children(current, types=False) if isinstance(part, Stmt))
+    return False
+
+
+def _promises(value: object) -> bool:
+    return isinstance(value, PrimCall) and value.op in ("assume", "thread_return")
 
 
 def _block_parts(node: Block, bounds: Bounds, sure: bool) -> Iterator[tuple[Node, Bounds, bool]]:

@@ -197,7 +197,11 @@ class _Checker:
             return facts.after_write()
         chosen = self.known.assume(negated(stmt.condition) if stops else stmt.condition, facts)
         written = stmt.else_body if stops else stmt.then_body
-        return chosen if written is None and self._is_quiet(Evaluate(stmt.condition)) else chosen.after_write()
+        if written is None:
+            return chosen if self._is_quiet(Evaluate(stmt.condition)) else chosen.after_write()
+        for part in written.stmts if isinstance(written, SeqStmt) else (written,):
+            chosen = self._after_choice(part, chosen) if isinstance(part, IfThenElse) else chosen.after_write()
+        return chosen
 
     def _is_quiet(self, stmt: Stmt) -> bool:
         """Whether a statement ends, raises nothing but what is raised for bounds, and goes on to the next one."""
