@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from weft.errors import ArtifactError
+from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.linker import host
 from weft.runtime.manifest import check_manifest
@@ -53,8 +54,8 @@ def write(path: str | PathLike[str], program: Any) -> None:
     manifest = {
         "format": FORMAT,
         "version": VERSION,
-        "functions": program.functions,
-        "sites": program.sites,
+        "functions": [signature_to_json(function) for function in program.functions],
+        "sites": [site_to_json(site) for site in program.sites],
         "constants": constants,
         "objects": len(program.objects),
         "sources": len(program.sources),
@@ -122,7 +123,8 @@ def _built(
         for c in manifest["constants"]
     ]
     return build(
-        functions=manifest["functions"], sites=manifest["sites"], constants=constants,
+        functions=[signature_from_json(function) for function in manifest["functions"]],
+        sites=[site_from_json(site) for site in manifest["sites"]], constants=constants,
         objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
         sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
         python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),

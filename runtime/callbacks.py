@@ -3,8 +3,7 @@
 Compiled code calls `callback(frame, site, arguments, results)`; ctypes takes the GIL. The site says which function,
 what the words of its arguments are, and what comes back:
 
-    site ::= {kind: "call", name, args: arg*, result: type | [], action?}
-    arg  ::= type | ["buffer", dtype, rank] | ["string", text] | ["prim", dtype]
+    site ::= {kind: "call", name, args: type*, result: type | None, action?}      types: `weft.runtime.abi.types`
 
 A site with `action` means one of weft's own (`ACTIONS`), which no text can name. A registered function gets arrays of
 its own, which stay valid as long as it keeps them; what it writes into them goes back when it returns.
@@ -24,24 +23,11 @@ import numpy as np
 
 from weft.dtypes import stored
 from weft.errors import ShapeError, WeftError
+from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
-from weft.runtime.abi.signature import expected_text
-from weft.runtime.abi.values import (
-    DTYPE_CODES,
-    address,
-    as_array,
-    check_scalar,
-    dense,
-    scalar_word,
-    shape_sizes,
-    storage,
-    tensor_parts,
-    value_text,
-    view_memory,
-    word_scalar,
-    words_of,
-)
+from weft.runtime.abi.scalars import DTYPE_CODES, check_scalar, scalar_word, shape_sizes, storage, word_scalar
+from weft.runtime.abi.values import address, as_array, dense, tensor_parts, value_text, view_memory
 from weft.runtime.registry import lookup
 
 __all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end", "isolated", "tensor_sizes"]
@@ -91,11 +77,11 @@ def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
 
 
 def _call(state: CallState, site: dict[str, Any], arguments: int, results: int) -> None:
-    count = sum(_words_of(arg) for arg in site["args"])
+    count = sum(arg.words for arg in site["args"])
     words = list((ctypes.c_int64 * max(1, count)).from_address(arguments))
     values, start = [], 0
     for arg in site["args"]:
-        size = _words_of(arg)
+        size = arg.words
         values.append(_value(state, arg, words[start : start + size]))
         start += size
     try:
@@ -152,41 +138,40 @@ def _own(value: Any, copies: dict[Any, tuple[np.ndarray, np.ndarray]]) -> Any:
     return copies[key][1]
 
 
-def _words_of(arg: Sequence[Any]) -> int:
-    if arg[0] == "buffer":
-        return 2 + 2 * arg[2]
-    if arg[0] == "string" and len(arg) > 1:
-        return 0
-    if arg[0] == "tuple":
-        return sum(map(_words_of, arg[1:]))
-    return words_of(arg) if arg[0] != "prim" else 1
+def _value(state: CallState, arg: abi.Type, words: Words) -> Any:
+    read = _VALUES.get(type(arg))
+    return state.objects[words[0]] if read is None else read(state, arg, words)
 
 
-def _value(state: CallState, arg: Sequence[Any], words: Words) -> Any:
-    kind = arg[0]
-    if kind == "buffer":
-        _, dtype, rank = arg
-        return _strided(words[0], tuple(words[2 : 2 + rank]), words[2 + rank :], dtype)
-    if kind == "string":
-        return arg[1] if len(arg) > 1 else state.objects[words[0]]
-    if kind == "tensor":
-        data, _, shape, dtype = tensor_parts(arg, words)
-        array = view_memory(data, shape, dtype)
-        if (len(arg) > 4 and arg[4] == "constant") or any(start <= data < start + n for start, n in state.read_only):
-            array.flags.writeable = False
-        return array
-    if kind == "shape":
-        return tuple(words[1 : 1 + words[0]] if arg[2] < 0 else words[: arg[2]])
-    if kind == "prim":
-        return word_scalar(words[0], arg[1])
-    if kind == "tuple":
-        values, start = [], 0
-        for item in arg[1:]:
-            size = _words_of(item)
-            values.append(_value(state, item, words[start : start + size]))
-            start += size
-        return tuple(values)
-    return state.objects[words[0]]
+def _buffer_value(state: CallState, arg: abi.StridedBuffer, words: Words) -> np.ndarray:
+    return _strided(words[0], tuple(words[2 : 2 + arg.rank]), words[2 + arg.rank :], arg.dtype)
+
+
+def _tensor_value(state: CallState, arg: abi.Tensor, words: Words) -> np.ndarray:
+    data, _, shape, dtype = tensor_parts(arg, words)
+    array = view_memory(data, shape, dtype)
+    if arg.use == "constant" or any(start <= data < start + count for start, count in state.read_only):
+        array.flags.writeable = False
+    return array
+
+
+def _tuple_value(state: CallState, arg: abi.Tuple, words: Words) -> tuple[Any, ...]:
+    values, start = [], 0
+    for field in arg.fields:
+        size = field.words
+        values.append(_value(state, field, words[start : start + size]))
+        start += size
+    return tuple(values)
+
+
+_VALUES: Mapping[type, Callable[[CallState, Any, Words], Any]] = {
+    abi.StridedBuffer: _buffer_value,
+    abi.Tensor: _tensor_value,
+    abi.Tuple: _tuple_value,
+    abi.Text: lambda state, arg, words: arg.text,
+    abi.Shape: lambda state, arg, words: tuple(words[1 : 1 + words[0]] if arg.rank < 0 else words[: arg.rank]),
+    abi.Scalar: lambda state, arg, words: word_scalar(words[0], arg.dtype),
+}
 
 
 def _strided(data: int, shape: tuple[int, ...], strides: Words, dtype: str) -> np.ndarray:
@@ -199,28 +184,28 @@ def _strided(data: int, shape: tuple[int, ...], strides: Words, dtype: str) -> n
     return np.lib.stride_tricks.as_strided(flat, shape, [stride * kind.itemsize for stride in strides])
 
 
-def _result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
+def _result(state: CallState, ty: abi.Type, value: Any, name: str) -> list[int]:
     """The words of what a function returned; ShapeError W223 when it does not have its type."""
-    kind = ty[0]
-    if kind == "tensor":
+    if isinstance(ty, abi.Tensor):
         return _tensor_result(state, ty, value, name)
-    if kind == "tuple":
-        if len(ty) == 1:
+    if isinstance(ty, abi.Tuple):
+        if not ty.fields:
             return []
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
+        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
             raise _wrong(ty, value, name)
-        return [word for item, part in zip(value, ty[1:], strict=True) for word in _result(state, part, item, name)]
-    if kind == "shape":
-        sizes = shape_sizes(value, ty[2])
+        pairs = zip(value, ty.fields, strict=True)
+        return [word for item, field in pairs for word in _result(state, field, item, name)]
+    if isinstance(ty, abi.Shape):
+        sizes = shape_sizes(value, ty.rank)
         if sizes is None:
             raise _wrong(ty, value, name)
-        return sizes if ty[2] >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
-    if kind == "prim":
-        plain = 0 if value is None else int(value) if isinstance(value, bool) and "int" in ty[1] else value
-        scalar = check_scalar(plain, ty[1])
+        return sizes if ty.rank >= 0 else [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
+    if isinstance(ty, abi.Scalar):
+        plain = 0 if value is None else int(value) if isinstance(value, bool) and "int" in ty.dtype else value
+        scalar = check_scalar(plain, ty.dtype)
         if scalar is None:
             raise _wrong(ty, value, name)
-        return [scalar_word(scalar, ty[1])]
+        return [scalar_word(scalar, ty.dtype)]
     state.objects.append(_kept(value))
     return [len(state.objects) - 1]
 
@@ -232,27 +217,25 @@ def _kept(value: Any) -> Any:
     return tuple(map(_kept, value)) if isinstance(value, tuple) else value
 
 
-def _tensor_result(state: CallState, ty: Sequence[Any], value: Any, name: str) -> list[int]:
+def _tensor_result(state: CallState, ty: abi.Tensor, value: Any, name: str) -> list[int]:
     array = as_array(value)
-    if array is not None and ty[1] is not None:
-        array = stored(array, ty[1])
-    rank = len(ty[2]) if ty[2] is not None else ty[3]
-    if array is None or (ty[1] is not None and array.dtype != storage(ty[1])) or (rank >= 0 and array.ndim != rank):
-        raise _wrong(ty, value, name)
-    if array.ndim > DYNAMIC_RANK:
+    if array is not None and ty.dtype is not None:
+        array = stored(array, ty.dtype)
+    wrong = array is None or (ty.dtype is not None and array.dtype != storage(ty.dtype))
+    if array is None or wrong or (ty.rank >= 0 and array.ndim != ty.rank) or array.ndim > DYNAMIC_RANK:
         raise _wrong(ty, value, name)
     array = dense(array)
     state.keep.append(array)
-    if ty[1] is not None and rank >= 0:
+    if ty.is_static:
         return [address(array), 0, *array.shape]
-    code = DTYPE_CODES.get(ty[1] or array.dtype.name)
+    code = DTYPE_CODES.get(ty.dtype or array.dtype.name)
     if code is None:
         raise _wrong(ty, value, name)
     return [address(array), 0, array.ndim, code, *array.shape, *[0] * (DYNAMIC_RANK - array.ndim)]
 
 
-def _wrong(ty: Sequence[Any], value: Any, name: str) -> ShapeError:
-    return ShapeError(f"the result of {name!r}: expected {expected_text(ty)}, got {value_text(value)}", code="W223")
+def _wrong(ty: abi.Type, value: Any, name: str) -> ShapeError:
+    return ShapeError(f"the result of {name!r}: expected {ty}, got {value_text(value)}", code="W223")
 
 
 def _show(site: dict[str, Any]) -> Callable[..., None]:

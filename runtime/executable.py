@@ -38,8 +38,11 @@ from weft.runtime.abi.frame import (
     SITE,
     VALUES,
 )
+from weft.runtime.abi.json_form import signature_to_json
+from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.signature import arranged
-from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, storage, unpack, words_of
+from weft.runtime.abi.types import Signature, Tuple
+from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, unpack
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
 from weft.runtime.device import threads
@@ -64,14 +67,14 @@ _Frame = ctypes.c_int64 * FRAME_WORDS
 class Program:
     """What an executable consists of: plain data, and what its file holds.
 
-    `functions` are signatures (`weft.runtime.abi.signature`), `sites` the places that may fail or call out, `constants`
+    `functions` are signatures (`weft.runtime.abi.types`), `sites` the places that may fail or call out, `constants`
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
     each object. `python` names the functions that have a form for calls from Python, `threads` says whether
     there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
     decided about the functions, `artifacts` what other code generators made.
     """
 
-    functions: list[dict[str, Any]]
+    functions: list[Signature]
     sites: list[dict[str, Any]]
     constants: list[tuple[np.ndarray, str]]
     objects: list[bytes]
@@ -89,7 +92,7 @@ class _Loaded:
 
     def __init__(self, program: Program, members: Mapping[str, Any], device: Device) -> None:
         self.program, self.device = program, device
-        exports = [function["symbol"] for function in program.functions]
+        exports = [function.symbol for function in program.functions]
         fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
         self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"])
         self.trim = _TRIM(self.library.addresses["weft.trim"])
@@ -138,14 +141,14 @@ class CompiledFunction:
 
     __slots__ = ("__weakref__", "_call", "name", "signature")
 
-    def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
+    def __init__(self, loaded: _Loaded, signature: Signature) -> None:
         self.signature = signature
-        self.name: str = signature["name"]
+        self.name = signature.name
         caller = _Caller(loaded, signature)
         self._call = caller.fast() or caller
 
     def __repr__(self) -> str:
-        return f"<compiled function {self.name}({', '.join(param['name'] for param in self.signature['params'])})>"
+        return f"<compiled function {self.name}({', '.join(param.name for param in self.signature.params)})>"
 
     def __call__(self, /, *args: Any, **options: Any) -> Any:
         """Run on arrays; a tensor-level function writes its outputs in place and returns its scalar result if any.
@@ -158,16 +161,16 @@ class CompiledFunction:
 class _Caller:
     """How Python calls one function: arguments to words, results to arrays, failures to exceptions."""
 
-    def __init__(self, loaded: _Loaded, signature: dict[str, Any]) -> None:
+    def __init__(self, loaded: _Loaded, signature: Signature) -> None:
         self._loaded = loaded
         self.signature = signature
-        self.name: str = signature["name"]
-        self._entry = loaded.device.launcher(loaded.library.addresses[signature["symbol"]], loaded.library)
-        self._types = [param["type"] for param in signature["params"]]
-        self._names = [param["name"] for param in signature["params"]]
-        self._result = signature["result"]
-        self._word_array = ctypes.c_int64 * max(1, sum(map(words_of, self._types)))
-        self._result_array = ctypes.c_int64 * (max(1, words_of(self._result)) if self._result else 1)
+        self.name = signature.name
+        self._entry = loaded.device.launcher(loaded.library.addresses[signature.symbol], loaded.library)
+        self._types = [param.type for param in signature.params]
+        self._names = [param.name for param in signature.params]
+        self._result = signature.result
+        self._word_array = ctypes.c_int64 * max(1, sum(ty.words for ty in self._types))
+        self._result_array = ctypes.c_int64 * (1 if self._result is None else max(1, self._result.words))
         self._fast_path = FastPath.of(self._types)
         self._tensors = result_tensors(self._result)
 
@@ -205,7 +208,7 @@ class _Caller:
             packer.separate()
         except ArgumentError as error:
             wrong = packer.binder.refused or position + 1
-            raise error.at(span_of(self.signature["params"][wrong - 1].get("span"))) from None
+            raise error.at(span_of(self.signature.params[wrong - 1].span)) from None
         return self._run(packer.words, packer, out, packer.keep)
 
     def _run(self, given: list[int], packer: ArgumentPacker | None, out: Any, arrays: Sequence[Any]) -> Any:
@@ -228,7 +231,7 @@ class _Caller:
             if packer is not None:
                 for array, copy in packer.copy_back:
                     array[...] = copy
-            if not self._result:
+            if self._result is None:
                 return None
             value = unpack(self._result, list(results), loaded.release, state.objects, places)
         finally:
@@ -239,14 +242,15 @@ class _Caller:
     def _places(self, out: Any, results: Any, arrays: Sequence[Any]) -> dict[int, np.ndarray]:
         """The caller's arrays that results can be written into as they are, by address; `results` says so."""
         wanted = out if isinstance(out, (tuple, list)) else (out,)
-        if len(wanted) != len(self._tensors) or (self._result[0] == "tuple") != isinstance(out, (tuple, list)):
+        if len(wanted) != len(self._tensors) or isinstance(self._result, Tuple) != isinstance(out, (tuple, list)):
             return {}
         found: dict[int, np.ndarray] = {}
         occupied = Occupied(array for array in arrays if isinstance(array, np.ndarray))
-        for array, (dtype, dims, word) in zip(wanted, self._tensors, strict=True):
+        for array, tensor in zip(wanted, self._tensors, strict=True):
+            dtype, rank, word = tensor.dtype, len(tensor.dims), tensor.word
             plain = type(array) is np.ndarray and array.flags.carray and stored(array, dtype).dtype == storage(dtype)
             plain = plain and (shares_bits(dtype) or array.dtype == storage(dtype))
-            if not plain or array.ndim != len(dims) or not array.size:
+            if not plain or array.ndim != rank or not array.size:
                 continue
             if occupied.take(array):
                 results[word] = address(array)
@@ -265,6 +269,7 @@ class _Caller:
         places = {address(array): array for array in arrays if array is not None and array.size}
         words = list(self._result_array.from_address(results))
         try:
+            assert self._result is not None  # emitted code asks for results alone
             return unpack(self._result, words, self._loaded.release, [], places)
         finally:
             end(handle)
@@ -286,8 +291,8 @@ class _Caller:
 def program_artifacts(program: Program) -> ArtifactSet:
     """The artifacts that an executable consists of."""
     target = json.dumps(dict(zip(("triple", "cpu", "features"), program.target, strict=True)))
-    signatures = program_bytes({"functions": program.functions})
-    provides = tuple(Symbol(function["symbol"]) for function in program.functions)
+    signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
+    provides = tuple(Symbol(function.symbol) for function in program.functions)
     made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
     for index, code in enumerate(program.objects):
         symbols = provides if index + 1 == len(program.objects) else ()
@@ -310,10 +315,10 @@ class Executable(Mapping[str, CompiledFunction]):
     ) -> None:  # fmt: skip
         self._program = program
         self._loaded = _Loaded(program, members or {}, device or CPU)
-        compiled = {f["name"]: CompiledFunction(self._loaded, f) for f in program.functions}
+        compiled = {f.name: CompiledFunction(self._loaded, f) for f in program.functions}
         driven = _driven(program.driver, self._loaded, compiled)
         self.functions: dict[str, Any] = {
-            name: function for name, function in {**compiled, **driven}.items() if not function.signature.get("private")
+            name: function for name, function in {**compiled, **driven}.items() if not function.signature.private
         }
 
     def __getitem__(self, name: str) -> CompiledFunction:
@@ -396,7 +401,7 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
         from weft.runtime.programs.vm import VirtualMachine, VMFunction  # only for programs of this executor
 
         machine = VirtualMachine(driver, kernels, loaded.constants, loaded.linked)
-        return {function["name"]: VMFunction(machine, function) for function in driver["functions"]}
+        return {name: VMFunction(machine, function.signature) for name, function in machine.functions.items()}
     if driver.get("format") in ("weft-graph", "weft-aot"):
         from weft.runtime.programs.entry import entry_function  # only for programs of these executors
 

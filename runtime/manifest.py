@@ -2,7 +2,7 @@
 
     manifest  ::= format, version, functions, sites, constants, objects, sources, target, python, threads, driver,
                   decisions, hashes
-    function  ::= {name, kind, symbol, params, result, span, private}     signatures: `weft.runtime.abi.signature`
+    function  ::= {name, kind, symbol, params, result, span, private}     signatures: `weft.runtime.abi.json_form`
     site      ::= {kind, ...}                  a place that may fail: message and note are texts and indices of values
     constant  ::= {dtype, shape, file}         bytes in row order, as many as the shape needs
     hashes    ::= {name: sha256}               of every other entry, each of which has its use
@@ -17,7 +17,8 @@ from typing import Any
 
 from weft.errors import ArtifactError
 from weft.runtime.abi.frame import VALUE_COUNT
-from weft.runtime.abi.values import DTYPE_CODES
+from weft.runtime.abi.json_form import signature_from_json, site_from_json
+from weft.runtime.abi.scalars import DTYPE_CODES
 
 __all__ = ["check_manifest"]
 
@@ -72,78 +73,28 @@ def _or_none(check: _Check) -> _Check:
     return lambda value: value is None or check(value)
 
 
+def _reads(read: Callable[[Any], object]) -> _Check:
+    """Whether a value is the JSON form of a record."""
+
+    def check(value: Any) -> bool:
+        try:
+            read(value)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
 def _span(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 6 and all(map(_is((str, int)), value))
-
-
-def _tree(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and value[0] in _OPERATIONS and all(map(_tree, value[1:]))
-    return _is((int, str))(value) and not isinstance(value, bool)
-
-
-_OPERATIONS = ("add", "mul", "floordiv", "mod", "min", "max", "pow")
-
-
-def _dim(value: Any) -> bool:
-    if isinstance(value, list):
-        return len(value) == 2 and isinstance(value[0], str) and _tree(value[1])
-    return value is None or _tree(value)
-
-
-_dims = _list_of(_dim)
-
-
-def _type(value: Any) -> bool:
-    """Whether a value is a type of a signature: the words of a call follow from it."""
-    if not (isinstance(value, list) and value and value[0] in _TYPES):
-        return False
-    return _TYPES[value[0]](value[1:])
-
-
-def _tensor(parts: list[Any]) -> bool:
-    if len(parts) not in (3, 4) or not _or_none(_dtype)(parts[0]) or not _or_none(_dims)(parts[1]):
-        return False
-    dims, rank = parts[1:3]
-    ranked = _is(int)(rank) and -1 <= rank <= 64 and (dims is None or rank == len(dims))
-    return ranked and parts[3:] in ([], ["copied"], ["written"])
-
-
-def _buffer(parts: list[Any]) -> bool:
-    return (
-        len(parts) == 4 and _dtype(parts[0]) and _dims(parts[1]) and len(parts[1]) <= 64
-        and (parts[2] is None or (_dims(parts[2]) and len(parts[2]) == len(parts[1])))
-        and isinstance(parts[3], bool)
-    )  # fmt: skip
-
-
-def _shape(parts: list[Any]) -> bool:
-    if len(parts) != 2 or not _or_none(_dims)(parts[0]) or not _is(int)(parts[1]):
-        return False
-    return -1 <= parts[1] and (parts[0] is None or len(parts[0]) == parts[1])
-
-
-def _prim(parts: list[Any]) -> bool:
-    return len(parts) in (2, 3) and isinstance(parts[0], str) and _dim(parts[1]) and parts[2:] in ([], ["size"])
 
 
 def _dtype(value: Any) -> bool:
     return isinstance(value, str) and value in DTYPE_CODES
 
 
-_TYPES: Mapping[str, Callable[[list[Any]], bool]] = {
-    "tensor": _tensor, "buffer": _buffer, "shape": _shape, "prim": _prim,
-    "tuple": _list_of(_type), "string": lambda parts: not parts, "object": lambda parts: not parts,
-}  # fmt: skip
 _text = _is(str)
-_PARAM = _record({"name": _text, "type": _type, "span": _or_none(_span)}, ("span",))
-_FUNCTION = _record(
-    {
-        "name": _text, "kind": lambda kind: kind in ("graph", "kernel"), "symbol": _text, "params": _list_of(_PARAM),
-        "result": lambda value: not value or _type(value), "span": _or_none(_span), "private": _is(bool),
-    },
-    ("span", "private"),
-)  # fmt: skip
 _words = _list_of(lambda part: isinstance(part, str) or (_count(part) and part < VALUE_COUNT))
 
 
@@ -152,13 +103,13 @@ def _site(value: Any) -> bool:
     return (
         isinstance(value, dict) and isinstance(value.get("kind"), str) and _or_none(_span)(value.get("span"))
         and all(_words(value.get(name, [])) for name in ("message", "note"))
-        and all(_or_none(_text)(value.get(name)) for name in ("code", "hint"))
+        and all(_or_none(_text)(value.get(name)) for name in ("code", "hint")) and _reads(site_from_json)(value)
     )  # fmt: skip
 
 
 _CONSTANT = _record({"dtype": _dtype, "shape": _list_of(_count), "file": lambda name: str(name)[:5] == "data/"})
 _FIELDS: Mapping[str, _Check] = {
-    "format": _text, "version": _count, "functions": _list_of(_FUNCTION), "sites": _list_of(_site),
+    "format": _text, "version": _count, "functions": _list_of(_reads(signature_from_json)), "sites": _list_of(_site),
     "constants": _list_of(_CONSTANT), "objects": _count, "sources": _count,
     "target": lambda value: _list_of(_text)(value) and len(value) == 3, "python": _list_of(_text), "threads": _is(bool),
     "driver": _or_none(_is(dict)), "decisions": _list_of(_is(dict)),

@@ -32,7 +32,8 @@ from weft.ir.node import Node
 from weft.ir.op import OPS
 from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import PrimCall
-from weft.runtime.abi.values import storage
+from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
+from weft.runtime.abi.scalars import storage
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.registry import is_builtin
 from weft.transform.infra.context import check_level, is_plain
@@ -123,7 +124,8 @@ def _program(data: bytes, text: str) -> Program:
     described = zip(pieces[head["objects"] :], head["constants"], strict=True)
     constants = [(np.frombuffer(piece, storage(dtype)).reshape(shape), dtype) for piece, (dtype, shape) in described]
     return Program(
-        functions=head["functions"], sites=head["sites"], constants=constants, objects=objects,
+        functions=[signature_from_json(function) for function in head["functions"]],
+        sites=[site_from_json(site) for site in head["sites"]], constants=constants, objects=objects,
         target=tuple(head["target"]), sources=text.split("\0") if text else [], python=head["python"],
         threads=head["threads"], driver=head["driver"], decisions=head["decisions"],
     )  # fmt: skip
@@ -135,7 +137,8 @@ def keep(key: str, program: Program) -> None:
         return
     pieces = [*program.objects, *(np.ascontiguousarray(array).tobytes() for array, _ in program.constants)]
     head: dict[str, Any] = {
-        "functions": program.functions, "sites": program.sites, "python": program.python, "threads": program.threads,
+        "functions": [signature_to_json(function) for function in program.functions],
+        "sites": [site_to_json(site) for site in program.sites], "python": program.python, "threads": program.threads,
         "driver": program.driver, "decisions": program.decisions, "target": program.target,
         "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],

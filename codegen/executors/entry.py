@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from weft import dtypes
@@ -13,13 +14,15 @@ from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
 from weft.codegen.executors import native
 from weft.codegen.executors.objects import entry_module, object_artifacts, object_source
 from weft.codegen.host.entry import Entry, Place, Scalar, Step, read_entry
-from weft.codegen.host.signature import dim_data, span_json, type_data
+from weft.codegen.host.signature import abi_dim, abi_type, span_json
 from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan
 from weft.errors import TargetError
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
+from weft.runtime.abi.json_form import dim_to_json, parameter_to_json, type_to_json
+from weft.runtime.abi.types import Buffer, Parameter, Signature
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import Program
 from weft.runtime.programs.entry import FORMATS, VERSION
@@ -46,9 +49,8 @@ def aot(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     owner = {**owner, entry.name: plan.driver}
     program = native.generate(made, plan.machines, owner, plan.driver, c_functions=plan.c_functions)
     program.driver = _head(entry, "aot", program)
-    signature = next(item for item in program.functions if item["name"] == entry.name)
-    for index, param in enumerate(signature["params"]):  # kernels that it calls read inputs and constants
-        param["type"][4] = index >= len(entry.inputs) + len(entry.constants)
+    outputs = len(entry.inputs) + len(entry.constants)
+    program.functions = [_reading(item, outputs) if item.name == entry.name else item for item in program.functions]
     program.artifacts = ArtifactSet(_c_object(module, entry, plan))
     return program
 
@@ -71,6 +73,15 @@ def object_code(job: Job) -> ArtifactSet:
     code = emit_object(machine, source.text)
     found = object_artifacts(source, code, job.plan.model, part.to_json())
     return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
+
+
+def _reading(signature: Signature, outputs: int) -> Signature:
+    """The signature of an entry that writes what stands from `outputs` on; kernels that it calls read the rest."""
+    params = [
+        replace(param, type=replace(param.type, written=index >= outputs)) if isinstance(param.type, Buffer) else param
+        for index, param in enumerate(signature.params)
+    ]
+    return replace(signature, params=tuple(params))
 
 
 def _c_object(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
@@ -100,12 +111,12 @@ def _head(entry: Entry, executor: str, program: Program) -> dict[str, Any]:
     first = len(program.constants)
     program.constants.extend((item.data, item.dtype) for item in entry.constants)
     params = [
-        {"name": param.name or f"arg{index}", "type": type_data(param.ty), "span": span_json(param.span)}
+        parameter_to_json(Parameter(param.name or f"arg{index}", abi_type(param.ty), span_json(param.span)))
         for index, param in enumerate(entry.function.params)
     ]
     return {
         "format": FORMATS[executor], "version": VERSION, "executor": executor, "name": entry.name, "params": params,
-        "result": type_data(entry.function.ret_type), "bounds": dict(entry.bounds),
+        "result": type_to_json(abi_type(entry.function.ret_type)), "bounds": dict(entry.bounds),
         "constants": list(range(first, first + len(entry.constants))),
         "outputs": [{"dtype": item.dtype, "dims": _dims(item)} for item in entry.outputs],
         "arena": entry.arena_bytes(),
@@ -113,7 +124,7 @@ def _head(entry: Entry, executor: str, program: Program) -> dict[str, Any]:
 
 
 def _dims(place: Place) -> list[Any]:
-    return [dim_data(dim) for dim in place.shape]
+    return [dim_to_json(abi_dim(dim)) for dim in place.shape]
 
 
 def _nodes(entry: Entry) -> list[dict[str, Any]]:
@@ -135,10 +146,10 @@ def _argument(item: Place | Scalar) -> dict[str, Any]:
     if isinstance(item, Place):
         return {
             "kind": item.kind, "index": item.index, "dtype": item.dtype, "dims": _dims(item),
-            "offset": dim_data(item.offset),
+            "offset": dim_to_json(abi_dim(item.offset)),
         }  # fmt: skip
     if isinstance(item.value, DimExpr):
-        return {"value": dim_data(item.value), "dtype": item.dtype}
+        return {"value": dim_to_json(abi_dim(item.value)), "dtype": item.dtype}
     if dtypes.is_float(item.dtype):
         return {"value": ["x", float(item.value).hex()], "dtype": item.dtype}
     return {"value": bool(item.value) if dtypes.is_bool(item.dtype) else int(item.value), "dtype": item.dtype}

@@ -27,12 +27,13 @@ from weft.codegen.backends.llvm.machine.machine import Compiler, Machine, compil
 from weft.codegen.host.kernels import is_noalias
 from weft.codegen.host.program import HostProgram
 from weft.codegen.host.read import read_program
-from weft.codegen.host.signature import graph_signature, kernel_data
+from weft.codegen.host.signature import graph_signature, kernel_abi
 from weft.codegen.plan import Plan
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
+from weft.runtime.abi.types import Signature
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.explain import explain
 from weft.transform.infra.decisions import without_decisions
@@ -67,8 +68,8 @@ def generate(
         signatures = _graphs(graphs, functions, emission, program)
         constant_bytes = sum(array.nbytes for array, _ in emission.constants)
         calls_out = any(site["kind"] == "call" for site in emission.sites)
-        shown = [signature for signature in signatures if not signature["private"]]
-        python = [item["name"] for item in shown if emit_fast_call(calls, item, constant_bytes, calls_out)]
+        shown = [signature for signature in signatures if not signature.private]
+        python = [item.name for item in shown if emit_fast_call(calls, item, constant_bytes, calls_out)]
         machine = processors[driver]
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
@@ -123,13 +124,13 @@ def _kernels(
 
 def _graphs(
     graphs: ModuleWriter, functions: Mapping[str, BaseFunc], emission: Emission, program: HostProgram | None
-) -> list[dict[str, Any]]:
+) -> list[Signature]:
     """Emit the graph functions, if any, and the entries of kernels that are called from outside; their signatures."""
     signatures = []
     for name, function in functions.items():
         if isinstance(function, PrimFunc) and (program is None or not function.private):
             emit_wrapper(graphs, emission, name, function)
-            signatures.append(kernel_data(name, function))
+            signatures.append(kernel_abi(name, function))
         if isinstance(function, Function) and program is not None:
             written = emit_function(graphs, emission, program, program.functions[name])
             signatures.append(graph_signature(name, function, written))

@@ -7,6 +7,7 @@ goto. What machine code checks by itself (sizes, declared types of results, matc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft import dtypes
@@ -14,13 +15,15 @@ from weft.codegen.executors import native
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import written_positions
 from weft.codegen.host.read import read_program
-from weft.codegen.host.signature import dim_data, span_json, type_data
+from weft.codegen.host.signature import abi_dim, abi_type, span_json
 from weft.codegen.plan import Plan
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, TupleType, Type
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.json_form import dim_to_json, parameter_to_json, type_to_json
 from weft.runtime.executable import Program
 from weft.runtime.programs.bytecode import FORMAT, VERSION
 from weft.transform.analysis.value_numbering import same_type
@@ -49,13 +52,13 @@ def emit_program(program: host.HostProgram, kernels: Program) -> dict[str, Any]:
     return {"executor": "vm", "format": FORMAT, "functions": functions, "spans": spans, "version": VERSION}
 
 
-def vm_type(ty: Type | None) -> list[Any]:
-    """A type as data; functions are objects here."""
+def vm_type(ty: Type | None) -> abi.Type:
+    """A type as the runtime knows it; functions are objects here."""
     if ty is None or isinstance(ty, FuncType):
-        return ["object"]
+        return abi.Object()
     if isinstance(ty, TupleType):
-        return ["tuple", *map(vm_type, ty.fields)]
-    return type_data(ty)
+        return abi.Tuple(tuple(map(vm_type, ty.fields)))
+    return abi_type(ty)
 
 
 class _Emitter:
@@ -84,11 +87,11 @@ class _Emitter:
         params = []
         for index, param in enumerate(function.params):
             ty = vm_type(param.ty)
-            if param in self.written and ty[0] == "tensor":
-                ty.append("copied" if source.pure else "written")
-            params.append({"name": param.name or f"arg{index}", "type": ty, "span": span_json(param.span)})
+            if param in self.written and isinstance(ty, abi.Tensor):
+                ty = replace(ty, use="copied" if source.pure else "written")
+            params.append(parameter_to_json(abi.Parameter(param.name or f"arg{index}", ty, span_json(param.span))))
         return {
-            "name": function.name, "kind": "graph", "params": params, "result": vm_type(function.result),
+            "name": function.name, "kind": "graph", "params": params, "result": type_to_json(vm_type(function.result)),
             "registers": self.count, "code": self.code, "private": source.private, "span": span_json(source.span),
         }  # fmt: skip
 
@@ -114,7 +117,7 @@ class _Emitter:
         """Append the check that a value has a type."""
         if ty is None or isinstance(ty, (AnyType, FuncType)) or (isinstance(ty, TupleType) and not ty.fields):
             return
-        self.call(-1, "builtin", "match", [operand, ["ty", vm_type(ty)], ["s", what]], span)
+        self.call(-1, "builtin", "match", [operand, ["ty", type_to_json(vm_type(ty))], ["s", what]], span)
 
     def returned(self, var: Var, into: int, span: Span | None) -> None:
         """Append the check of what a call gave."""
@@ -156,7 +159,7 @@ class _Emitter:
     def extern(self, step: host.Extern) -> None:
         """A call of a registered function; the last operand is the type of what it returns."""
         into = self.register(step.into)
-        result = ["ty", [] if step.result is None else vm_type(step.result)]
+        result = ["ty", [] if step.result is None else type_to_json(vm_type(step.result))]
         self.call(into, "packed", step.name, [*map(self.operand, step.arguments), result], step.span)
 
     def match_value(self, step: host.Match) -> None:
@@ -273,8 +276,8 @@ _OPERANDS: Mapping[type, Callable[[_Emitter, Any], Operand]] = {
     Constant: _Emitter.constant,
     host.Item: _Emitter.item,
     host.Number: lambda emitter, operand: _number(operand),
-    host.Size: lambda emitter, operand: ["d", dim_data(operand.dim)],
-    host.Extents: lambda emitter, operand: ["shape", [dim_data(dim) for dim in operand.dims]],
+    host.Size: lambda emitter, operand: ["d", dim_to_json(abi_dim(operand.dim))],
+    host.Extents: lambda emitter, operand: ["shape", [dim_to_json(abi_dim(dim)) for dim in operand.dims]],
     host.Group: lambda emitter, operand: ["t", [emitter.operand(item) for item in operand.fields]],
     host.Text: lambda emitter, operand: ["s", operand.text],
     host.FunctionName: lambda emitter, operand: ["f", operand.name],

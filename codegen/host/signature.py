@@ -1,8 +1,9 @@
-"""Types and functions as the plain data that the runtime checks arguments against (`weft.runtime.abi.signature`)."""
+"""Types and functions of a module as what the runtime checks arguments against (`weft.runtime.abi.types`)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.codegen.host.kernels import result_dtype, written_positions
@@ -13,8 +14,11 @@ from weft.ir.graph import Function
 from weft.ir.kernel.prim_dim import kernel_signature, prim_to_dim, symbol_names
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim as AbiDim
+from weft.runtime.abi.dims import Expression, Operation, Tree
 
-__all__ = ["dim_data", "graph_signature", "graph_symbol", "kernel_data", "span_json", "type_data"]
+__all__ = ["abi_dim", "abi_dims", "abi_type", "graph_signature", "graph_symbol", "kernel_abi", "span_json"]
 
 
 def graph_symbol(name: str) -> str:
@@ -33,85 +37,82 @@ def span_json(span: Span | None) -> list[Any] | None:
     return [span.filename, "\n".join(lines), line, start, start + span.end - span.start, span.origin]
 
 
-def dim_data(dim: Dim) -> Any:
-    """A dimension as data: an int, a name, or its text with its tree."""
+def abi_dim(dim: Dim) -> int | str | Expression:
+    """A dimension as the runtime knows it: a number, a symbol, or its text with its tree."""
     tree = _tree(dim)
-    return tree if isinstance(tree, (int, str)) else [str(dim), tree]
+    return Expression(str(dim), tree) if isinstance(tree, Operation) else tree
 
 
-def _tree(dim: Dim) -> Any:
+def _tree(dim: Dim) -> Tree:
     kind, operands = operation(dim)
     if kind in ("constant", "symbol"):
         return operands[0]
-    return [kind, *(_tree(operand) for operand in operands)]
+    return Operation(kind, tuple(_tree(operand) for operand in operands))
 
 
-def type_data(ty: Type) -> list[Any]:
-    """A graph-level type as data; TargetError W743 for one whose values compiled code cannot hold."""
+def abi_dims(dims: Sequence[Dim]) -> tuple[AbiDim, ...]:
+    """The dimensions of a shape."""
+    return tuple(map(abi_dim, dims))
+
+
+def abi_type(ty: Type) -> abi.Type:
+    """A graph-level type as the runtime knows it; TargetError W743 for one whose values compiled code cannot hold."""
     if isinstance(ty, TensorType):
-        return ["tensor", ty.dtype, None if ty.dims is None else [dim_data(dim) for dim in ty.dims], ty.ndim]
+        return abi.Tensor(ty.dtype, None if ty.dims is None else abi_dims(ty.dims), ty.ndim)
     if isinstance(ty, ShapeType):
-        return ["shape", None if ty.dims is None else [dim_data(dim) for dim in ty.dims], ty.ndim]
+        return abi.Shape(None if ty.dims is None else abi_dims(ty.dims), ty.ndim)
     if isinstance(ty, PrimType):
         if ty.value is not None and ty.dims is None:
             raise TargetError(f"llvm: {type_text(ty)} has no compiled form", code="W743", span=ty.span)
-        return ["prim", ty.dtype, None] if ty.dims is None else ["prim", ty.dtype, dim_data(ty.dims[0]), "size"]
+        return abi.Scalar(ty.dtype) if ty.dims is None else abi.Scalar(ty.dtype, abi_dim(ty.dims[0]), is_size=True)
     if isinstance(ty, TupleType):
-        return ["tuple", *(type_data(field) for field in ty.fields)]
+        return abi.Tuple(tuple(map(abi_type, ty.fields)))
     if isinstance(ty, StringType):
-        return ["string"]
+        return abi.String()
     if isinstance(ty, AnyType):
-        return ["object"]
+        return abi.Object()
     raise TargetError(
         f"llvm: a value of type {type(ty).__name__} has no compiled form", code="W743", span=ty.span,
         hint="run LambdaLift first, or use weft.interpret",
     )  # fmt: skip
 
 
-def graph_signature(name: str, function: Function, written: Collection[int] = ()) -> dict[str, Any]:
+def graph_signature(name: str, function: Function, written: Collection[int] = ()) -> abi.Signature:
     """The signature of a graph function that writes some parameters in place: a pure one writes copies of them."""
-    params = [
-        {"name": p.name or f"arg{i}", "type": type_data(p.ty), "span": span_json(p.span)}
-        for i, p in enumerate(function.params)
-    ]
-    for position in written:
-        params[position]["type"].append("copied" if function.pure else "written")
-    return {
-        "name": name,
-        "kind": "graph",
-        "symbol": graph_symbol(name),
-        "params": params,
-        "result": type_data(function.ret_type),
-        "span": span_json(function.span),
-        "private": function.private,
-    }
+    use = "copied" if function.pure else "written"
+    params = []
+    for i, param in enumerate(function.params):
+        ty = abi_type(param.ty)
+        if i in written and isinstance(ty, abi.Tensor):
+            ty = replace(ty, use=use)
+        params.append(abi.Parameter(param.name or f"arg{i}", ty, span_json(param.span)))
+    return abi.Signature(
+        name, "graph", graph_symbol(name), tuple(params), abi_type(function.ret_type), span_json(function.span),
+        function.private,
+    )  # fmt: skip
 
 
-def kernel_data(name: str, function: PrimFunc) -> dict[str, Any]:
+def kernel_abi(name: str, function: PrimFunc) -> abi.Signature:
     """The signature of a tensor-level function that Python calls."""
     names, types, written = symbol_names(function), kernel_signature(function), written_positions(function)
     params = []
-    for i, (param, ty) in enumerate(zip(function.params, types, strict=True)):
-        if isinstance(param, Buffer) and isinstance(ty, TensorType):
-            dims = [dim_data(dim) for dim in ty.dims or ()]
-            strides = None if param.strides is None else [_stride(stride, names) for stride in param.strides]
-            data: list[Any] = ["buffer", param.dtype, dims, strides, i in written]
+    for i, (param, given) in enumerate(zip(function.params, types, strict=True)):
+        ty: abi.Type
+        if isinstance(param, Buffer) and isinstance(given, TensorType):
+            strides = None if param.strides is None else tuple(_stride(stride, names) for stride in param.strides)
+            ty = abi.Buffer(param.dtype, abi_dims(given.dims or ()), strides, i in written)
         else:
-            data = [
-                "prim",
-                param.dtype,
-                names.get(param) if isinstance(param, PrimVar) and "int" in param.dtype else None,
-            ]
-        params.append({"name": param.name or f"arg{i}", "type": data, "span": span_json(param.span)})
+            size = isinstance(param, PrimVar) and "int" in param.dtype
+            ty = abi.Scalar(param.dtype, names.get(param) if size else None)  # type: ignore[arg-type]
+        params.append(abi.Parameter(param.name or f"arg{i}", ty, span_json(param.span)))
     dtype = result_dtype(function)
-    result = ["prim", dtype, None] if dtype else []
-    return {
-        "name": name, "kind": "kernel", "symbol": graph_symbol(name), "params": params, "result": result,
-        "span": span_json(function.span), "private": function.private,
-    }  # fmt: skip
+    result = abi.Scalar(dtype) if dtype else None
+    return abi.Signature(
+        name, "kernel", graph_symbol(name), tuple(params), result, span_json(function.span), function.private
+    )  # fmt: skip
 
 
-def _stride(stride: Extent, names: Mapping[PrimVar, str]) -> Any:
-    """A stride as data; None for what is no dimension."""
+def _stride(stride: Extent, names: Mapping[PrimVar, str]) -> AbiDim:
+    """A stride; None for what is no dimension."""
     dim = prim_to_dim(stride, names)
-    return None if dim is None else dim_data(dim)
+    return None if dim is None else abi_dim(dim)

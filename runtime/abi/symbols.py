@@ -12,8 +12,10 @@ import numpy as np
 
 from weft.dtypes import stored
 from weft.errors import OutOfMemoryError, ShapeError
-from weft.runtime.abi.signature import dim_names, dim_tree, evaluate_dim, expected_text, solve_linear
-from weft.runtime.abi.values import as_array, check_scalar, is_size, shape_sizes, storage, value_text
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
+from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes, storage
+from weft.runtime.abi.values import as_array, value_text
 
 __all__ = ["Symbols", "converted"]
 
@@ -22,7 +24,7 @@ class Symbols:
     """The symbols of one running function: values, and where each came from.
 
     >>> symbols = Symbols()
-    >>> symbols.match(np.zeros((3, 4), "float32"), ["tensor", "float32", ["n", 4], 2], "x")
+    >>> symbols.match(np.zeros((3, 4), "float32"), abi.Tensor("float32", ("n", 4), 2), "x")
     >>> symbols.values
     {'n': 3}
     """
@@ -31,7 +33,7 @@ class Symbols:
         self.values = dict(values or {})
         self.sources = dict(sources or {})
 
-    def size(self, dim: Any) -> int:
+    def size(self, dim: Dim) -> int:
         """The value of a dimension.
 
         Raises: ShapeError W280 for a division by zero, W744 for a symbol without a value; OutOfMemoryError W950 for one
@@ -39,35 +41,31 @@ class Symbols:
         """
         value = self._exactly(dim)
         if not -(1 << 63) <= value < 1 << 63:
-            text = dim[0] if isinstance(dim, list) else dim
-            raise OutOfMemoryError(f"no memory for a size of {text}: it does not fit 64 bits", code="W950")
+            raise OutOfMemoryError(f"no memory for a size of {dim}: it does not fit 64 bits", code="W950")
         return value
 
-    def _exactly(self, dim: Any) -> int:
-        tree = dim_tree(dim)
-        value = evaluate_dim(tree, self.values)
+    def _exactly(self, dim: Dim) -> int:
+        value = evaluate_dim(dim, self.values)
         if value is not None:
             return value
-        missing = [name for name in dim_names(tree) if name not in self.values]
-        text = dim[0] if isinstance(dim, list) else dim
+        missing = [name for name in dim_names(dim) if name not in self.values]
         if missing:
-            raise ShapeError(f"the symbol {missing[0]} of {text} has no value here", code="W744")
-        raise ShapeError(f"division by zero in {text}", code="W280")
+            raise ShapeError(f"the symbol {missing[0]} of {dim} has no value here", code="W744")
+        raise ShapeError(f"division by zero in {dim}", code="W280")
 
-    def shape(self, dims: Sequence[Any]) -> tuple[int, ...]:
+    def shape(self, dims: Sequence[Dim]) -> tuple[int, ...]:
         """The sizes of a shape; ShapeError W221 for a negative one."""
         sizes = tuple(self.size(dim) for dim in dims)
         for dim, size in zip(dims, sizes, strict=True):
             if size < 0:
-                text = dim[0] if isinstance(dim, list) else dim
-                raise ShapeError(f"a shape has the negative size {text} = {size}", code="W221")
+                raise ShapeError(f"a shape has the negative size {dim} = {size}", code="W221")
         return sizes
 
-    def match(self, value: Any, ty: Sequence[Any], what: str, code: str = "W222") -> None:
+    def match(self, value: Any, ty: abi.Type, what: str, code: str = "W222") -> None:
         """Check that a value has a type, and give the symbols that it binds their values; ShapeError W222."""
         self.match_all([(value, ty, what)], code)
 
-    def match_all(self, given: Sequence[tuple[Any, Sequence[Any], str]], code: str = "W222") -> None:
+    def match_all(self, given: Sequence[tuple[Any, abi.Type, str]], code: str = "W222") -> None:
         """Check (value, type, what it is) triples together: a symbol may be bound by a later one than it is used in."""
         claims = [(what, claim) for value, ty, what in given for claim in _claims(value, ty, what, code)]
         for what, (dims, sizes, *_) in claims:
@@ -78,8 +76,7 @@ class Symbols:
             pass
         for what, (dims, sizes, part, kind) in claims:
             for dim, size in zip(dims, sizes, strict=True):
-                tree = dim_tree(dim)
-                if dim is None or any(name not in self.values for name in dim_names(tree)):
+                if dim is None or any(name not in self.values for name in dim_names(dim)):
                     continue  # nothing to compare with: the symbol is only ever named here
                 if self._exactly(dim) != size:
                     raise _mismatch(what, kind, part, code, self.explain(dims))
@@ -89,79 +86,77 @@ class Symbols:
         self.values[symbol] = int(value)
         self.sources[symbol] = source
 
-    def _solved(self, dims: Sequence[Any], sizes: Sequence[int], what: str) -> bool:
+    def _solved(self, dims: Sequence[Dim], sizes: Sequence[int], what: str) -> bool:
         for dim, size in zip(dims, sizes, strict=True):
-            tree = dim_tree(dim)
-            missing = {name for name in dim_names(tree) if name not in self.values}
+            missing = {name for name in dim_names(dim) if name not in self.values}
             if len(missing) == 1:
                 symbol = missing.pop()
-                value = solve_linear(tree, symbol, size, self.values)
+                value = solve_linear(dim, symbol, size, self.values)
                 if value is not None:
                     self.bind(symbol, value, what)
                     return True
         return False
 
-    def explain(self, dims: Sequence[Any]) -> str:
+    def explain(self, dims: Sequence[Dim]) -> str:
         """The symbols of some dimensions with values and sources."""
-        names = dict.fromkeys(name for dim in dims for name in dim_names(dim_tree(dim)) if name in self.values)
+        names = dict.fromkeys(name for dim in dims for name in dim_names(dim) if name in self.values)
         return ", ".join(f"{name}={self.values[name]} from {self.sources.get(name, 'the caller')}" for name in names)
 
 
-def _mismatch(what: str, ty: Sequence[Any], value: Any, code: str, why: str = "") -> ShapeError:
-    message = f"{what}: expected {expected_text(ty)}, got {value_text(value)}"
+def _mismatch(what: str, ty: abi.Type, value: Any, code: str, why: str = "") -> ShapeError:
+    message = f"{what}: expected {ty}, got {value_text(value)}"
     return ShapeError(f"{message}; {why}" if why else message, code=code)
 
 
-def _claims(value: Any, ty: Sequence[Any], what: str, code: str) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _claims(
+    value: Any, ty: abi.Type, what: str, code: str
+) -> Iterator[tuple[Sequence[Dim], Sequence[int], Any, abi.Type]]:  # fmt: skip
     """(dims, sizes, value, type) of each sized part; ShapeError for another kind, dtype or rank."""
-    kind = ty[0]
-    if kind in ("tensor", "buffer"):
-        dims, rank = ty[2], len(ty[2]) if ty[2] is not None else ty[3]
-        wrong_kind = not isinstance(value, np.ndarray) or (ty[1] is not None and value.dtype != storage(ty[1]))
-        if wrong_kind or (rank >= 0 and value.ndim != rank):
+    if isinstance(ty, (abi.Tensor, abi.Buffer)):
+        wrong_kind = not isinstance(value, np.ndarray) or (ty.dtype is not None and value.dtype != storage(ty.dtype))
+        if wrong_kind or (ty.rank >= 0 and value.ndim != ty.rank):
             raise _mismatch(what, ty, value, code)
-        if dims is not None:
-            yield dims, value.shape, value, ty
-    elif kind == "shape":
-        if not isinstance(value, tuple) or not all(map(is_size, value)) or (ty[2] >= 0 and len(value) != ty[2]):
+        if ty.dims is not None:
+            yield ty.dims, value.shape, value, ty
+    elif isinstance(ty, abi.Shape):
+        if not isinstance(value, tuple) or not all(map(is_size, value)) or (ty.rank >= 0 and len(value) != ty.rank):
             raise _mismatch(what, ty, value, code)
-        if ty[1] is not None:
-            yield ty[1], value, value, ty
-    elif kind == "tuple":
-        if not isinstance(value, tuple) or len(value) != len(ty) - 1:
+        if ty.dims is not None:
+            yield ty.dims, value, value, ty
+    elif isinstance(ty, abi.Tuple):
+        if not isinstance(value, tuple) or len(value) != len(ty.fields):
             raise _mismatch(what, ty, value, code)
-        for item, field in zip(value, ty[1:], strict=True):
+        for item, field in zip(value, ty.fields, strict=True):
             yield from _claims(item, field, what, code)
-    elif kind == "prim":
-        if ty[3:] == ["size"] and not is_size(value):
+    elif isinstance(ty, abi.Scalar):
+        if ty.is_size and not is_size(value):
             raise _mismatch(what, ty, value, code)
-        if ty[2] is not None and is_size(value):
-            yield [ty[2]], [value], value, ty
-    elif kind == "string" and not isinstance(value, str):
+        if ty.dim is not None and is_size(value):
+            yield ty.dims, [value], value, ty
+    elif isinstance(ty, abi.String) and not isinstance(value, str):
         raise _mismatch(what, ty, value, code)
 
 
-def converted(value: Any, ty: Sequence[Any], what: str) -> Any:
+def converted(value: Any, ty: abi.Type, what: str) -> Any:
     """What a function outside the program returned, as a value of the program; ShapeError W223."""
-    kind = ty[0]
-    if kind == "tensor":
+    if isinstance(ty, abi.Tensor):
         array = as_array(value)
         if array is None:
             raise _mismatch(what, ty, value, "W223")
-        return array if ty[1] is None else stored(array, ty[1])
-    if kind == "tuple":
-        if len(ty) == 1:
+        return array if ty.dtype is None else stored(array, ty.dtype)
+    if isinstance(ty, abi.Tuple):
+        if not ty.fields:
             return ()
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
+        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
             raise _mismatch(what, ty, value, "W223")
-        return tuple(converted(item, field, what) for item, field in zip(value, ty[1:], strict=True))
-    if kind == "shape":
-        sizes = shape_sizes(value, ty[2])
+        return tuple(converted(item, field, what) for item, field in zip(value, ty.fields, strict=True))
+    if isinstance(ty, abi.Shape):
+        sizes = shape_sizes(value, ty.rank)
         if sizes is None:
             raise _mismatch(what, ty, value, "W223")
         return tuple(sizes)
-    if kind == "prim":
-        scalar = check_scalar(0 if value is None else value, ty[1])
+    if isinstance(ty, abi.Scalar):
+        scalar = check_scalar(0 if value is None else value, ty.dtype)
         if scalar is None:
             raise _mismatch(what, ty, value, "W223")
         return scalar

@@ -8,7 +8,6 @@ memory, freed with the array; one that belongs to somebody else (an argument han
 from __future__ import annotations
 
 import ctypes
-import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,35 +18,22 @@ import numpy as np
 
 from weft.dtypes import offered_array, presented, shares_bits, stored
 from weft.errors import ArgumentError
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim, shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
-from weft.runtime.abi.signature import Binder, expected_text, shape_text
+from weft.runtime.abi.scalars import (
+    DTYPE_CODES,
+    DTYPE_NAMES,
+    NUMPY_DTYPES,
+    check_scalar,
+    is_size,
+    scalar_word,
+    storage,
+    word_scalar,
+)
+from weft.runtime.abi.signature import Binder
 
 __all__ = ["DTYPE_CODES", "ArgumentPacker", "FastPath", "Occupied", "copy_into", "unpack"]
-
-_CODES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int1",
-    "uint1", "int2", "uint2",
-)  # fmt: skip
-DTYPE_CODES = {name: code for code, name in enumerate(_CODES, 1)}
-DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
-_NUMPY = {
-    "bool",
-    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-    "float16",
-    "float32",
-    "float64",
-}
-
-
-def storage(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype of the elements of an array (raw bits for types NumPy lacks)."""
-    if dtype in _NUMPY:
-        return np.dtype(dtype)
-    if dtype.startswith("int"):
-        return np.dtype("int8")
-    return np.dtype("uint16" if dtype == "bfloat16" else "uint8")
 
 
 def value_text(value: Any) -> str:
@@ -79,29 +65,31 @@ class ArgumentPacker:
     def __post_init__(self) -> None:
         self.binder = Binder(self.function)
 
-    def pack(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
+    def pack(self, ty: abi.Type, value: Any, position: int, name: str) -> None:
         """Append the words of a value of a type; ArgumentError when it does not have it."""
-        _PACK[ty[0]](self, ty, value, position, name)
+        _PACK[type(ty)](self, ty, value, position, name)
 
     def refuse(
-        self, ty: Sequence[Any], value: Any, position: int, name: str, code: str = "W851", hint: str | None = None
+        self, ty: abi.Type, value: Any, position: int, name: str, code: str = "W851", hint: str | None = None
     ) -> ArgumentError:
         """The error for a value that does not have its type."""
-        return self.binder.refuse(position, name, expected_text(ty), value_text(value), code=code, hint=hint)
+        return self.binder.refuse(position, name, str(ty), value_text(value), code=code, hint=hint)
 
-    def _array(self, ty: Sequence[Any], value: Any, position: int, name: str, written: bool) -> np.ndarray:
+    def _array(
+        self, ty: abi.Tensor | abi.Buffer, value: Any, position: int, name: str, written: bool
+    ) -> np.ndarray:  # fmt: skip
         array = as_array(value)
         if array is None:
             hint = "pass a NumPy array, or anything with __dlpack__ or __array__"
             raise self.refuse(ty, value, position, name, hint=hint)
-        dtype, dims, rank = ty[1], ty[2], len(ty[2]) if ty[2] is not None else ty[3]
+        dtype, dims, rank = ty.dtype, ty.dims, ty.rank
         if dtype is not None and array.dtype != storage(dtype):
             given, array = array, stored(array, dtype)
             if written and array is not given and not shares_bits(dtype):
                 self.require_writable(given, position, name)
                 self.copy_back.append((given, array))
             if array is given:
-                hint = None if dtype not in _NUMPY else f"convert it first: {name}.astype({dtype!r})"
+                hint = None if dtype not in NUMPY_DTYPES else f"convert it first: {name}.astype({dtype!r})"
                 raise self.refuse(ty, array, position, name, hint=hint)
         if rank >= 0 and array.ndim != rank:
             raise self.refuse(ty, array, position, name, code="W852")
@@ -109,8 +97,8 @@ class ArgumentPacker:
             self.binder.add(ty, array.shape, value_text(array), position, name)
         return array
 
-    def _tensor(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        use = ty[4] if len(ty) > 4 else ""
+    def _tensor(self, ty: abi.Tensor, value: Any, position: int, name: str) -> None:
+        use = ty.use
         given = self._array(ty, value, position, name, use == "written")
         if use == "written":
             self.require_writable(given, position, name)
@@ -120,7 +108,7 @@ class ArgumentPacker:
         if not given.flags.writeable:
             self.read_only.append((address(array), array.nbytes))
         self.keep.append(array)
-        if ty[1] is not None and (ty[2] is not None or ty[3] >= 0):
+        if ty.is_static:
             self.words += (address(array), 0, *array.shape)
         else:
             self.words += self._dynamic(array, ty, position, name)
@@ -131,18 +119,18 @@ class ArgumentPacker:
             message = f"argument {position} `{name}` of {self.function} is read-only, and the function writes it"
             raise ArgumentError(message, code="W853")
 
-    def _dynamic(self, array: np.ndarray, ty: Sequence[Any], position: int, name: str) -> list[int]:
+    def _dynamic(self, array: np.ndarray, ty: abi.Tensor, position: int, name: str) -> list[int]:
         if array.ndim > DYNAMIC_RANK:
             raise self.refuse(
                 ty, array, position, name, code="W852", hint=f"compiled code takes ranks up to {DYNAMIC_RANK}"
             )
-        code = DTYPE_CODES.get(ty[1] or array.dtype.name)
+        code = DTYPE_CODES.get(ty.dtype or array.dtype.name)
         if code is None:
             raise self.refuse(ty, array, position, name)
         return [address(array), 0, array.ndim, code, *array.shape, *[0] * (DYNAMIC_RANK - array.ndim)]
 
-    def _buffer(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        _, _, _, strides, written = ty
+    def _buffer(self, ty: abi.Buffer, value: Any, position: int, name: str) -> None:
+        strides, written = ty.strides, ty.written
         array = self._array(ty, value, position, name, written)
         if written:
             self.require_writable(array, position, name)
@@ -175,7 +163,7 @@ class ArgumentPacker:
             self._strides(strides, steps, plain, position, name)
 
     def _strides(
-        self, strides: Sequence[Any], steps: Sequence[int], array: np.ndarray, position: int, name: str
+        self, strides: Sequence[Dim], steps: Sequence[int], array: np.ndarray, position: int, name: str
     ) -> None:
         """The strides of a buffer are claims like its sizes; a fixed one only where there is a second element."""
         counted = [
@@ -183,9 +171,9 @@ class ArgumentPacker:
             for axis, (stride, extent) in enumerate(zip(strides, array.shape, strict=True))
             if stride is not None and (not isinstance(stride, int) or (extent > 1 and array.size))
         ]
-        wanted, got = [strides[axis] for axis in counted], [steps[axis] for axis in counted]
+        wanted, got = tuple(strides[axis] for axis in counted), [steps[axis] for axis in counted]
         if counted:
-            self.binder.add(["strides", wanted], got, f"strides {tuple(steps)}", position, name)
+            self.binder.add(abi.Strides(wanted), got, f"strides {tuple(steps)}", position, name)
 
     def separate(self) -> None:
         """Give each buffer that is written memory of its own where it overlaps another one."""
@@ -199,8 +187,8 @@ class ArgumentPacker:
                 self.copy_back.append((given, copy))
                 self.words[place] = address(copy)
 
-    def _shape(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        _, dims, rank = ty
+    def _shape(self, ty: abi.Shape, value: Any, position: int, name: str) -> None:
+        dims, rank = ty.dims, ty.rank
         if not isinstance(value, (tuple, list)) or not all(is_size(item) for item in value):
             raise self.refuse(ty, value, position, name, hint="pass a tuple of nonnegative ints")
         sizes = [int(item) for item in value]
@@ -214,33 +202,55 @@ class ArgumentPacker:
         else:
             self.words += [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
 
-    def _prim(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        if ty[1] == "handle" and isinstance(value, np.ndarray):
+    def _prim(self, ty: abi.Scalar, value: Any, position: int, name: str) -> None:
+        if ty.dtype == "handle" and isinstance(value, np.ndarray):
             self.keep.append(value)
             value = address(value)
-        scalar = check_scalar(value, ty[1])
+        scalar = check_scalar(value, ty.dtype)
         if scalar is None:
             raise self.refuse(ty, value, position, name)
-        if ty[3:] == ["size"] and int(scalar) < 0:
+        if ty.is_size and int(scalar) < 0:
             raise self.refuse(ty, value, position, name, hint="it is a size, which is not negative", code="W852")
-        if ty[2] is not None:
+        if ty.dim is not None:
             self.binder.add(ty, [int(scalar)], value_text(scalar), position, name)
-        self.words.append(scalar_word(scalar, ty[1]))
+        self.words.append(scalar_word(scalar, ty.dtype))
 
-    def _tuple(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty) - 1:
+    def _tuple(self, ty: abi.Tuple, value: Any, position: int, name: str) -> None:
+        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
             raise self.refuse(ty, value, position, name)
-        for index, (item, kind) in enumerate(zip(value, ty[1:], strict=True)):
-            self.pack(kind, item, position, f"{name}[{index}]")
+        for index, (item, part) in enumerate(zip(value, ty.fields, strict=True)):
+            self.pack(part, item, position, f"{name}[{index}]")
 
-    def _string(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
+    def _string(self, ty: abi.String, value: Any, position: int, name: str) -> None:
         if not isinstance(value, str):
             raise self.refuse(ty, value, position, name)
         self._object(ty, value, position, name)
 
-    def _object(self, ty: Sequence[Any], value: Any, position: int, name: str) -> None:
+    def _object(self, ty: abi.Object | abi.String, value: Any, position: int, name: str) -> None:
         self.words.append(len(self.objects))
         self.objects.append(value)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainArray:
+    """Dense arrays of one dtype, whose sizes are numbers and symbols."""
+
+    dtype: str
+    dims: tuple[int | str, ...]
+    written: bool
+
+
+def plain_array(ty: abi.Type) -> PlainArray | None:
+    """A type as `PlainArray`; None where its values are something else, or are copied or copied back."""
+    if isinstance(ty, abi.Tensor):
+        plain = not ty.use
+    else:
+        plain = isinstance(ty, abi.Buffer) and ty.strides is None
+    if not plain or ty.dtype is None or ty.dims is None:  # type: ignore[union-attr]
+        return None
+    dims = tuple(dim for dim in ty.dims if isinstance(dim, (int, str)))  # type: ignore[union-attr]
+    written = isinstance(ty, abi.Buffer) and ty.written
+    return PlainArray(ty.dtype, dims, written) if len(dims) == len(ty.dims) else None  # type: ignore[union-attr]
 
 
 class FastPath:
@@ -249,22 +259,18 @@ class FastPath:
     `words` gives None for anything else, which `ArgumentPacker` then accepts or refuses.
     """
 
-    def __init__(self, plans: Sequence[tuple[np.dtype[Any], int, Sequence[Any]]], written: Sequence[int]) -> None:
+    def __init__(self, plans: Sequence[tuple[np.dtype[Any], int, Sequence[int | str]]], written: Sequence[int]) -> None:
         self.plans = plans
         self.written = written
 
     @staticmethod
-    def of(types: Sequence[Sequence[Any]]) -> FastPath | None:
+    def of(types: Sequence[abi.Type]) -> FastPath | None:
         """The fast path of parameters that are all tensors with plain dimensions; None where it does not apply."""
-        plans = []
-        for ty in types:
-            if ty[0] not in ("tensor", "buffer") or (ty[3] is not None if ty[0] == "buffer" else len(ty) > 4):
-                return None
-            dtype, dims = ty[1], ty[2]
-            if dtype is None or dims is None or not all(isinstance(dim, (int, str)) for dim in dims):
-                return None
-            plans.append((storage(dtype), len(dims), dims))
-        return FastPath(plans, [i for i, ty in enumerate(types) if ty[0] == "buffer" and ty[4]])
+        arrays = [array for ty in types if (array := plain_array(ty)) is not None]
+        if len(arrays) < len(types):
+            return None
+        plans = [(storage(array.dtype), len(array.dims), array.dims) for array in arrays]
+        return FastPath(plans, [i for i, array in enumerate(arrays) if array.written])
 
     def words(self, args: Sequence[Any]) -> list[int] | None:
         """The words of the arguments, or None."""
@@ -331,14 +337,14 @@ def _span_of(array: np.ndarray) -> tuple[int, int]:
     return start + low, start + high + array.itemsize
 
 
-_PACK: dict[str, Callable[[ArgumentPacker, Sequence[Any], Any, int, str], None]] = {
-    "tensor": ArgumentPacker._tensor,
-    "buffer": ArgumentPacker._buffer,
-    "shape": ArgumentPacker._shape,
-    "prim": ArgumentPacker._prim,
-    "tuple": ArgumentPacker._tuple,
-    "string": ArgumentPacker._string,
-    "object": ArgumentPacker._object,
+_PACK: dict[type, Callable[[ArgumentPacker, Any, Any, int, str], None]] = {
+    abi.Tensor: ArgumentPacker._tensor,
+    abi.Buffer: ArgumentPacker._buffer,
+    abi.Shape: ArgumentPacker._shape,
+    abi.Scalar: ArgumentPacker._prim,
+    abi.Tuple: ArgumentPacker._tuple,
+    abi.String: ArgumentPacker._string,
+    abi.Object: ArgumentPacker._object,
 }
 
 
@@ -362,72 +368,6 @@ def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def is_size(value: Any) -> bool:
-    """Whether a value is a nonnegative integer (and no bool)."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
-
-
-def shape_sizes(value: Any, rank: int) -> list[int] | None:
-    """The sizes of a shape of a rank, or of any up to `DYNAMIC_RANK` where that is -1; None for what is no such shape.
-
-    >>> shape_sizes((2, 3), 2), shape_sizes((1.5,), 1), shape_sizes(range(17), -1)
-    ([2, 3], None, None)
-    """
-    if not isinstance(value, (tuple, list)) or not all(map(is_size, value)):
-        return None
-    fits = len(value) == rank if rank >= 0 else len(value) <= DYNAMIC_RANK
-    return [int(size) for size in value] if fits else None
-
-
-def check_scalar(value: Any, dtype: str) -> Any:
-    """A number as a value of the dtype, or None when its kind or range does not fit."""
-    if isinstance(value, np.ndarray) and value.shape == ():
-        value = value[()]
-    if isinstance(value, np.generic):
-        if value.dtype.name != dtype and not (isinstance(value, np.integer) and "int" in dtype):
-            return None
-        value = value.item()
-    if dtype == "bool":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool):
-        return None
-    if "int" in dtype:
-        bits = int(dtype.lstrip("uint"))
-        low, high = (0, 1 << bits) if dtype.startswith("u") else (-(1 << (bits - 1)), 1 << (bits - 1))
-        return value if isinstance(value, int) and low <= value < high else None
-    if dtype == "handle":
-        return value if isinstance(value, int) else None
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-_FORMATS = {"float64": ("<d", "<q"), "float32": ("<f", "<i"), "float16": ("<e", "<h")}
-
-
-def scalar_word(value: Any, dtype: str) -> int:
-    """The 64-bit word that holds a scalar."""
-    if dtype in _FORMATS:
-        with np.errstate(over="ignore"):
-            exact = np.dtype(dtype).type(value)
-        return int(exact.view(f"int{exact.dtype.itemsize * 8}"))
-    if dtype == "bfloat16":
-        bits = int(np.float32(value).view("uint32"))
-        return (bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else int(value)
-
-
-def word_scalar(word: int, dtype: str) -> Any:
-    """The Python scalar that a word holds."""
-    if dtype in _FORMATS:
-        float_format, _ = _FORMATS[dtype]
-        size = struct.calcsize(float_format)
-        return struct.unpack(float_format, struct.pack("<q", word)[:size])[0]
-    if dtype == "bfloat16":
-        return struct.unpack("<f", struct.pack("<I", (word & 0xFFFF) << 16))[0]
-    if dtype == "bool":
-        return bool(word)
-    return word & (1 << int(dtype[4:])) - 1 if dtype.startswith("uint") else word
-
-
 class _Block:
     """Memory that compiled code allocated, as the base of an array; released with it."""
 
@@ -443,23 +383,10 @@ class _Block:
         self._release(self._owner)
 
 
-def words_of(ty: Sequence[Any]) -> int:
-    """How many words a value of a type takes."""
-    if ty[0] == "tensor":
-        rank = len(ty[2]) if ty[2] is not None else ty[3]
-        return 2 + rank if ty[1] is not None and rank >= 0 else 4 + DYNAMIC_RANK
-    if ty[0] == "buffer":
-        return 2 + len(ty[2]) * (1 if ty[3] is None else 2)
-    if ty[0] == "shape":
-        return ty[2] if ty[2] >= 0 else 1 + DYNAMIC_RANK
-    return sum(map(words_of, ty[1:])) if ty[0] == "tuple" else 1
-
-
-def tensor_parts(ty: Sequence[Any], words: Sequence[int]) -> tuple[int, int, tuple[int, ...], str]:
+def tensor_parts(ty: abi.Tensor, words: Sequence[int]) -> tuple[int, int, tuple[int, ...], str]:
     """(data, owner, shape, dtype) of a tensor."""
-    rank = len(ty[2]) if ty[2] is not None else ty[3]
-    if ty[1] is not None and rank >= 0:
-        return words[0], words[1], tuple(words[2 : 2 + rank]), ty[1]
+    if ty.dtype is not None and ty.rank >= 0:
+        return words[0], words[1], tuple(words[2 : 2 + ty.rank]), ty.dtype
     return words[0], words[1], tuple(words[4 : 4 + words[2]]), DTYPE_NAMES[words[3]]
 
 
@@ -474,30 +401,29 @@ def view_memory(data: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def unpack(
-    ty: Sequence[Any], words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any],
+    ty: abi.Type, words: Sequence[int], release: Callable[[int], None], objects: Sequence[Any],
     places: Mapping[int, np.ndarray] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """The Python value of a result; takes over the references that the words hold.
 
     `places` are arrays of the caller by address: what was written there is the array itself.
     """
-    kind = ty[0]
-    if kind == "tensor":
+    if isinstance(ty, abi.Tensor):
         data, owner, shape, dtype = tensor_parts(ty, words)
         if owner:
             return presented(np.asarray(_Block(data, owner, shape, storage(dtype), release)), dtype)
         if data in places and places[data].shape == shape:
             return places[data]
         return presented(view_memory(data, shape, dtype).copy(), dtype)
-    if kind == "shape":
-        return tuple(words[1 : 1 + words[0]] if ty[2] < 0 else words[: ty[2]])
-    if kind == "prim":
-        return word_scalar(words[0], ty[1])
-    if kind == "tuple":
+    if isinstance(ty, abi.Shape):
+        return tuple(words[1 : 1 + words[0]] if ty.rank < 0 else words[: ty.rank])
+    if isinstance(ty, abi.Scalar):
+        return word_scalar(words[0], ty.dtype)
+    if isinstance(ty, abi.Tuple):
         values, start = [], 0
-        for item in ty[1:]:
-            size = words_of(item)
-            values.append(unpack(item, words[start : start + size], release, objects, places))
+        for part in ty.fields:
+            size = part.words
+            values.append(unpack(part, words[start : start + size], release, objects, places))
             start += size
         return tuple(values)
     return objects[words[0]]

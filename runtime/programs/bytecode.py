@@ -10,7 +10,7 @@
     operand     ::= ["r", register] | ["k", constant] | ["i", int or bool] | ["x", float in hexadecimal] | ["s", text]
                   | ["d", dim] | ["shape", [dim]] | ["t", [operand]] | ["f", function] | ["ty", type]
 
-Types and dims are those of `weft.runtime.abi.signature`; spans number the table, -1 is none. A program is trusted as
+Types and dims are those of `weft.runtime.abi.json_form`; spans number the table, -1 is none. A program is trusted as
 far as its form goes only after `check_program`: registers, functions, constants and jumps that are not there are
 refused.
 
@@ -21,12 +21,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ArtifactError
+from weft.runtime.abi.json_form import dim_from_json, parameter_from_json, type_from_json
+from weft.runtime.abi.types import Signature
 
-__all__ = ["BUILTINS", "FORMAT", "VERSION", "check_program", "listing", "program_bytes", "program_hash"]
+__all__ = [
+    "BUILTINS", "FORMAT", "VERSION", "BytecodeFunction", "check_program", "listing", "program_bytes", "program_hash",
+    "read_functions",
+]  # fmt: skip
 
 FORMAT, VERSION = "weft-bytecode", 1
 BUILTINS = (
@@ -144,6 +150,54 @@ class _Check:
             float.fromhex(value)
         elif kind not in ("i", "s", "d", "shape", "ty"):
             raise self.refuse(f"has no operand {kind!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class BytecodeFunction:
+    """A function as the machine runs it: the operands that are types and sizes are records."""
+
+    signature: Signature
+    registers: int
+    code: tuple[tuple[Any, ...], ...]
+
+
+def read_functions(program: Mapping[str, Any]) -> dict[str, BytecodeFunction]:
+    """The functions of a program that was checked; ArtifactError W840 for types and sizes that are none."""
+    try:
+        return {function["name"]: _read_function(function) for function in program["functions"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"malformed bytecode: {type(error).__name__} {error}", code="W840") from None
+
+
+def _read_function(function: Mapping[str, Any]) -> BytecodeFunction:
+    params = tuple(map(parameter_from_json, function["params"]))
+    result, private = type_from_json(function["result"]), bool(function.get("private"))
+    signature = Signature(function["name"], "graph", "", params, result, function.get("span"), private)
+    return BytecodeFunction(signature, function["registers"], tuple(map(_read_instruction, function["code"])))
+
+
+def _read_instruction(instruction: Sequence[Any]) -> tuple[Any, ...]:
+    kind = instruction[0]
+    if kind == "call":
+        _, into, (callee, name), operands, span = instruction
+        called = (callee, _read_operand(name) if callee == "value" else name)
+        return kind, into, called, tuple(map(_read_operand, operands)), span
+    return (kind, _read_operand(instruction[1]), *instruction[2:]) if kind in ("if", "ret") else tuple(instruction)
+
+
+def _read_operand(operand: Sequence[Any]) -> tuple[str, Any]:
+    kind, value = operand
+    read = _OPERANDS.get(kind)
+    return kind, value if read is None else read(value)
+
+
+_OPERANDS: Mapping[str, Callable[[Any], Any]] = {
+    "ty": type_from_json,
+    "d": dim_from_json,
+    "shape": lambda dims: tuple(map(dim_from_json, dims)),
+    "t": lambda operands: tuple(map(_read_operand, operands)),
+    "x": float.fromhex,
+}
 
 
 def listing(program: Mapping[str, Any]) -> str:

@@ -17,16 +17,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.dtypes import presented
 from weft.errors import ArgumentError, ArtifactError, BoundsError, ShapeError, WeftError
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim
 from weft.runtime.abi.failures import span_of
+from weft.runtime.abi.json_form import dim_from_json, parameter_from_json, type_from_json
+from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols
-from weft.runtime.abi.values import copy_into, storage
+from weft.runtime.abi.values import copy_into
 from weft.runtime.callbacks import isolated
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.runtime.registry import lookup
@@ -42,30 +47,30 @@ class EntryFunction:
 
     def __init__(self, program: Mapping[str, Any], constants: Sequence[np.ndarray]) -> None:
         self.program = program
-        self.signature = {"name": program["name"], "kind": "graph", "params": program["params"], "private": False}
+        params = tuple(map(parameter_from_json, program["params"]))
+        self.signature = abi.Signature(program["name"], "graph", "", params, type_from_json(program["result"]))
         self.name: str = program["name"]
+        self.outputs = [(_dims(item["dims"]), str(item["dtype"])) for item in program["outputs"]]
         self.constants = [constants[number] for number in program["constants"]]
         self._arenas: list[np.ndarray] = []
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        names = ", ".join(param["name"] for param in self.program["params"])
+        names = ", ".join(param.name for param in self.signature.params)
         return f"<{self.program['executor']} function {self.name}({names})>"
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""
         given = arranged(self.signature, args, named)
-        inputs, copies = adopted(self.name, self.program["params"], given)
+        inputs, copies = adopted(self.name, self.signature.params, given)
         symbols = Symbols()
-        for position, (param, value) in enumerate(zip(self.program["params"], inputs, strict=True), 1):
-            symbols.match(value, param["type"], f"argument {position} `{param['name']}`")
+        for position, (param, value) in enumerate(zip(self.signature.params, inputs, strict=True), 1):
+            symbols.match(value, param.type, f"argument {position} `{param.name}`")
         for symbol, bound in self.program["bounds"].items():
             if symbols.values.get(symbol, 0) > bound:
                 message = f"{self.name}: {symbol} is {symbols.values[symbol]}, and was stated to be at most {bound}"
                 raise ArgumentError(message, code="W852")
-        outputs = [
-            fresh_memory(symbols.shape(item["dims"]), storage(item["dtype"])) for item in self.program["outputs"]
-        ]
+        outputs = [fresh_memory(symbols.shape(dims), storage(dtype)) for dims, dtype in self.outputs]
         arena = self._arena()
         try:
             self.run(inputs, outputs, arena, symbols)
@@ -74,8 +79,8 @@ class EntryFunction:
                 self._arenas.append(arena)
         for array, copy in copies:
             array[...] = copy
-        shown = map(presented, outputs, (item["dtype"] for item in self.program["outputs"]))
-        value = _nested(self.program["result"], shown)
+        shown = map(presented, outputs, (dtype for _, dtype in self.outputs))
+        value = _nested(self.signature.result, shown)
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def _arena(self) -> np.ndarray:
@@ -91,8 +96,54 @@ class EntryFunction:
         raise NotImplementedError
 
 
-def _nested(ty: Sequence[Any], outputs: Iterator[np.ndarray]) -> Any:
-    return tuple(_nested(item, outputs) for item in ty[1:]) if ty[0] == "tuple" else next(outputs)
+def _nested(ty: abi.Type | None, outputs: Iterator[np.ndarray]) -> Any:
+    return tuple(_nested(field, outputs) for field in ty.fields) if isinstance(ty, abi.Tuple) else next(outputs)
+
+
+def _dims(data: Sequence[Any]) -> tuple[Dim, ...]:
+    return tuple(map(dim_from_json, data))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor that a node reads or writes: where it is, from which byte on, its sizes."""
+
+    kind: str
+    index: int
+    dtype: str
+    dims: tuple[Dim, ...]
+    offset: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number that is computed from the symbols of the call."""
+
+    dim: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node: a kernel, a function outside, a copy or a check."""
+
+    op: str
+    name: str
+    arguments: tuple[Place | Size | float | bool, ...]
+    span: list[Any] | None
+
+
+def _read_node(data: Mapping[str, Any]) -> Node:
+    arguments = tuple(map(_read_argument, data["arguments"]))
+    return Node(data["op"], data.get("name", ""), arguments, data.get("span"))
+
+
+def _read_argument(data: Mapping[str, Any]) -> Place | Size | float | bool:
+    if "kind" in data:
+        return Place(data["kind"], data["index"], data["dtype"], _dims(data["dims"]), dim_from_json(data["offset"]))
+    value = data["value"]
+    if isinstance(value, list) and value[0] == "x":
+        return float.fromhex(value[1])
+    return value if isinstance(value, bool) else Size(dim_from_json(value))
 
 
 class AotFunction(EntryFunction):
@@ -121,42 +172,46 @@ class GraphFunction(EntryFunction):
     ) -> None:
         super().__init__(program, constants)
         self.kernels, self.linked = kernels, linked
+        self.nodes = tuple(map(_read_node, program["nodes"]))
 
     def run(
         self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], arena: np.ndarray, symbols: Symbols
     ) -> None:
         """Every node in order."""
         memories = {"input": inputs, "constant": self.constants, "output": outputs, "arena": [arena]}
-        for node in self.program["nodes"]:
-            values = [_argument(argument, memories, symbols) for argument in node["arguments"]]
+        for node in self.nodes:
+            values = [_argument(argument, memories, symbols) for argument in node.arguments]
             try:
-                if node["op"] == "copy":
+                if node.op == "copy":
                     values[1][...] = values[0]
-                elif node["op"] == "check":
+                elif node.op == "check":
                     if values[0] != values[1]:
-                        raise ShapeError(f"{node['name']}, but {values[0]} is not {values[1]}", code="W222")
-                elif node["op"] == "kernel":
-                    function = self.kernels[node["name"]]
-                    params = function.signature["params"]  # type: ignore[attr-defined]
+                        raise ShapeError(f"{node.name}, but {values[0]} is not {values[1]}", code="W222")
+                elif node.op == "kernel":
+                    function = self.kernels[node.name]
+                    params = function.signature.params  # type: ignore[attr-defined]
                     pairs = zip(params, values, strict=True)
-                    function(*(kernel_scalar(v, p["type"][1]) if p["type"][0] == "prim" else v for p, v in pairs))
+                    function(*(_scalar(value, param.type) for param, value in pairs))
                 else:
-                    (self.linked.get(node["name"]) or isolated(lookup(node["name"])))(*values)
+                    (self.linked.get(node.name) or isolated(lookup(node.name)))(*values)
             except WeftError as error:
-                raise error.at(span_of(node.get("span"))) from None
+                raise error.at(span_of(node.span)) from None
 
 
-def _argument(argument: Mapping[str, Any], memories: Mapping[str, Sequence[np.ndarray]], symbols: Symbols) -> Any:
-    if "kind" not in argument:
-        value = argument["value"]
-        return (
-            float.fromhex(value[1])
-            if isinstance(value, list) and value[0] == "x"
-            else (value if isinstance(value, bool) else symbols.size(value))
-        )
-    memory = memories[argument["kind"]][argument["index"]]
-    shape, kind = symbols.shape(argument["dims"]), storage(argument["dtype"])
-    offset = symbols.size(argument["offset"])
+def _scalar(value: Any, ty: abi.Type) -> Any:
+    return kernel_scalar(value, ty.dtype) if isinstance(ty, abi.Scalar) else value
+
+
+def _argument(
+    argument: Place | Size | float | bool, memories: Mapping[str, Sequence[np.ndarray]], symbols: Symbols
+) -> Any:  # fmt: skip
+    if isinstance(argument, Size):
+        return symbols.size(argument.dim)
+    if not isinstance(argument, Place):
+        return argument
+    memory = memories[argument.kind][argument.index]
+    shape, kind = symbols.shape(argument.dims), storage(argument.dtype)
+    offset = symbols.size(argument.offset)
     if offset == 0 and memory.shape == shape and memory.dtype == kind:
         return memory
     count = kind.itemsize
@@ -175,9 +230,12 @@ def entry_function(
 ) -> EntryFunction:
     """The function of a program, checked; ArtifactError W841 when it refers to what is not there."""
     _check(program, kernels, len(constants))
-    if program["executor"] == "aot":
-        return AotFunction(program, constants, kernels[program["name"]])
-    return GraphFunction(program, constants, kernels, linked)
+    try:
+        if program["executor"] == "aot":
+            return AotFunction(program, constants, kernels[program["name"]])
+        return GraphFunction(program, constants, kernels, linked)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"malformed program: {type(error).__name__} {error}", code="W841") from None
 
 
 def _check(program: Mapping[str, Any], kernels: Mapping[str, Any], constants: int) -> None:

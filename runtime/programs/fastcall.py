@@ -9,14 +9,18 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from weft.runtime.abi.values import storage, words_of
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim, Expression, Tree
+from weft.runtime.abi.scalars import storage
+from weft.runtime.abi.values import PlainArray, plain_array
 
-__all__ = ["FORMATS", "TABLE", "fast_call", "result_tensors", "takes_fast_calls"]
+__all__ = ["FORMATS", "TABLE", "Linear", "ResultTensor", "fast_arguments", "fast_call", "result_tensors"]
 
 _ENTRIES = (
     "slow", "failure", "wrap", "empty", "none", "array type", "constants", "parallel", "into", "out", "tuple type",
@@ -33,65 +37,80 @@ MOST_ARGUMENTS = 64
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002
 
 
-def takes_fast_calls(signature: Mapping[str, Any]) -> bool:
-    """Whether a function has only tensors of plain sizes as parameters, and tensors of sizes that follow as results."""
-    types = [param["type"] for param in signature["params"]]
-    if len(types) > MOST_ARGUMENTS or not all(map(_is_plain, types)):
-        return False
-    bound = {dim for ty in types for dim in ty[2] if isinstance(dim, str)}
-    result = signature["result"]
-    if not result:
-        return True
-    flat = result[1:] if result[0] == "tuple" else [result]
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A size that is `factor * name + offset`."""
+
+    name: str
+    factor: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTensor:
+    """A tensor of a result: its dtype, its sizes (None: not linear in one symbol), the index of its first word."""
+
+    dtype: str
+    dims: tuple[int | Linear | None, ...]
+    word: int
+
+
+def fast_arguments(signature: abi.Signature) -> list[PlainArray] | None:
+    """The parameters of a function of plain arrays alone, whose results are tensors of sizes that follow; else None."""
+    arrays = [array for param in signature.params if (array := plain_array(param.type)) is not None]
+    if len(arrays) < len(signature.params) or len(arrays) > MOST_ARGUMENTS:
+        return None
+    if signature.result is None:
+        return arrays
+    tensors = result_tensors(signature.result)
     # Arrays of types that NumPy lacks have no buffers, by which the results would be written.
-    if not flat or not all(ty[0] == "tensor" and ty[1] in FORMATS and ty[2] is not None for ty in flat):
-        return False
-    dims = [dim for _, dims, _ in result_tensors(result) for dim in dims]
-    return all(isinstance(dim, int) or (dim if isinstance(dim, str) else dim and dim[0]) in bound for dim in dims)
+    if not tensors or len(tensors) < len(_fields(signature.result)) or any(t.dtype not in FORMATS for t in tensors):
+        return None
+    bound = {dim for array in arrays for dim in array.dims}
+    dims = [dim for tensor in tensors for dim in tensor.dims]
+    follow = all(isinstance(dim, int) or (dim is not None and dim.name in bound) for dim in dims)
+    return arrays if follow else None
 
 
-def _is_plain(ty: Sequence[Any]) -> bool:
-    if ty[0] not in ("tensor", "buffer") or (ty[3] is not None if ty[0] == "buffer" else len(ty) > 4):
-        return False
-    return ty[1] is not None and ty[2] is not None and all(isinstance(dim, (int, str)) for dim in ty[2])
+def _fields(result: abi.Type) -> tuple[abi.Type, ...]:
+    return result.fields if isinstance(result, abi.Tuple) else (result,)
 
 
-def result_tensors(result: Sequence[Any]) -> list[tuple[str, list[Any], int]]:
-    """(dtype, sizes, index of the first word) of each tensor of a result that holds nothing else.
-
-    A size is an int, a name, or (name, factor, offset); () for one that is not linear in one symbol.
-    """
-    if not result:
+def result_tensors(result: abi.Type | None) -> list[ResultTensor]:
+    """The tensors of known dtype and rank of a result, or of a tuple of them."""
+    if result is None:
         return []
     found, word = [], 0
-    for ty in result[1:] if result[0] == "tuple" else [result]:
-        if ty[0] == "tensor" and ty[1] is not None and ty[2] is not None:
-            found.append((ty[1], [_linear(dim) for dim in ty[2]], word))
-        word += words_of(ty)
+    for ty in _fields(result):
+        if isinstance(ty, abi.Tensor) and ty.dtype is not None and ty.dims is not None:
+            found.append(ResultTensor(ty.dtype, tuple(map(_linear, ty.dims)), word))
+        word += ty.words
     return found
 
 
-def _linear(dim: Any) -> Any:
-    if isinstance(dim, (int, str)):
+def _linear(dim: Dim) -> int | Linear | None:
+    if isinstance(dim, int) or dim is None:
         return dim
-    parts = list(_linear_parts(dim[1]))
+    parts = list(_linear_parts(dim.tree if isinstance(dim, Expression) else dim))
     names = {name for name, _ in parts if name}
     if len(names) != 1 or any(name is None for name, _ in parts):
-        return ()
-    return names.pop(), sum(factor for name, factor in parts if name), sum(value for name, value in parts if not name)
+        return None
+    factor, offset = (sum(number for name, number in parts if bool(name) is named) for named in (True, False))
+    return Linear(names.pop(), factor, offset)
 
 
-def _linear_parts(tree: Any) -> Iterator[tuple[str | None, int]]:
+def _linear_parts(tree: Tree) -> Iterator[tuple[str | None, int]]:
     """The terms of a sum as (name or "", factor); (None, 0) for what is no multiple of a name."""
     if isinstance(tree, int):
         yield "", tree
     elif isinstance(tree, str):
         yield tree, 1
-    elif tree[0] == "add":
-        for part in tree[1:]:
-            yield from _linear_parts(part)
-    elif tree[0] == "mul" and len(tree) == 3 and isinstance(tree[1], int) and isinstance(tree[2], str):
-        yield tree[2], tree[1]
+    elif tree.name == "add":
+        for operand in tree.operands:
+            yield from _linear_parts(operand)
+    elif tree.name == "mul" and len(tree.operands) == 2:
+        factor, name = tree.operands
+        yield (name, factor) if isinstance(factor, int) and isinstance(name, str) else (None, 0)
     else:
         yield None, 0
 
@@ -112,7 +131,7 @@ def _is_supported() -> bool:
 
 
 def fast_call(
-    signature: Mapping[str, Any], code: int, table: int, words: Mapping[str, int],
+    signature: abi.Signature, code: int, table: int, words: Mapping[str, int],
     functions: Mapping[str, Callable[..., Any]], keep: object,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """The built-in function for emitted code, its table at the address `table` filled in.
@@ -124,7 +143,7 @@ def fast_call(
     """
     if not _is_supported():
         return None
-    dtypes = [storage(dtype) for dtype, _, _ in result_tensors(signature["result"])]
+    dtypes = [storage(result.dtype) for result in result_tensors(signature.result)]
     objects: dict[str, object] = {**functions, "empty": np.empty, "none": None, "out": sys.intern("out")}
     objects |= {"array type": np.ndarray, "tuple type": tuple}
     entries = {**{name: id(value) for name, value in objects.items()}, **words}
@@ -133,7 +152,7 @@ def fast_call(
         place[slot] = entries[name]
     for index, dtype in enumerate(dtypes):
         place[len(TABLE) + index] = id(dtype)
-    method = _Method(signature["name"].encode(), code, _FASTCALL | _KEYWORDS, None)
+    method = _Method(signature.name.encode(), code, _FASTCALL | _KEYWORDS, None)
     owner = (method, list(objects.values()), dtypes, keep)  # what the function holds: it lives as long as this
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]

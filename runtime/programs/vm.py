@@ -26,13 +26,16 @@ from weft.errors import (
     Span,
     WeftError,
 )
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
-from weft.runtime.abi.signature import arranged, shape_text
+from weft.runtime.abi.scalars import check_scalar, storage
+from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.symbols import Symbols, converted
-from weft.runtime.abi.values import ArgumentPacker, as_array, check_scalar, copy_into, dense, storage
+from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
 from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
 from weft.runtime.device.cpu import CPU
-from weft.runtime.programs.bytecode import check_program
+from weft.runtime.programs.bytecode import BytecodeFunction, check_program, read_functions
 from weft.runtime.registry import lookup
 
 __all__ = [
@@ -83,11 +86,11 @@ Hook = Callable[[Event], None]
 class _Frame:
     __slots__ = ("code", "into", "name", "outer", "place", "registers", "result", "symbols")
 
-    def __init__(self, function: Mapping[str, Any], into: int) -> None:
-        self.name: str = function["name"]
-        self.code: Sequence[Any] = function["code"]
-        self.result: Sequence[Any] = function["result"]
-        self.registers: list[Any] = [None] * function["registers"]
+    def __init__(self, function: BytecodeFunction, into: int) -> None:
+        self.name = function.signature.name
+        self.code = function.code
+        self.result = function.signature.result
+        self.registers: list[Any] = [None] * function.registers
         self.place = 0
         self.into = into
         self.symbols = Symbols()
@@ -107,7 +110,7 @@ class VirtualMachine:
         check_program(program, kernels, len(constants))
         self.program = program
         self.kernels, self.constants, self.linked = kernels, constants, linked
-        self.functions = {function["name"]: function for function in program["functions"]}
+        self.functions = read_functions(program)
         self.hooks: tuple[Hook, ...] = ()
         self._lock = threading.Lock()
 
@@ -139,7 +142,7 @@ class VirtualMachine:
                 frame.place += instruction[1]
             else:
                 value = self._value(frame, instruction[1])
-                if frame.result:
+                if frame.result is not None:
                     frame.symbols.match(value, frame.result, f"the result of {frame.name}")
                 stack.pop()
                 if not stack:
@@ -150,14 +153,14 @@ class VirtualMachine:
     def _frame(self, closure: Closure, args: Sequence[Any], into: int, span: Span | None) -> _Frame:
         function = self.functions[closure.name]
         values = (*closure.fixed, *args)
-        params = function["params"]
+        params = function.signature.params
         if len(values) != len(params):
             raise ShapeError(f"{closure.name} takes {len(params)} arguments, got {len(values)}", code="W850", span=span)
         frame = _Frame(function, into)
         given = []
         for position, (param, value) in enumerate(zip(params, values, strict=True)):
             frame.registers[position] = value
-            given.append((value, param["type"], f"argument {position + 1} `{param['name']}` of {closure.name}"))
+            given.append((value, param.type, f"argument {position + 1} `{param.name}` of {closure.name}"))
         frame.symbols.match_all(given)
         for symbol, source in frame.symbols.sources.items():
             frame.symbols.sources[symbol] = source.removesuffix(f" of {closure.name}")
@@ -224,20 +227,18 @@ class VirtualMachine:
             return frame.symbols.shape(value)
         if kind == "t":
             return tuple(self._value(frame, item) for item in value)
-        if kind == "x":
-            return float.fromhex(value)
         return Closure(value) if kind == "f" else value
 
     # Calls
 
     def _kernel(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:
         function = self.kernels[name]
-        params = function.signature["params"]  # type: ignore[attr-defined]
+        params = function.signature.params  # type: ignore[attr-defined]
         for index, (param, arg) in enumerate(zip(params, args, strict=False)):
-            ty = param["type"]
-            if ty[0] == "prim":
-                args[index] = kernel_scalar(arg, ty[1])
-            elif ty[0] == "buffer" and ty[4] and isinstance(arg, np.ndarray) and not arg.flags.writeable:
+            ty = param.type
+            if isinstance(ty, abi.Scalar):
+                args[index] = kernel_scalar(arg, ty.dtype)
+            elif isinstance(ty, abi.Buffer) and ty.written and isinstance(arg, np.ndarray) and not arg.flags.writeable:
                 args[index] = arg.copy()  # a constant; its variable means the copy from here on
                 if index < len(operands) and operands[index][0] == "r":
                     frame.registers[operands[index][1]] = args[index]
@@ -252,7 +253,7 @@ class VirtualMachine:
         ty = args.pop()
         function = self.linked.get(name) or isolated(lookup(name))
         result = function(*args)
-        if not ty:
+        if ty is None:
             return ()
         what = f"the result of {name!r}"
         result = converted(result, ty, what)
@@ -383,23 +384,23 @@ class VMFunction:
     Raises: what `weft.runtime.executable.CompiledFunction` raises.
     """
 
-    def __init__(self, machine: VirtualMachine, signature: dict[str, Any]) -> None:
+    def __init__(self, machine: VirtualMachine, signature: abi.Signature) -> None:
         self.machine = machine
         self.signature = signature
-        self.name: str = signature["name"]
+        self.name = signature.name
 
     def __repr__(self) -> str:
-        names = ", ".join(param["name"] for param in self.signature["params"])
+        names = ", ".join(param.name for param in self.signature.params)
         return f"<bytecode function {self.name}({names})>"
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Run on arrays."""
         given = arranged(self.signature, args, named)
-        values, copies = adopted(self.name, self.signature["params"], given)
+        values, copies = adopted(self.name, self.signature.params, given)
         value = self.machine.call(self.name, values)
         for array, copy in copies:
             array[...] = copy
-        value = _shown(_owned(value, [*_arrays(values), *self.machine.constants]), self.signature["result"])
+        value = _shown(_owned(value, [*_arrays(values), *self.machine.constants]), self.signature.result)
         return value if out is None else copy_into(out, value, "out", self.name)
 
     def watching(self, hook: Hook) -> Any:
@@ -420,47 +421,46 @@ class VMFunction:
 
 
 def adopted(
-    name: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
+    name: str, params: Sequence[abi.Parameter], args: Sequence[Any]
 ) -> tuple[list[Any], list[tuple[np.ndarray, np.ndarray]]]:
     """The arguments in the form that programs use, checked; and what has to be copied back."""
     packer = ArgumentPacker(name)
     position = 0
     try:
         for position, (param, value) in enumerate(zip(params, args, strict=True)):
-            packer.pack(param["type"], value, position + 1, param["name"])
+            packer.pack(param.type, value, position + 1, param.name)
         packer.binder.solve()
     except ArgumentError as error:
         wrong = packer.binder.refused or position + 1
-        raise error.at(span_of(params[wrong - 1].get("span"))) from None
+        raise error.at(span_of(params[wrong - 1].span)) from None
     copies: list[tuple[np.ndarray, np.ndarray]] = []
-    return [_adopt(value, param["type"], copies) for param, value in zip(params, args, strict=True)], copies
+    return [_adopt(value, param.type, copies) for param, value in zip(params, args, strict=True)], copies
 
 
-def _adopt(value: Any, ty: Sequence[Any], copies: list[tuple[np.ndarray, np.ndarray]]) -> Any:
-    if ty[0] == "tensor":
+def _adopt(value: Any, ty: abi.Type, copies: list[tuple[np.ndarray, np.ndarray]]) -> Any:
+    if isinstance(ty, abi.Tensor):
         given = as_array(value)
         assert given is not None  # the packer took it
         target = given
-        if ty[1] is not None:
-            given = stored(given, ty[1])
-            target = given if shares_bits(ty[1]) else target
-        use = ty[4] if len(ty) > 4 else ""
-        array = np.array(given, order="C", copy=True) if use == "copied" else dense(given)
-        if use == "written" and array is not target:
+        if ty.dtype is not None:
+            given = stored(given, ty.dtype)
+            target = given if shares_bits(ty.dtype) else target
+        array = np.array(given, order="C", copy=True) if ty.use == "copied" else dense(given)
+        if ty.use == "written" and array is not target:
             copies.append((target, array))
         return array
-    if ty[0] == "tuple":
-        return tuple(_adopt(item, field, copies) for item, field in zip(value, ty[1:], strict=True))
-    if ty[0] == "shape":
+    if isinstance(ty, abi.Tuple):
+        return tuple(_adopt(item, field, copies) for item, field in zip(value, ty.fields, strict=True))
+    if isinstance(ty, abi.Shape):
         return tuple(int(item) for item in value)
-    return check_scalar(value, ty[1]) if ty[0] == "prim" and ty[1] != "handle" else value
+    return check_scalar(value, ty.dtype) if isinstance(ty, abi.Scalar) and ty.dtype != "handle" else value
 
 
-def _shown(value: Any, ty: Sequence[Any]) -> Any:
+def _shown(value: Any, ty: abi.Type | None) -> Any:
     """A result as callers get it: arrays of types that NumPy lacks are those of `ml_dtypes`."""
-    if ty and ty[0] == "tuple" and isinstance(value, tuple):
-        return tuple(map(_shown, value, ty[1:]))
-    dtype: str | None = ty[1] if ty and ty[0] == "tensor" else None
+    if isinstance(ty, abi.Tuple) and isinstance(value, tuple):
+        return tuple(map(_shown, value, ty.fields))
+    dtype = ty.dtype if isinstance(ty, abi.Tensor) else None
     return presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
 
 

@@ -21,6 +21,9 @@ from weft.ir import Function, IRModule, PrimFunc
 from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim as AbiDim
+from weft.runtime.abi.dims import Expression
 
 __all__ = ["Callee", "Parameter", "find_callee", "run_setup"]
 
@@ -112,39 +115,38 @@ def _of_executable(options: argparse.Namespace) -> Callee:
         message = f"{options.file} holds machine code, which is not run unless it is trusted"
         raise weft.ArtifactError(message, code="W830", hint="if you trust the file: weft run --trust")
     executable = weft.load(options.file)
-    graphs = [name for name, function in executable.functions.items() if function.signature["kind"] == "graph"]
+    graphs = [name for name, function in executable.functions.items() if function.signature.kind == "graph"]
     function = executable[_choose(options, executable.functions, graphs)]
     parameters = (
-        Parameter(item["name"], _type(item["type"]), item["type"][0] == "buffer" and bool(item["type"][4]))
-        for item in function.signature["params"]
+        Parameter(item.name, _type(item.type), isinstance(item.type, abi.Buffer) and item.type.written)
+        for item in function.signature.params
     )
     return Callee(function.name, tuple(parameters), function)
 
 
-def _type(data: list[Any]) -> Type:
-    """The type that a signature holds as data (`weft.runtime.abi.signature`)."""
-    kind = data[0]
-    if kind in ("tensor", "buffer"):
-        dims = _dims(data[2])
-        return TensorType(dims, data[1]) if dims is not None else TensorType(None, data[1], ndim=data[3])
-    if kind == "shape":
-        dims = _dims(data[1])
-        return ShapeType(dims) if dims is not None else ShapeType(None, data[2])
-    if kind == "tuple":
-        return TupleType(tuple(map(_type, data[1:])))
-    if kind == "prim":
-        return PrimType(data[1])
-    return StringType() if kind == "string" else AnyType()
+def _type(ty: abi.Type) -> Type:
+    """The graph-level type that a signature holds."""
+    if isinstance(ty, (abi.Tensor, abi.Buffer)):
+        dims = _dims(ty.dims)
+        return TensorType(dims, ty.dtype) if dims is not None else TensorType(None, ty.dtype, ndim=ty.rank)
+    if isinstance(ty, abi.Shape):
+        dims = _dims(ty.dims)
+        return ShapeType(dims) if dims is not None else ShapeType(None, ty.rank)
+    if isinstance(ty, abi.Tuple):
+        return TupleType(tuple(map(_type, ty.fields)))
+    if isinstance(ty, abi.Scalar):
+        return PrimType(ty.dtype)
+    return StringType() if isinstance(ty, abi.String) else AnyType()
 
 
-def _dims(data: list[Any] | None) -> tuple[Dim, ...] | None:
+def _dims(dims: tuple[AbiDim, ...] | None) -> tuple[Dim, ...] | None:
     """Dimensions, or None when one of them may be anything."""
-    if data is None or None in data:
+    if dims is None or None in dims:
         return None
-    return tuple(map(_dim, data))
+    return tuple(_dim(dim) for dim in dims if dim is not None)
 
 
-def _dim(data: Any) -> Dim:
-    if isinstance(data, list):
-        return parse_dim(data[0])
-    return symbol(data) if isinstance(data, str) else data
+def _dim(dim: int | str | Expression) -> Dim:
+    if isinstance(dim, Expression):
+        return parse_dim(dim.text)
+    return symbol(dim) if isinstance(dim, str) else dim

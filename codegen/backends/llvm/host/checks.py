@@ -33,14 +33,15 @@ from weft.codegen.backends.llvm.host.values import (
     width,
 )
 from weft.codegen.backends.llvm.kernel.frame import call_back
-from weft.codegen.host.signature import type_data
+from weft.codegen.host.signature import abi_type
 from weft.errors import Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.frame import DYNAMIC_RANK
-from weft.runtime.abi.signature import expected_text, shape_text
 
 __all__ = ["CheckingEmitter", "is_void", "mismatch", "number", "type_name"]
 
@@ -225,11 +226,11 @@ class CheckingEmitter(SizeEmitter):
         """Call the runtime with values; gives the value of a type that comes back."""
         words: list[Size] = []
         kinds = [_argument(self.w, arg, words) for arg in args]
-        result = [] if is_void(ty) else type_data(ty)
+        result = None if is_void(ty) else abi_type(ty)
         site = self.program.site(kind="call", name=name, args=kinds, result=result, span=span, **text)
-        status, block = call_back(self.w, site, words, 0 if not result else width(ty))
+        status, block = call_back(self.w, site, words, 0 if result is None else width(ty))
         self.pass_on(status)
-        if not result:
+        if result is None:
             return Items()
         value, _ = load_value(self.w, ty, block)
         self.check([(value, ty, text.get("what") or f"the result of {name!r}")], span)
@@ -240,31 +241,30 @@ class CheckingEmitter(SizeEmitter):
         return self.call_out(name, args, ty, span, action=True, **text)
 
 
-def _argument(w: FunctionWriter, value: Value, words: list[Size]) -> list[Any]:
-    """Append a value's words; gives its type as data."""
+def _argument(w: FunctionWriter, value: Value, words: list[Size]) -> abi.Type:
+    """Append a value's words; gives its type."""
     if isinstance(value, Tensor):
         words += [value.data, value.owner, *value.sizes]
-        kind = ["tensor", value.dtype, None, len(value.sizes)]
-        return [*kind, "constant"] if value.constant else kind
+        return abi.Tensor(value.dtype, None, len(value.sizes), "constant" if value.constant else "")
     if isinstance(value, Dynamic):
         words += [read(w, value.words, index) for index in range(DYNAMIC_WORDS)]
-        return ["tensor", None, None, -1]
+        return abi.Tensor(None, None, -1)
     if isinstance(value, Shape):
         words += value.sizes
-        return ["shape", None, len(value.sizes)]
+        return abi.Shape(None, len(value.sizes))
     if isinstance(value, DynamicShape):
         words += [read(w, value.words, index) for index in range(1 + DYNAMIC_RANK)]
-        return ["shape", None, -1]
+        return abi.Shape(None, -1)
     if isinstance(value, Scalar):
         words.append(value.word)
-        return ["prim", value.dtype, None]
+        return abi.Scalar(value.dtype)
     if isinstance(value, Items):
-        return ["tuple", *(_argument(w, item, words) for item in value.fields)]
+        return abi.Tuple(tuple(_argument(w, item, words) for item in value.fields))
     if isinstance(value, Text):
-        return ["string", value.text]
+        return abi.Text(value.text)
     if isinstance(value, Handle):
         words.append(value.word)
-        return ["object"]
+        return abi.Object()
     raise TargetError("llvm: a function cannot be passed out of compiled code", code="W743")
 
 
@@ -300,7 +300,7 @@ def number(word: str) -> Size:
 
 def type_name(ty: Type) -> str:
     """A type as messages show it."""
-    return expected_text(type_data(ty))
+    return str(abi_type(ty))
 
 
 def is_void(ty: Type | None) -> bool:

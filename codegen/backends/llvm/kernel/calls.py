@@ -30,6 +30,7 @@ from weft.ir.tensor import (
     PrimFunc,
     PrimVar,
 )
+from weft.runtime.abi import types as abi
 from weft.runtime.registry import find_func
 
 __all__ = ["KernelCalls", "in_process"]
@@ -178,19 +179,19 @@ class KernelCalls(KernelFrame):
     def _callback(self, expr: PrimCall, name: str, args: Sequence[Expr], **text: object) -> str:
         """Hand scalars and buffers to the runtime, which calls the Python function of that name."""
         words: list[Size] = []
-        kinds: list[object] = []
+        kinds: list[abi.Type] = []
         for arg in args:
             view = self.view_behind(arg)
             if isinstance(arg, StringImm):
-                kinds.append(["string", arg.value])
+                kinds.append(abi.Text(arg.value))
             elif view is not None and not isinstance(arg, BufferLoad):
                 words += [self.w.emit(cast("ptrtoint", "ptr", self.pointer(arg), "i64")), 0, *view.shape, *view.strides]
-                kinds.append(["buffer", view.dtype, len(view.shape)])
+                kinds.append(abi.StridedBuffer(view.dtype, len(view.shape)))
             else:
                 dtype = dtype_of(arg)
                 words.append(self.to_word(dtype, self.value(arg)))
-                kinds.append(["prim", dtype])
-        result = [] if expr.dtype in ("void", "handle") else ["prim", expr.dtype]
+                kinds.append(abi.Scalar(dtype))
+        result = None if expr.dtype in ("void", "handle") else abi.Scalar(expr.dtype)
         site = self.program.site(kind="call", name=name, args=kinds, result=result, span=expr.span, **text)
         slot = self.callback(site, words)
         self.leave_if(slot[0])

@@ -1,0 +1,106 @@
+"""Scalars and dtypes at the border of compiled code: codes of dtypes, storage of elements, numbers as 64-bit words."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from weft.runtime.abi.frame import DYNAMIC_RANK
+
+__all__ = [
+    "DTYPE_CODES", "DTYPE_NAMES", "NUMPY_DTYPES", "check_scalar", "is_size", "scalar_word", "shape_sizes", "storage",
+    "word_scalar",
+]  # fmt: skip
+
+_CODES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int1",
+    "uint1", "int2", "uint2",
+)  # fmt: skip
+DTYPE_CODES = {name: code for code, name in enumerate(_CODES, 1)}
+DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
+NUMPY_DTYPES = {
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+}
+
+
+def storage(dtype: str) -> np.dtype[Any]:
+    """The NumPy dtype of the elements of an array (raw bits for types NumPy lacks)."""
+    if dtype in NUMPY_DTYPES:
+        return np.dtype(dtype)
+    if dtype.startswith("int"):
+        return np.dtype("int8")
+    return np.dtype("uint16" if dtype == "bfloat16" else "uint8")
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is a nonnegative integer (and no bool)."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**63
+
+
+def shape_sizes(value: Any, rank: int) -> list[int] | None:
+    """The sizes of a shape of a rank, or of any up to `DYNAMIC_RANK` where that is -1; None for what is no such shape.
+
+    >>> shape_sizes((2, 3), 2), shape_sizes((1.5,), 1), shape_sizes(range(17), -1)
+    ([2, 3], None, None)
+    """
+    if not isinstance(value, (tuple, list)) or not all(map(is_size, value)):
+        return None
+    fits = len(value) == rank if rank >= 0 else len(value) <= DYNAMIC_RANK
+    return [int(size) for size in value] if fits else None
+
+
+def check_scalar(value: Any, dtype: str) -> Any:
+    """A number as a value of the dtype, or None when its kind or range does not fit."""
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    if isinstance(value, np.generic):
+        if value.dtype.name != dtype and not (isinstance(value, np.integer) and "int" in dtype):
+            return None
+        value = value.item()
+    if dtype == "bool":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if "int" in dtype:
+        bits = int(dtype.lstrip("uint"))
+        low, high = (0, 1 << bits) if dtype.startswith("u") else (-(1 << (bits - 1)), 1 << (bits - 1))
+        return value if isinstance(value, int) and low <= value < high else None
+    if dtype == "handle":
+        return value if isinstance(value, int) else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+_FORMATS = {"float64": ("<d", "<q"), "float32": ("<f", "<i"), "float16": ("<e", "<h")}
+
+
+def scalar_word(value: Any, dtype: str) -> int:
+    """The 64-bit word that holds a scalar."""
+    if dtype in _FORMATS:
+        with np.errstate(over="ignore"):
+            exact = np.dtype(dtype).type(value)
+        return int(exact.view(f"int{exact.dtype.itemsize * 8}"))
+    if dtype == "bfloat16":
+        bits = int(np.float32(value).view("uint32"))
+        return (bits >> 16) | 0x40 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else int(value)
+
+
+def word_scalar(word: int, dtype: str) -> Any:
+    """The Python scalar that a word holds."""
+    if dtype in _FORMATS:
+        float_format, _ = _FORMATS[dtype]
+        size = struct.calcsize(float_format)
+        return struct.unpack(float_format, struct.pack("<q", word)[:size])[0]
+    if dtype == "bfloat16":
+        return struct.unpack("<f", struct.pack("<I", (word & 0xFFFF) << 16))[0]
+    if dtype == "bool":
+        return bool(word)
+    return word & (1 << int(dtype[4:])) - 1 if dtype.startswith("uint") else word
