@@ -20,6 +20,11 @@ __all__ = ["MOVED", "MovedModules", "install", "new_name"]
 
 MOVED: tuple[tuple[str, str, str], ...] = (
     (
+        "weft.transform.autoschedule.rules",
+        "weft.transform.autoschedule.attention",
+        "attention>build",
+    ),
+    (
         "weft.transform",
         "weft.transform.infra",
         "base checks context instruments options phases pipeline registry rewriting sampling>comparison retype>reinfer",

@@ -17,10 +17,12 @@ from typing import Any
 from weft.ir import FrozenMap
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
+from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.direct import direct
 from weft.transform.autoschedule.gemm.match import Contraction
-from weft.transform.autoschedule.gemm.packed import Packed
+from weft.transform.autoschedule.gemm.packed import packed
 from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_rows, tile_vectors
+from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, checked
 from weft.transform.infra.decisions import Decision, refused
@@ -41,11 +43,12 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
     if form != "direct":
-        return {"form": form, **Packed(found, capacity, constants).values(), "epilogue": found.epilogue is not None}
+        values = blocking_of(found, capacity, constants).values()
+        return {"form": form, **values, "epilogue": found.epilogue is not None}
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
     vectors = tile_vectors(rows, found.extents[found.v], capacity)
     return {
-        "form": form, "mr": rows, "nr_vectors": vectors, "lanes": capacity.lanes, "accumulates": found.resumes,
+        "form": form, "mr": rows, "nr_vectors": vectors, "lanes": capacity.lanes, "accumulates": found.accumulates,
         "epilogue": found.epilogue is not None,
     }  # fmt: skip
 
@@ -68,10 +71,10 @@ def apply_gemm(
     pinned = Capacity(capacity.machine, capacity.knobs, capacity.dtype, FrozenMap(_pins(decision)))
     if packs is False:
         return (), direct(found, pinned), _complete(decision, _values(found, pinned, constants, form))
-    nest = Packed(found, pinned, constants)
-    nest.check(decision)
-    values = {"form": form, **nest.values(), "epilogue": found.epilogue is not None}
-    first, tiles = nest.constants(), nest.build()
+    blocking = blocking_of(found, pinned, constants)
+    blocking.check(decision)
+    values = {"form": form, **blocking.values(), "epilogue": found.epilogue is not None}
+    first, tiles = tuple(packed_constants(blocking)), packed(blocking)
     if packs is not True:
         tiles = IfThenElse(packs, tiles, direct(found, pinned))
     return first, tiles, _complete(decision, values)

@@ -16,7 +16,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     blocks,
     cover_columns,
     cover_rows,
-    finisher,
+    epilogue_of,
     fresh,
     plus,
     row_at,
@@ -53,8 +53,8 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
 
 def _is_large(found: Contraction, capacity: Capacity) -> bool:
     """Whether B comes from a far cache, or may do so."""
-    columns, sums = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
-    return columns is None or sums is None or columns * sums >= capacity.pack_from
+    columns, terms = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
+    return columns is None or terms is None or columns * terms >= capacity.pack_from
 
 
 def _streams(
@@ -62,7 +62,7 @@ def _streams(
 ) -> Stmt:
     """Some rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
     (k,) = found.reduction
-    columns, sums = found.extents[found.v], found.extents[k]
+    columns, terms = found.extents[found.v], found.extents[k]
     vectors = min(tile_vectors(rows, columns, capacity), capacity.knobs.stream_vectors)
     depth = capacity.knobs.stream_k
     if isinstance(columns, int):  # enough for threads to share
@@ -70,12 +70,12 @@ def _streams(
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
-            is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(sums, INDEX))
+            is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(terms, INDEX))
             return tile(at, Part(start, count, binary("gt", start, _ZERO), is_last))
 
         return cover_columns(found.v.name, columns, vectors, capacity, panel, capacity.chunks)
 
-    return blocks(k, sums, depth, rows_of_b, sums=True, one_text=True)
+    return blocks(k, terms, depth, rows_of_b, at_least_one=True, one_loop=True)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Part:
 
     start: PrimExpr
     extent: Extent
-    goes_on: PrimExpr
+    accumulates: PrimExpr
     is_last: PrimExpr
 
 
@@ -146,7 +146,7 @@ def _tile(
         scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
-        loops=loops, goes_on=found.resumes or (part is not None and part.goes_on),
+        loops=loops, accumulates=found.accumulates or (part is not None and part.accumulates),
         is_last=None if part is None else part.is_last,
-        finish=finisher(found, panel, row), long_finish=found.has_long_epilogue,
+        epilogue=epilogue_of(found, panel, row), long_epilogue=found.has_long_epilogue,
     ).build(target.buffer.dtype)  # fmt: skip

@@ -32,13 +32,13 @@ from weft.transform.autoschedule.rules.strides import step_along
 __all__ = ["match_windows"]
 
 
-def match_windows(found: Products, least: int = 1) -> Contraction | None:
-    """The contraction whose columns are the positions of windows along at least so many axes, or None."""
-    if found.resumes:
+def match_windows(found: Products, min_axes: int = 1) -> Contraction | None:
+    """The contraction whose columns are the positions of windows along at min_axes so many axes, or None."""
+    if found.accumulates:
         return None
     for scalar, vector in (found.factors, found.factors[::-1]):
         split = _without_groups(found, scalar, vector)
-        result = None if split is None else _match(split, *split.factors, least)
+        result = None if split is None else _match(split, *split.factors, min_axes)
         if result is not None:
             return result
     return None
@@ -79,7 +79,7 @@ def _group(load: BufferLoad, var: PrimVar) -> int | None:
     return sizes.pop() if len(sizes) == 1 and not bare else None
 
 
-def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, least: int) -> Contraction | None:
+def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, min_axes: int) -> Contraction | None:
     store = found.store
     axes: list[PrimVar] = []
     for index in reversed(store.indices):
@@ -88,7 +88,7 @@ def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, least: int) 
         axes.insert(0, index)
     shape = store.buffer.shape[len(store.indices) - len(axes) :]
     sizes = tuple(found.extents[x] for x in axes)
-    if len(axes) < least or store.buffer.strides is not None or not same_extents(sizes, shape):
+    if len(axes) < min_axes or store.buffer.strides is not None or not same_extents(sizes, shape):
         return None
     if step_along(vector, axes[-1]) is None or any(not isinstance(found.extents[x], int) for x in found.reduction[1:]):
         return None

@@ -62,8 +62,8 @@ class Contraction:
     """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
 
     `result` is the buffer that the nest writes, of which `store` may go through a view. Where there is a `window`, B
-    has its axes in place of v. `views` declare buffers that the accesses go through. A nest that `resumes` goes on with
-    the sums that C holds already.
+    has its axes in place of v. `views` declare buffers that the accesses go through. A nest that `accumulates`
+    goes on with the sums that C holds already.
     """
 
     store: BufferStore
@@ -78,7 +78,7 @@ class Contraction:
     views: tuple[DeclBuffer, ...] = ()
     result: Buffer | None = None
     epilogue: Epilogue | None = None
-    resumes: bool = False
+    accumulates: bool = False
 
     @property
     def has_long_epilogue(self) -> bool:
@@ -109,7 +109,7 @@ class Products:
     extents: dict[PrimVar, Extent]
     spatial: tuple[PrimVar, ...]
     reduction: tuple[PrimVar, ...]
-    resumes: bool = False
+    accumulates: bool = False
 
 
 def products_of(loop: For) -> Products | None:
@@ -143,7 +143,7 @@ def match(found: Products) -> Contraction | None:
             outer = tuple(x for x in spatial if x is not v and x is not r)
             return Contraction(
                 store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer,
-                resumes=found.resumes,
+                accumulates=found.accumulates,
             )  # fmt: skip
     return None
 

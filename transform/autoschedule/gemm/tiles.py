@@ -41,17 +41,18 @@ __all__ = [
     "cover",
     "cover_columns",
     "cover_rows",
-    "finisher",
+    "epilogue_of",
     "flat_view",
     "fresh",
     "minus",
-    "panels_of_part",
+    "panels_of_chunk",
     "plus",
     "product_of",
     "row_at",
     "runs_of_panels",
     "tiles_of",
     "times",
+    "times_of",
     "vector_at",
     "vector_index",
 ]
@@ -63,14 +64,14 @@ Access = Callable[[PrimExpr], PrimExpr]
 class Panel:
     """Columns from `start` on: `vectors` vectors of `lanes`; with `left`, only so many columns of them.
 
-    `part` says which part of all panels it belongs to, where they are shared out, and `number` which panel of that.
+    `chunk` says which part of all panels it belongs to, where threads share them, and `number` which panel of that.
     """
 
     start: PrimExpr
     vectors: int
     lanes: int
     left: Extent | None = None
-    part: Extent = 0
+    chunk: Extent = 0
     number: Extent = 0
 
     @property
@@ -95,10 +96,11 @@ class Tile:
     """rows x vectors accumulators over a panel.
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
-    (variable, extent) of the reduction; `element(i, j)` is the vector of C; `goes_on` says when C already holds a part
-    of the sum. `finish(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
-    `is_last` says that the sum is complete (None: always); `long_finish` that this takes many instructions.
-    `soon(i, j)` is a vector of C that the next tile goes on with, `early(j)` a vector of B that a later term reads.
+    (variable, extent) of the reduction; `element(i, j)` is the vector of C; `accumulates` says when C already holds a
+    part of the sum. `epilogue(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
+    `is_last` says that the sum is complete (None: always); `long_epilogue` that this takes many instructions.
+    `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b(j)` a vector of B that a later
+    term reads.
     """
 
     rows: int
@@ -107,12 +109,12 @@ class Tile:
     vector: Access
     element: Callable[[PrimExpr, PrimExpr], BufferLoad]
     loops: Sequence[tuple[PrimVar, Extent]]
-    goes_on: PrimExpr | bool = False
-    finish: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
+    accumulates: PrimExpr | bool = False
+    epilogue: Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None = None
     is_last: PrimExpr | None = None
-    long_finish: bool = False
-    soon: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
-    early: Callable[[PrimExpr], BufferLoad] | None = None
+    long_epilogue: bool = False
+    prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
+    prefetch_b: Callable[[PrimExpr], BufferLoad] | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
@@ -141,20 +143,20 @@ class Tile:
 
         zero = const(0.0, with_lanes(dtype, lanes))
         start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
-        if self.goes_on is not False:
+        if self.accumulates is not False:
             resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
-            soon = self.soon
-            resume = resume if soon is None else SeqStmt((resume, each(lambda i, j: _prefetch(soon(i, j)))))
-            start = resume if self.goes_on is True else IfThenElse(self.goes_on, resume, start)
+            prefetch_c = self.prefetch_c
+            resume = resume if prefetch_c is None else SeqStmt((resume, each(lambda i, j: _prefetch(prefetch_c(i, j)))))
+            start = resume if self.accumulates is True else IfThenElse(self.accumulates, resume, start)
         loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
-        early = self.early
-        ask = () if early is None else (_unrolled("j", vectors, lambda j: _prefetch(early(j))),)
+        prefetch_b = self.prefetch_b
+        ask = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
         step: Stmt = SeqStmt((*ask, loads, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
         write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
-        if self.finish is not None:
-            if self.long_finish:
+        if self.epilogue is not None:
+            if self.long_epilogue:
                 # One text for all vectors; the sums go through memory, where they can be numbered.
                 done = Buffer("done", sums.shape, dtype, "local")
                 copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(sums, i)))
@@ -168,10 +170,10 @@ class Tile:
 
     def _finished(self, sums: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
         """A vector of finished sums, stored."""
-        assert self.finish is not None
+        assert self.epilogue is not None
         lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
         column = plus(times(j, lanes), lane)
-        stmt: Stmt = self.finish(i, column, BufferLoad(sums, (plus(times(place, lanes), lane),)))
+        stmt: Stmt = self.epilogue(i, column, BufferLoad(sums, (plus(times(place, lanes), lane),)))
         if self.panel.left is not None:
             stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
         return For(lane, 0, lanes, stmt, "vectorized")
@@ -198,23 +200,23 @@ def _unrolled(name: str, count: int, inner: Callable[[PrimExpr], Stmt]) -> Stmt:
     return For(var, 0, count, inner(var), "unrolled")
 
 
-def finisher(
+def epilogue_of(
     found: Contraction, panel: Panel, row: Access | None
 ) -> Callable[[PrimExpr, PrimExpr, BufferLoad], BufferStore] | None:
     """What a tile does with its sums when the contraction has an epilogue."""
-    epilogue = found.epilogue
-    if epilogue is None:
+    described = found.epilogue
+    if described is None:
         return None
 
-    def finish(i: PrimExpr, column: PrimExpr, total: BufferLoad) -> BufferStore:
+    def epilogue(i: PrimExpr, column: PrimExpr, total: BufferLoad) -> BufferStore:
         places: dict[PrimVar, PrimExpr] = {found.v: plus(panel.start, column)}
         if found.r is not None and row is not None:
             places[found.r] = row(i)
-        value = substitute(epilogue.value, {**places, epilogue.total: total})
+        value = substitute(described.value, {**places, described.total: total})
         indices = tuple(substitute(index, places) for index in found.store.indices)
         return BufferStore(found.store.buffer, value, indices, span=found.store.span)
 
-    return finish
+    return epilogue
 
 
 # Places -------------------------------------------------------------------------------------------------------------
@@ -296,20 +298,20 @@ def _tiers(extent: Extent, tiers: Sequence[tuple[int, int]]) -> Iterator[tuple[i
 
 def blocks(
     var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt],
-    sums: bool = False, one_text: bool = False,
+    at_least_one: bool = False, one_loop: bool = False,
 ) -> Stmt:  # fmt: skip
-    """A loop over blocks, `inner(start, count)` each; of a known extent the rest apart, so that its size is known.
+    """A loop over blocks, `inner(start, count)` each; of a known extent the remainder is apart, with a known size.
 
-    With `sums` there is one block at least. With `one_text` the rest is not apart.
+    With `at_least_one` there is one block at least. With `one_loop` the remainder is not apart.
     """
     index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
     start = times(index, size)
-    if not isinstance(extent, int) or (one_text and extent % size and extent > size):
+    if not isinstance(extent, int) or (one_loop and extent % size and extent > size):
         count = binary("min", binary("sub", as_expr(extent, INDEX), start), const(size, INDEX))
         if isinstance(extent, int):
             return For(index, 0, ceil_div(extent, size), inner(start, count))
         blocks = ceil_of(extent, size)
-        if sums:  # a sum of nothing is stored too
+        if at_least_one:  # a sum of nothing is stored too
             blocks = binary("max", blocks, const(1, INDEX))
         return For(index, 0, blocks, inner(start, count))
     tiers = [(count, 1) for count in (size, extent % size) if count]
@@ -318,47 +320,48 @@ def blocks(
 
 def cover_columns(
     name: str, extent: Extent, vectors: int, capacity: Capacity, inner: Callable[[Panel], Stmt],
-    parts: int | None = None, apart: bool = False,
+    chunks: int | None = None, remainders_apart: bool = False,
 ) -> Stmt:  # fmt: skip
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
     Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
-    is a number of whole panels. With `parts` the panels are shared out to so many at most, each of which is one
-    iteration of the outermost loop; many of them have one text with the rest then, unless that is to be `apart`.
+    is a number of whole panels. With `chunks` the panels are shared out to so many at most, each of which is one
+    iteration of the outermost loop; many of them have one text with the rest then, unless `remainders_apart`.
     """
     lanes = capacity.lanes
     width = vectors * lanes
-    shared = parts is not None
-    last = parts - 1 if parts is not None else 0
+    shared = chunks is not None
+    last = chunks - 1 if chunks is not None else 0
 
     def panels(start: Extent, count: Extent, each: Callable[[PrimExpr, Extent, Extent], Stmt]) -> Stmt:
-        if parts is None:
+        if chunks is None:
             return _tiles(name, start, count, width, lambda at: each(at, 0, 0))
-        return _parts(name, count, width, parts, each)
+        return _chunks(name, count, width, chunks, each)
 
     several = None if isinstance(extent, int) else tiles_of(extent, width)
     if several is not None:
-        return panels(0, several, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
+        return panels(0, several, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number)))
     if not capacity.masks:
         return sequence([
-            panels(start, tiles, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number)))
+            panels(start, tiles, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number)))
             if shared and (count, w) == (vectors, lanes)
             else _tiles(name, start, tiles, count * w, lambda at, n=count, w=w: inner(Panel(at, n, w, None, last)))
             for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity))
         ])  # fmt: skip
     whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
-    if not isinstance(extent, int) or (shared and left and whole >= capacity.knobs.many_panels and not apart):
+    joins = shared and left and whole >= capacity.knobs.many_panels and not remainders_apart
+    if not isinstance(extent, int) or joins:
         columns = as_expr(extent, INDEX)
 
-        def masked(at: PrimExpr, part: Extent, number: Extent) -> Stmt:
+        def masked(at: PrimExpr, chunk: Extent, number: Extent) -> Stmt:
             rest = binary("min", binary("sub", columns, at), const(width, INDEX))
-            return inner(Panel(at, vectors, lanes, rest, part, number))
+            return inner(Panel(at, vectors, lanes, rest, chunk, number))
 
         number = ceil_div(extent, width) if isinstance(extent, int) else ceil_of(extent, width)
         return panels(0, number, masked)
     found: list[Stmt] = []
     if whole:
-        found.append(panels(0, whole, lambda at, part, number: inner(Panel(at, vectors, lanes, None, part, number))))
+        found.append(panels(0, whole, lambda at, chunk, number: inner(Panel(at, vectors, lanes, None, chunk, number))))
     if left:
         start = const(extent - left, INDEX)
         lanes = min(lanes, 1 << (left - 1).bit_length())
@@ -369,7 +372,7 @@ def cover_columns(
 
 
 def runs_of_panels(
-    extent: int, vectors: int, capacity: Capacity, apart: bool
+    extent: int, vectors: int, capacity: Capacity, remainders_apart: bool
 ) -> Iterator[tuple[int, int, int, int]]:
     """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
     width = vectors * capacity.lanes
@@ -380,7 +383,7 @@ def runs_of_panels(
             yield start, count * lanes, tiles, count * lanes
         return
     whole, left = divmod(extent, width)
-    if left and whole >= capacity.knobs.many_panels and not apart:
+    if left and whole >= capacity.knobs.many_panels and not remainders_apart:
         yield 0, width, whole + 1, left
         return
     if whole:
@@ -390,53 +393,53 @@ def runs_of_panels(
         yield whole * width, ceil_div(left, lanes) * lanes, 1, left
 
 
-def _number_of_last(whole: int, parts: int) -> int:
-    """Which panel of the last part a panel is that comes after so many whole ones."""
-    each = max(1, ceil_div(whole, parts))
-    return 0 if ceil_div(whole, each) < parts else each
+def _number_of_last(whole: int, chunks: int) -> int:
+    """Which panel of the last chunk a panel is that comes after so many whole ones."""
+    each = max(1, ceil_div(whole, chunks))
+    return 0 if ceil_div(whole, each) < chunks else each
 
 
-def panels_of_part(columns: int, width: int, parts: int, apart: bool, many: int) -> int:
-    """The most panels that a part has of those that cover up to so many columns."""
+def panels_of_chunk(columns: int, width: int, chunks: int, remainders_apart: bool, many: int) -> int:
+    """The most panels that a chunk has of those that cover up to so many columns."""
     whole, left = divmod(columns, width)
-    alone = _number_of_last(whole, parts) + 1 if left and (whole < many or apart) else 1
-    return max(alone, ceil_div(ceil_div(columns, width), parts))
+    alone = _number_of_last(whole, chunks) + 1 if left and (whole < many or remainders_apart) else 1
+    return max(alone, ceil_div(ceil_div(columns, width), chunks))
 
 
-def _parts(
-    name: str, count: Extent, width: int, parts: int, inner: Callable[[PrimExpr, Extent, Extent], Stmt]
+def _chunks(
+    name: str, count: Extent, width: int, chunks: int, inner: Callable[[PrimExpr, Extent, Extent], Stmt]
 ) -> Stmt:
-    """Panels shared out to parts of neighbours: `inner(first column, part, which of the part's panels)`."""
-    part, panel = PrimVar("part", INDEX), PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
+    """Panels shared out to chunks of neighbours: `inner(first column, chunk, which of the chunk's panels)`."""
+    chunk, panel = PrimVar("chunk", INDEX), PrimVar(f"{name.removeprefix('v')}_{width}", INDEX)
     each: Extent
     own: Extent
     if isinstance(count, int):
-        each = ceil_div(count, parts)
+        each = ceil_div(count, chunks)
         number = ceil_div(count, each)
-        rest = binary("sub", const(count, INDEX), times(part, each))
+        rest = binary("sub", const(count, INDEX), times(chunk, each))
         own = each if number * each == count else binary("min", rest, const(each, INDEX))
-        first = times(part, each)
+        first = times(chunk, each)
         if number == 1:
             one = each == 1
             return inner(const(0, INDEX), 0, 0) if one else For(panel, 0, own, inner(times(panel, width), 0, panel))
     else:
-        each, number = binary("max", ceil_of(count, parts), const(1, INDEX)), parts
-        first = binary("mul", part, each)
+        each, number = binary("max", ceil_of(count, chunks), const(1, INDEX)), chunks
+        first = binary("mul", chunk, each)
         own = binary("min", binary("sub", count, first), each)
     if isinstance(each, int) and each == 1:
-        return For(part, 0, number, inner(times(part, width), part, 0))
-    return For(part, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), part, panel)))
+        return For(chunk, 0, number, inner(times(chunk, width), chunk, 0))
+    return For(chunk, 0, number, For(panel, 0, own, inner(times(plus(first, panel), width), chunk, panel)))
 
 
 def cover_rows(
-    name: str, extent: Extent, rows: int, rests: Sequence[int],
+    name: str, extent: Extent, rows: int, remainder_sizes: Sequence[int],
     inner: Callable[[PrimExpr, int, Access], Stmt],
 ) -> Stmt:  # fmt: skip
     """Tiles of `rows` rows, the last one with the rest.
 
-    `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic rest is rounded up to
-    one of the sizes `rests` or to `rows`, and rows beyond the last one do what the last one does once more. An extent
-    that is so many times `rows` has no rest.
+    `inner(start, rows, clamp)` builds a tile; `clamp` keeps a row inside the range: a symbolic remainder is rounded up
+    to one of `remainder_sizes` or to `rows`, and rows beyond the last one do what that does once more. An extent that
+    is so many times `rows` has no remainder.
     """
     if isinstance(extent, int):
         tiers = [(rows, 1), (extent % rows, 1)]
@@ -449,7 +452,7 @@ def cover_rows(
     def clamp(row: PrimExpr) -> PrimExpr:
         return binary("min", row, last)
 
-    sizes = sorted({size for size in rests if size < rows})
+    sizes = sorted({size for size in remainder_sizes if size < rows})
     index = PrimVar(f"{name.removeprefix('v')}_{rows}", INDEX)
     at = times(index, rows)
     left = binary("sub", extent, at)
@@ -484,6 +487,11 @@ def ceil_of(a: PrimExpr, b: int) -> PrimExpr:
 def times(a: PrimExpr, b: int) -> PrimExpr:
     """a * b."""
     return a if b == 1 else binary("mul", a, const(b, INDEX))
+
+
+def times_of(a: Extent, b: int) -> Extent:
+    """a * b."""
+    return a * b if isinstance(a, int) else times(a, b)
 
 
 def plus(a: PrimExpr, b: PrimExpr) -> PrimExpr:

@@ -67,7 +67,7 @@ class Capacity:
 
     @cached_property
     def chunks(self) -> int:
-        """The most chunks that threads share: a few for each core, where their number is known."""
+        """The maximum of chunks that threads share: a few for each core, where their number is known."""
         cores = self.machine.cores
         return min(self.knobs.chunks, 4 * cores) if cores else self.knobs.chunks
 
@@ -76,9 +76,9 @@ class Capacity:
         """Elements of B from which on operands are packed: half of the second cache, of four bytes each."""
         return self.knobs.pack_from or max(1, self.machine.l2_bytes // 8)
 
-    def _room(self, wanted: int, cache: int, least: int) -> int:
+    def _room(self, wanted: int, cache: int, minimum: int) -> int:
         room = cache // (self.knobs.kc * bits(self.dtype) // 8)
-        return min(wanted, max(room, least)) if cache else wanted
+        return min(wanted, max(room, minimum)) if cache else wanted
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -146,14 +146,14 @@ def packing_pays(
         return True  # packing is how windows become columns
     if found.r is None or len(found.reduction) != 1:
         return False
-    rows, columns, sums = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
+    rows, columns, terms = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
     if not found.runs:
         return True  # packing is how B is brought into an order that can be read along
     several = _at_least(rows, 2 * capacity.max_mr)
     wide = _at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
-    large = _at_least(_times(columns, sums), capacity.pack_from)
+    large = _at_least(_times(columns, terms), capacity.pack_from)
     if packs_whole(found, found.vector, found.v, constants):
-        huge = _at_least(_times(columns, sums), 4 * capacity.pack_from) is True
+        huge = _at_least(_times(columns, terms), 4 * capacity.pack_from) is True
         several = huge or _at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):
@@ -165,8 +165,8 @@ def packing_pays(
 
 
 def _at_least(a: Extent, b: int) -> bool | PrimExpr:
-    most = most_of(a)
-    if most is not None and most < b:
+    maximum = most_of(a)
+    if maximum is not None and maximum < b:
         return False
     return True if isinstance(a, int) else binary("ge", a, const(b, INDEX))
 

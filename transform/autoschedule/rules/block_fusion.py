@@ -31,9 +31,10 @@ from weft.ir.tensor import (
 )
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
+from weft.transform.autoschedule.attention.build import build_attention
+from weft.transform.autoschedule.attention.match import attention_of
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.registry import Rule, Site, checked
-from weft.transform.autoschedule.rules.attention import attention_of
 from weft.transform.autoschedule.rules.axes import (
     CHAIN,
     Axis,
@@ -128,7 +129,7 @@ def _build(
     pays = attention is not None and attention.pays(size)
     size = _decided(chain, outer, row, size, is_attention=pays)
     if attention is not None and pays:
-        body = attention.build(loops, size)
+        body = build_attention(attention, loops, size)
     else:
         body = sequence(over_rows(row, size.rows, lambda start, count, most: _block_of_rows(
             chain, own, outer, row, loops, start, count, most

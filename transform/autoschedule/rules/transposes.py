@@ -1,4 +1,4 @@
-"""Nests that swap axes: squares of vectors, turned in registers.
+"""Nests that swap axes: squares of vectors, transposed in registers.
 
     for i: for j: y[i, j] = x[j, i]        for squares: lanes rows of x are loaded, log2(lanes) rounds of shuffles turn
                                            them into rows of y, which are stored
@@ -34,7 +34,7 @@ from weft.transform.autoschedule.rules.loops import INDEX, minus, nested, plus, 
 from weft.transform.autoschedule.rules.strides import kinds_in, step_along
 from weft.transform.infra.decisions import Decision
 
-__all__ = ["TransposeRule", "turned"]
+__all__ = ["TransposeRule", "transposed"]
 
 
 class TransposeRule(Rule):
@@ -104,7 +104,7 @@ def _squares(nest: Nest, load: BufferLoad, u: PrimVar, v: PrimVar, lanes: int) -
         indices = tuple(substitute(x, places) for x in store.indices[:-1])
         return BufferStore(store.buffer, value, (*indices, Ramp(at_v, const(1, INDEX), lanes)), span=store.span)
 
-    parts: list[Stmt | None] = [nested([(i, rows), (j, columns)], turned(row, put, lanes, load.dtype))]
+    parts: list[Stmt | None] = [nested([(i, rows), (j, columns)], transposed(row, put, lanes, load.dtype))]
     parts.append(_copied(nest, outer, (u, 0, end_u), (v, end_v, nest.extents[v])))
     parts.append(_copied(nest, outer, (u, end_u, nest.extents[u]), (v, 0, nest.extents[v])))
     kept = [part for part in parts if part is not None]
@@ -125,7 +125,7 @@ def _copied(nest: Nest, outer: dict[PrimVar, PrimVar], *ranges: tuple[PrimVar, E
     return nested(loops, substitute(nest.store, places))
 
 
-def turned(
+def transposed(
     row: Callable[[int], PrimExpr], put: Callable[[int, PrimExpr], Stmt], lanes: int, dtype: str
 ) -> Stmt:
     """`put(k, vector)` for every column k of the square whose rows are `row(0)`, `row(1)`, ..."""

@@ -1,0 +1,186 @@
+"""Attention: a chain of two products with a softmax between them, over blocks of rows and of keys.
+
+    c[s, t] = q[s, :] . k[t, :]                   for blocks of keys:  k, transposed, and v copied side by side
+    x[s, t] = anything of c[s, t]                 for blocks of rows:
+    m[s]    = max(x[s, :])                            m, l, y = -inf, 0, 0
+    p[s, t] = exp(x[s, t] - m[s])                     for blocks of keys:
+    l[s]    = sum(p[s, :])                                x[s, t] = anything of q[s, :] . k[t, :]
+    y[s, d] = p[s, :] . v[:, d]                           n[s] = max(m[s], max(x[s, :]))
+                                                          f[s] = exp(m[s] - n[s]);  m[s] = n[s]
+                                                          p[s, t] = exp(x[s, t] - n[s])
+                                                          l[s] = l[s] * f[s] + sum(p[s, :])
+                                                          y[s, d] = y[s, d] * f[s] + p[s, :] . v[:, d]
+
+Sums that go on are scaled to the maximum so far (online softmax), so that scores are never stored for more than
+a block. Weights that are divided by l before the second product are divided by what l is so far, and y is scaled by
+the quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
+
+Values that are hidden (-inf) have weight 0. While a row has seen nothing else, its m is -inf; where the kernel takes
+exp(x - m) as it is, such a row is nan in the end, as it would be at once. Chains of keys that a condition on the
+positions hides from all rows of a block (causal masks, windows) are left out, unless they have a value that is not
+finite: 0 * nan and 0 * inf are nan, and belong to the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.dtypes import storage
+from weft.ir import FrozenMap, substitute
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.autoschedule.attention.limits import limits_of
+from weft.transform.autoschedule.attention.match import Attention, Role, factors_of, other_variable
+from weft.transform.autoschedule.rules.axes import CHAIN, Chains
+from weft.transform.autoschedule.rules.loops import INDEX, block_nest, plus, times, vector_loop
+from weft.transform.autoschedule.rules.strides import loads_in, uses
+
+__all__ = ["KeyBlocks", "ceil_div"]
+
+
+class KeyBlocks:
+    """Keys and values in blocks: their sizes, their copies, the loop over them."""
+
+    def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Chains) -> None:
+        self.found, self.loops = found, loops
+        self.line_bytes = size.machine.line_bytes
+        self.limits = limits_of(found)
+        # Smaller blocks where some are left out: those that a limit goes through are done whole.
+        self.size = _block_of_keys(found.keys, size.keys if self.limits is None else max(1, size.keys // 2))
+        self.dtype = found.roles[0].nest.store.buffer.dtype
+        self.depth = self._extent("product", self.variable("product"))
+        (self.terms,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
+        blocks = ceil_div(found.keys, self.size)
+        self.blocks = blocks
+        self.value = Buffer("values", (blocks, self.size, self._line(self.depth)), self.dtype)
+        self.wild = Buffer("wild", (blocks,), self.dtype)
+        rows, columns = size.tile(self.dtype)
+        self.tile = rows if self._ignores(lambda role: found.row.variables[role.number]) else 1
+        self.columns = columns if self._ignores(lambda role: role.key) else 1
+        self.line = self._line(-(-self.size // self.columns) * self.columns)
+        self.key = Buffer("keys", (blocks, self.terms, self.line), self.dtype)
+
+    # Sizes and places
+
+    def _line(self, extent: Extent) -> Extent:
+        """The elements from one row of a copy to the next: an odd number of cache lines, so that columns spread over
+        all of the cache."""
+        if not isinstance(extent, int):
+            return extent
+        line = self.line_bytes // storage(self.dtype).itemsize
+        return (-(-extent // line) | 1) * line
+
+    def variable(self, name: str) -> PrimVar:
+        """The variable of a nest that is none of the axes."""
+        role = self.found.get(name)
+        assert role is not None
+        var = other_variable(role.nest, role.number, (*self.found.outer, self.found.row))
+        assert var is not None
+        return var
+
+    def _extent(self, name: str, var: PrimVar) -> Extent:
+        role = self.found.get(name)
+        assert role is not None
+        return role.nest.extents[var]
+
+    def gone(self, number: int) -> dict[PrimVar, PrimExpr]:
+        """The loops outside for the outer variables of a nest."""
+        return {axis.variables[number]: loop for axis, loop in zip(self.found.outer, self.loops, strict=True)}
+
+    def _ignores(self, variable: Callable[[Role], PrimVar | None]) -> bool:
+        """Whether maps of scores use an axis for nothing but scores, so that they may go beyond its end."""
+        for role in self.found.roles:
+            var = variable(role)
+            loads = [load for load in loads_in(role.nest.store.value) if load.buffer not in self.found.wide]
+            if role.name != "score_map" or var is None:
+                continue
+            if any(uses(x, var) for load in loads for x in load.indices):
+                return False
+        return True
+
+    def columns_of(self, count: Extent) -> Extent:
+        """Columns of products with so many keys: whole tiles, where their number is not known."""
+        if isinstance(count, int) or self.columns == 1:
+            return count
+        return binary("mul", as_expr(ceil_div(count, self.columns), INDEX), const(self.columns, INDEX))
+
+    def over_keys(self, body: Callable[[PrimVar, PrimExpr, Extent], Stmt]) -> Stmt:
+        """A loop over the blocks of keys: `body(block, first key, how many)`."""
+        index, extent = PrimVar("key_block", INDEX), self.found.keys
+        start = as_expr(times(index, self.size), INDEX)
+        count: Extent = self.size
+        if not isinstance(extent, int) or extent % self.size:
+            count = binary("min", binary("sub", as_expr(extent, INDEX), start), const(self.size, INDEX))
+        return For(index, 0, self.blocks, body(index, start, count), annotations=FrozenMap({CHAIN: True}))
+
+    # Copies
+
+    def copies(self, block: PrimVar, start: PrimExpr, count: Extent) -> Stmt:
+        """The copies of a block of keys and of its values."""
+        key, k = PrimVar("vt", INDEX), PrimVar("vk", INDEX)
+        scores, product = self.found.get("scores"), self.found.get("product")
+        assert scores is not None
+        assert product is not None
+        assert scores.key is not None
+        assert product.key is not None
+        here = {scores.key: plus(start, key), scores.nest.reduction[0]: k, **self.gone(0)}
+        value = substitute(factors_of(self.found, "scores")[1], here)
+        parts = [block_nest("keys", [(key, count), (k, self.terms)], [], BufferStore(self.key, value, (block, k, key)))]
+        if not isinstance(count, int) and self.columns > 1:
+            parts.insert(0, self._zeros(block, count))
+        row, d = PrimVar("vt", INDEX), PrimVar("vd", INDEX)
+        here = {product.key: plus(start, row), self.variable("product"): d, **self.gone(product.number)}
+        value = substitute(factors_of(self.found, "product")[1], here)
+        copy = BufferStore(self.value, value, (block, row, d))
+        parts.append(block_nest("values", [(row, count), (d, self.depth)], [], copy))
+        if self.limits is not None:
+            parts.append(self._wildness(block, count))
+        return SeqStmt(tuple(parts))
+
+    def _zeros(self, block: PrimVar, count: Extent) -> Stmt:
+        """Zeros in the last tile of keys, where that is not full."""
+        k, columns = PrimVar("k", INDEX), const(self.columns, INDEX)
+        done = times(binary("floordiv", as_expr(count, INDEX), columns), self.columns)
+        zero = const(0.0, self.dtype)
+        row = vector_loop(done, self.columns, lambda j: BufferStore(self.key, zero, (block, k, j)))
+        clear = For(k, 0, self.terms, row)
+        rest = binary("floormod", as_expr(count, INDEX), columns)
+        return IfThenElse(binary("gt", rest, const(0, INDEX)), clear, None)
+
+    def _wildness(self, block: PrimVar, count: Extent) -> Stmt:
+        """0 where all values of a block are finite, else nan."""
+        row, d, zero = PrimVar("vt", INDEX), PrimVar("vd", INDEX), const(0.0, self.dtype)
+        sums = BufferLoad(self.wild, (block,))
+        term = binary("mul", BufferLoad(self.value, (block, row, d)), zero)
+        store = BufferStore(self.wild, binary("add", sums, term), (block,))
+        return block_nest("wild", [], [(row, count), (d, self.depth)], store, BufferStore(self.wild, zero, (block,)))
+
+
+
+def ceil_div(extent: Extent, size: int) -> Extent:
+    """extent / size, rounded up."""
+    if isinstance(extent, int):
+        return -(-extent // size)
+    return binary("floordiv", plus(extent, size - 1), const(size, INDEX))
+
+
+def _block_of_keys(extent: Extent, limit: int) -> int:
+    """The keys of a block: a known number in even blocks, of whole vectors where that is possible."""
+    if not isinstance(extent, int):
+        return limit
+    if extent <= limit:
+        return extent
+    even = next((size for size in range(limit, limit // 2, -16) if extent % size == 0), 0)
+    blocks = -(-extent // limit)
+    return even or min(limit, -(-extent // (blocks * 16)) * 16)

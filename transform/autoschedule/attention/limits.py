@@ -1,0 +1,66 @@
+"""Limits: which keys a condition on the positions (a causal mask, a window) lets a row see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.ir.tensor import (
+    Binary,
+    PrimExpr,
+    PrimVar,
+    Select,
+)
+from weft.transform.autoschedule.attention.match import INFINITY, Attention, Role, is_number, scores_of
+from weft.transform.autoschedule.rules.loops import plus
+from weft.transform.autoschedule.rules.strides import difference_along, loads_in, uses
+
+__all__ = ["Limit", "limits_of"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Keys are visible below `end` of a row (from `end` on where `is_first`), which grows with the row."""
+
+    end: PrimExpr
+    is_first: bool
+
+
+def limits_of(found: Attention) -> tuple[Role, list[Limit]] | None:
+    """The last map of scores and the limits that its condition sets; None where there are none."""
+    scores = scores_of(found)
+    maps = [role for role in found.roles if role.name == "score_map" and role.nest.store.buffer is scores]
+    role = maps[-1] if maps else None
+    value = None if role is None else role.nest.store.value
+    if role is None or role.key is None or not isinstance(value, Select):
+        return None
+    if not is_number(value.false_value, -INFINITY):
+        return None
+    row = found.row.variables[role.number]
+    limits = [limit for test in _terms(value.condition) if (limit := limit_of(test, role.key, row)) is not None]
+    return (role, limits) if limits else None
+
+
+def _terms(test: PrimExpr) -> Iterator[PrimExpr]:
+    if isinstance(test, Binary) and test.kind == "and":
+        yield from _terms(test.a)
+        yield from _terms(test.b)
+    else:
+        yield test
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def limit_of(test: PrimExpr, key: PrimVar, row: PrimVar) -> Limit | None:
+    if not isinstance(test, Binary) or test.kind not in _MIRRORED:
+        return None
+    kind, end = (test.kind, test.b) if test.a is key else (_MIRRORED[test.kind], test.a)
+    if key not in (test.a, test.b) or uses(end, key) or any(True for _ in loads_in(end)):
+        return None
+    step = difference_along(end, row)
+    if step is None or step < 0:
+        return None
+    return Limit(plus(end, 1) if kind in ("le", "gt") else end, kind in ("gt", "ge"))
+
+

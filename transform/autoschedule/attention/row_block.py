@@ -1,0 +1,91 @@
+"""The memory of one block of rows of attention, and small nests over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+from weft.transform.autoschedule.attention.key_blocks import KeyBlocks, ceil_div
+from weft.transform.autoschedule.attention.match import Role
+from weft.transform.autoschedule.rules.axes import Cut, in_part, small_buffer
+from weft.transform.autoschedule.rules.loops import INDEX, block_nest
+
+__all__ = ["RowBlock"]
+
+
+class RowBlock:
+    """One block of rows: `count` from `start` on, `size` at most.
+
+    Products of an unknown number of rows go in whole tiles: what stands beyond the last row are zeros. `small` are the
+    buffers of the chain with a value for each row, `wide` those with one for each key of it.
+    """
+
+    def __init__(self, whole: KeyBlocks, start: PrimExpr, count: Extent, size: int, tile: int) -> None:
+        self.whole, self.found, self.start, self.count, self.tile = whole, whole.found, start, count, tile
+        found, dtype = whole.found, whole.dtype
+        self.padded: Extent = count
+        if tile > 1:
+            self.padded = binary("mul", as_expr(ceil_div(count, tile), INDEX), const(tile, INDEX))
+            size = -(-size // tile) * tile
+        self.query = Buffer("queries", (size, whole.terms), dtype)
+        self.small = {
+            buffer: small_buffer(buffer, found.outer, [(found.row.places[buffer], size)])
+            for buffer in found.own if buffer not in found.wide
+        }  # fmt: skip
+        self.wide = {
+            buffer: small_buffer(
+                buffer, found.outer, [(found.row.places[buffer], size), (place, whole.line)]
+            )
+            for buffer, place in found.wide.items()
+        }  # fmt: skip
+        product = self.role("product")
+        self.target = product.nest.store.buffer
+        self.sums = Buffer(self.target.name, (size, whole.depth), dtype)
+        self.row_max, self.row_sum = (self.small[self.role(name).nest.store.buffer] for name in ("row_max", "row_sum"))
+        self.newest, self.factor, self.part, self.scale, self.divisor = (
+            Buffer(name, (size,), dtype) for name in ("newest", "factor", "part_of_row_sum", "scale", "divisor")
+        )
+        self.reference = self.newest if found.hides else Buffer("reference", (size,), dtype)
+
+    def role(self, name: str) -> Role:
+        """The nest with a role that is there."""
+        role = self.found.get(name)
+        assert role is not None
+        return role
+
+    def each_row(self, buffer: Buffer, value: Callable[..., PrimExpr], *operands: Buffer) -> Stmt:
+        """A value for each row, made of those of operands."""
+        row = PrimVar("vs", INDEX)
+        store = BufferStore(buffer, value(*(BufferLoad(operand, (row,)) for operand in operands)), (row,))
+        return block_nest(buffer.name, [(row, self.count)], [], store)
+
+    def each_sum(self, value: Callable[[PrimVar, PrimVar], PrimExpr], count: Extent | None = None) -> Stmt:
+        """A value for each sum of each row."""
+        row, d = PrimVar("vs", INDEX), PrimVar("vd", INDEX)
+        store = BufferStore(self.sums, value(row, d), (row, d))
+        rows = self.count if count is None else count
+        return block_nest(self.sums.name, [(row, rows), (d, self.whole.depth)], [], store)
+
+    def place_in_wide(self, buffer: Buffer, row: PrimExpr, key: PrimExpr) -> tuple[PrimExpr, ...]:
+        """The place of a row and a key in a buffer that has both."""
+        first = self.found.row.places[buffer] < self.found.wide[buffer]
+        return (row, key) if first else (key, row)
+
+    def cut(self, role: Role, small: Mapping[Buffer, Buffer], keys: tuple[PrimExpr, Extent] | None) -> Stmt:
+        """A nest of the chain on this block."""
+        count = self.padded if role.name == "score_map" else self.count
+        cuts = [Cut(self.found.row.variables[role.number], self.found.row.places, self.start, count)]
+        if keys is not None and role.key is not None:
+            start, columns = keys
+            columns = self.whole.columns_of(columns) if role.name == "score_map" else columns
+            cuts.append(Cut(role.key, self.found.wide, start, columns))
+        return in_part(role.nest, self.whole.gone(role.number), cuts, small, self.found.outer)

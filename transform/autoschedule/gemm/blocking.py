@@ -1,0 +1,248 @@
+"""Blocking: how much of both operands of a contraction is packed at a time, and who reads it.
+
+    mr x nr        a register tile: mr rows of nr_vectors vectors
+    mc x kc        a packed block of A, kc x nr a packed panel of B; nc columns of panels at a time
+    chunks         parts of the panels (or of the rows) that threads may share
+
+`blocking_of` decides; what it gives is data: the record of a decision (`values`), checked against pins (`check`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
+from weft.transform.analysis.access_pattern import same_extents
+from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
+from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole, tile_rows, tile_vectors
+from weft.transform.autoschedule.registry import checked
+from weft.transform.infra.decisions import Decision, refused
+
+__all__ = ["Blocking", "blocking_of", "known"]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocking:
+    """The sizes of tiles and blocks, and how each operand is read.
+
+    `steps` are iterations of the outermost reduction in a block; each has `granularity` terms that stay together.
+    `remainder_sizes` are those of tiles for a symbolic remainder of rows. `view_of_a` is A where it lies, with its
+    terms along one axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for
+    several blocks of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again.
+    """
+
+    found: Contraction
+    capacity: Capacity
+    mr: int
+    nr_vectors: int
+    steps: int
+    granularity: int
+    mc: int
+    nc: int
+    chunks: int
+    remainder_sizes: tuple[int, ...]
+    view_of_a: Buffer | None
+    constant_a: bool
+    constant_b: bool
+    shares_rows: bool
+    reuses_panels: bool
+    repacks_per_block: bool
+    remainders_apart: bool
+
+    @property
+    def r(self) -> PrimVar:
+        """The variable of A's rows."""
+        assert self.found.r is not None
+        return self.found.r
+
+    @property
+    def k(self) -> PrimVar:
+        """The outermost variable of the reduction, which blocks are cut along."""
+        return self.found.reduction[0]
+
+    @property
+    def inner(self) -> tuple[PrimVar, ...]:
+        """The other variables of the reduction."""
+        return self.found.reduction[1:]
+
+    @property
+    def nr(self) -> int:
+        """Columns of a panel."""
+        return self.nr_vectors * self.capacity.lanes
+
+    @property
+    def kc(self) -> int:
+        """Terms in a packed block."""
+        return self.steps * self.granularity
+
+    @property
+    def terms(self) -> int:
+        """The terms of a whole sum, where they are known."""
+        return known(self.found.extents[self.k]) * self.granularity
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a sum may go on from one block to the next."""
+        return self.found.extents[self.k] != self.steps
+
+    @cached_property
+    def has_many(self) -> PrimExpr | None:
+        """Whether there is more than one block of rows, where only sizes of the call say so."""
+        rows = self.found.extents[self.r]
+        if not self.reuses_panels or isinstance(rows, int):
+            return None
+        return binary("gt", as_expr(rows, INDEX), const(self.mc, INDEX))
+
+    @cached_property
+    def a(self) -> Buffer:
+        """The packed block of A, or all of a constant one; a last tile of symbolic size may have rows to spare."""
+        rows, dtype = self.found.extents[self.r], self.capacity.dtype
+        if self.constant_a:
+            return Buffer("a_packed", (ceil_div(known(rows), self.mr), self.mr * self.terms), dtype)
+        return Buffer("a_packed", ((self.mc + self.mr) * self.kc,), dtype)
+
+    @cached_property
+    def b(self) -> Buffer:
+        """The packed panels of B, or all of a constant one."""
+        dtype = self.capacity.dtype
+        if self.constant_b:
+            panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
+            return Buffer("b_packed", (panels, self.nr * self.terms), dtype)
+        many = self.capacity.knobs.many_panels
+        max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.remainders_apart, many)
+        slots = (max_panels,) if self.reuses_panels else ()
+        return Buffer("b_packed", (self.chunks, *slots, self.kc * self.nr), dtype)
+
+    def values(self) -> dict[str, Any]:
+        """What a record says of it."""
+        return {
+            "mr": self.mr, "nr_vectors": self.nr_vectors, "lanes": self.capacity.lanes, "mc": self.mc, "nc": self.nc,
+            "kc": self.kc, "chunks": self.chunks,
+            "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
+            "b": "constant" if self.constant_b else "panels", "shares": "rows" if self.shares_rows else "columns",
+            "reuses_panels": self.reuses_panels, "repacks_per_block": self.repacks_per_block,
+            "accumulates": self.found.accumulates or self.has_several,
+            "remainders": "apart" if self.remainders_apart else "masked",
+        }  # fmt: skip
+
+    def check(self, decision: Decision) -> None:
+        """PassError W528 for blocks that do not hold whole tiles, or more than there is."""
+        rows, columns = self.found.extents[self.r], self.found.extents[self.found.v]
+        terms = times_of(self.found.extents[self.k], self.granularity)
+        for name, extent, granularity, what in (
+            ("mc", rows, self.mr, "rows of a tile (mr)"), ("nc", columns, self.nr, "columns of a panel"),
+            ("kc", terms, self.granularity, "terms that stay together"),
+        ):  # fmt: skip
+            high = extent if isinstance(extent, int) else 1 << 24
+            value = checked(decision, name, 1, high, f"there are {high}")
+            if value % granularity and value != extent:
+                raise refused(f"gemm of {decision.about!r}: {name}={value} is no multiple of the {granularity} {what}")
+        checked(decision, "chunks", 1, 1024, "chunks that threads may share")
+        for name, here, why in (
+            ("nc", self.reuses_panels or self.nc == columns or not isinstance(columns, int),
+             "with one block of rows panels are packed one at a time"),
+            ("chunks", self.chunks == decision.values["chunks"], f"there are {self.chunks} chunks to share"),
+        ):  # fmt: skip
+            if not here:
+                raise refused(f"gemm of {decision.about!r}: {name}={decision.values[name]} changes nothing: {why}")
+
+
+def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]) -> Blocking:
+    """The blocks of a contraction; `constants` are operands that are known when it is compiled."""
+    assert found.r is not None
+    extents, knobs, pins = found.extents, capacity.knobs, capacity.pins
+    rows, columns = extents[found.r], extents[found.v]
+    mr = tile_rows(rows, capacity)
+    nr_vectors = min(tile_vectors(mr, columns, capacity), pins.get("nr_vectors", 2 * knobs.nr_vectors))
+    nr = nr_vectors * capacity.lanes
+    # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
+    sizes = [extents[x] for x in (found.v, found.r, *found.reduction)]
+    apart = knobs.remainders_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
+    # Panels that are kept need places of their own, which a remainder in narrower panels would not have.
+    whole = capacity.masks or (isinstance(columns, int) and columns % nr == 0)
+    constant_a = packs_whole(found, found.scalar, found.r, constants)
+    constant_b = found.window is None and packs_whole(found, found.vector, found.v, constants)
+    granularity = math.prod(known(extents[x]) for x in found.reduction[1:])
+    plain = isinstance(rows, int) and found.window is None
+    is_large = plain and known(rows) > capacity.mc
+    # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
+    repacks = plain and not is_large and not constant_b
+    steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
+    mc = pins.get("mc", _even_block(rows, capacity.mc if found.window is None else knobs.window_mc, mr))
+    is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
+    are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr
+    shares_rows = are_known and is_narrow and whole
+    is_one = isinstance(rows, int) and rows <= mc
+    reuses = whole and not is_one and not shares_rows and not constant_b
+    nc = pins.get("nc", columns if not reuses and isinstance(columns, int) else _even_block(columns, capacity.nc, nr))
+    # Without a direct nest for few rows, a single one must not be rounded up far.
+    is_alone = not found.runs or constant_b
+    return Blocking(
+        found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
+        _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
+        (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
+        None if constant_a or not is_narrow else _in_place(found.scalar, found), constant_a, constant_b, shares_rows,
+        reuses, repacks, apart,
+    )  # fmt: skip
+
+
+def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large: bool, constant_b: bool) -> int:
+    """Iterations of the outermost reduction that are packed at a time."""
+    if "kc" in capacity.pins:
+        return max(1, capacity.pins["kc"] // granularity)
+    assert found.r is not None
+    rows, kc = found.extents[found.r], capacity.knobs.kc
+    limit = kc if is_large else 3 * kc // 4
+    if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
+        limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
+    return _block(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
+
+
+def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, repacks: bool) -> int:
+    panels = ceil_div(columns, nr) if isinstance(columns, int) else capacity.chunks
+    if shares_rows:
+        return panels
+    limit = capacity.knobs.few_chunks if repacks else capacity.chunks
+    wanted = capacity.pins.get("chunks", min(limit, capacity.chunks))
+    return min(wanted, panels) if isinstance(columns, int) else wanted
+
+
+def _in_place(load: BufferLoad, found: Contraction) -> Buffer | None:
+    """An operand with its terms along one axis, where it lies in that order."""
+    indices, last = load.indices, load.indices[-len(found.reduction) :]
+    is_ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))
+    sizes = [found.extents[x] for x in found.reduction]
+    is_whole = same_extents(load.buffer.shape[len(indices) - len(last) :], sizes)
+    if not is_ordered or not is_whole or load.buffer.strides is not None:
+        return None
+    return load.buffer if len(last) == 1 else flat_view(load.buffer, len(last))
+
+
+def known(extent: Extent) -> int:
+    """An extent that is a number."""
+    assert isinstance(extent, int)
+    return extent
+
+
+def _even_block(extent: Extent, limit: int, granularity: int) -> int:
+    """The size of a block: all, or parts of whole panels or tiles that are as even as can be."""
+    if not isinstance(extent, int):
+        return ceil_div(limit, granularity) * granularity
+    if extent <= limit:
+        return extent
+    return ceil_div(ceil_div(extent, ceil_div(extent, limit)), granularity) * granularity
+
+
+def _block(extent: Extent, limit: int) -> int:
+    """The size of a block: a known extent that fits, or a part of it that leaves no remainder."""
+    if not isinstance(extent, int):
+        return limit
+    if extent <= limit:
+        return extent
+    even = next((size for size in range(limit, limit // 2, -1) if extent % size == 0), 0)
+    return even or ceil_div(extent, ceil_div(extent, limit))

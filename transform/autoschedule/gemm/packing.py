@@ -1,0 +1,214 @@
+"""Packing: blocks of A and panels of B, copied into the order in which tiles read them.
+
+A's block is tile after tile; in a tile the elements of all rows for one term side by side. B's panel is one term after
+another. It is copied in whole vectors where B runs along the columns, in squares that are transposed in registers where
+it lies along the sum, from piece to piece where windows move over it, and element by element otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.dtypes import with_lanes
+from weft.ir import substitute
+from weft.ir.kernel.prim import as_expr, binary, const
+from weft.ir.tensor import (
+    Bind,
+    BufferLoad,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SeqStmt,
+    Stmt,
+)
+from weft.transform.autoschedule.gemm.blocking import Blocking
+from weft.transform.autoschedule.gemm.match import Window
+from weft.transform.autoschedule.gemm.tiles import (
+    Access,
+    Panel,
+    fresh,
+    minus,
+    plus,
+    row_at,
+    times,
+    times_of,
+    vector_at,
+    vector_index,
+)
+from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
+from weft.transform.autoschedule.rules.strides import step_along
+from weft.transform.autoschedule.rules.transposes import transposed
+
+__all__ = ["Packing", "each_term"]
+
+Term = Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]
+"""(values of the reduction's variables, number of the term) -> what is done for one term."""
+
+
+def each_term(blocking: Blocking, k: PrimExpr, steps: Extent, body: Term) -> Stmt:
+    """A loop over the terms of a block of `steps` from `k` on."""
+    p = PrimVar("p", INDEX)
+    inner = {var: fresh(var) for var in blocking.inner}
+    number: PrimExpr = p
+    for var in blocking.inner:
+        extent = blocking.found.extents[var]
+        assert isinstance(extent, int)
+        number = plus(times(number, extent), inner[var])
+    stmt = body({blocking.k: plus(k, p), **inner}, number)
+    for var in reversed(blocking.inner):
+        stmt = For(inner[var], 0, blocking.found.extents[var], stmt)
+    return For(p, 0, steps, stmt)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The copies of the operands of a contraction that is done in blocks."""
+
+    blocking: Blocking
+
+    def place_in_b(self, panel: Panel, place: PrimExpr, lanes: int = 1) -> tuple[PrimExpr, ...]:
+        """Where elements of a packed panel are; each chunk has a row of its own, which proves chunks independent."""
+        blocking = self.blocking
+        if not blocking.reuses_panels:
+            return as_expr(panel.chunk, INDEX), vector_index(place, lanes)
+        slot = as_expr(panel.number, INDEX)
+        if blocking.has_many is not None:  # panels that are packed one after another need one place
+            slot = Select(blocking.has_many, slot, const(0, INDEX))
+        return as_expr(panel.chunk, INDEX), slot, vector_index(place, lanes)
+
+    def tile_of_a(self, row: PrimExpr, at: PrimExpr, count: int, clamp: Access, k: PrimExpr, steps: Extent) -> Stmt:
+        """A tile of `count` rows from `at` on, of the block that starts at `row`."""
+        blocking, i = self.blocking, PrimVar("i", INDEX)
+        load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            place = plus(times(at, blocking.kc), plus(times(number, count), i))
+            return For(i, 0, count, BufferStore(blocking.a, substitute(load, values), (place,)), "unrolled")
+
+        return each_term(blocking, k, steps, term)
+
+    def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """The terms of the panel one after another; zeros where it has no columns."""
+        found, window = self.blocking.found, self.blocking.found.window
+        if window is None and found.runs:
+            return self._vectors(k, steps, panel)
+        if window is None and self._lies_along_sum(panel):
+            return self._squares(k, steps, panel)
+        copy = self._elements(k, steps, panel) if window is None else self._windows(window, k, steps, panel)
+        if panel.left is None:
+            return copy
+        i = PrimVar("i", INDEX)
+        zero = const(0.0, with_lanes(self.blocking.b.dtype, panel.lanes))
+        clear = BufferStore(self.blocking.b, zero, self.place_in_b(panel, times(i, panel.lanes), panel.lanes))
+        vectors = times_of(times_of(steps, self.blocking.granularity), panel.vectors)
+        return SeqStmt((For(i, 0, vectors, clear), copy))
+
+    def _lies_along_sum(self, panel: Panel) -> bool:
+        """Whether B lies along the sum, so that squares of it can be transposed."""
+        load, k = self.blocking.found.vector, self.blocking.k
+        return not self.blocking.inner and load.indices[-1] is k and step_along(load, k) == 1 and panel.lanes > 1
+
+    def _squares(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """In squares, transposed in registers; columns beyond the last one are copies of it."""
+        found, lanes, width = self.blocking.found, panel.lanes, panel.width
+        load, v, b = found.vector, found.v, self.blocking.b
+        j, p = PrimVar("j", INDEX), PrimVar("p", INDEX)
+        last = binary("sub", as_expr(found.extents[v], INDEX), const(1, INDEX))
+
+        def column(at: PrimExpr) -> PrimExpr:
+            place = plus(panel.start, at)
+            return place if panel.left is None else binary("min", place, last)
+
+        def row(t: int) -> BufferLoad:
+            place = column(plus(times(j, lanes), const(t, INDEX)))
+            indices = tuple(substitute(x, {v: place}) for x in load.indices[:-1])
+            return BufferLoad(load.buffer, (*indices, vector_index(plus(k, times(p, lanes)), lanes)))
+
+        def put(t: int, value: PrimExpr) -> Stmt:
+            place = plus(times(plus(times(p, lanes), const(t, INDEX)), width), times(j, lanes))
+            return BufferStore(b, value, self.place_in_b(panel, place, lanes))
+
+        squares = transposed(row, put, lanes, b.dtype)
+        whole = steps // lanes if isinstance(steps, int) else binary("floordiv", steps, const(lanes, INDEX))
+        stmts: list[Stmt] = [For(p, 0, whole, For(j, 0, panel.vectors, squares))]
+        remainder = minus(steps, times_of(whole, lanes))
+        if not (isinstance(remainder, int) and remainder == 0):
+            q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
+            term = plus(as_expr(times_of(whole, lanes), INDEX), q)
+            value = substitute(load, {v: column(i), self.blocking.k: plus(k, term)})
+            copy = BufferStore(b, value, self.place_in_b(panel, plus(times(term, width), i)))
+            stmts.append(For(q, 0, remainder, For(i, 0, width, copy)))
+        return SeqStmt(tuple(stmts))
+
+    def _elements(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """One by one."""
+        j, found = PrimVar("j", INDEX), self.blocking.found
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            value = substitute(found.vector, {**values, found.v: plus(panel.start, j)})
+            place = self.place_in_b(panel, plus(times(number, panel.width), j))
+            copy = BufferStore(self.blocking.b, value, place)
+            return For(j, 0, panel.width, copy, "unrolled") if panel.left is None else For(j, 0, panel.left, copy)
+
+        return each_term(self.blocking, k, steps, term)
+
+    def _vectors(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """In whole vectors."""
+        j, found = PrimVar("j", INDEX), self.blocking.found
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            at = times(j, panel.lanes)
+            value = vector_at(substitute(found.vector, values), found.v, plus(panel.start, at), panel.lanes)
+            place = self.place_in_b(panel, plus(times(number, panel.width), at), panel.lanes)
+            mask = panel.mask(j)
+            if mask is not None:
+                value = BufferLoad(value.buffer, value.indices, mask)
+            return For(j, 0, panel.vectors, BufferStore(self.blocking.b, value, place), "unrolled")
+
+        return each_term(self.blocking, k, steps, term)
+
+    def _windows(self, window: Window, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """Row by row of the windows' positions: `count` of them from (..., x) on, in one row, go to column `to`."""
+        length = as_expr(window.sizes[-1], INDEX)
+        end = plus(panel.start, as_expr(panel.width if panel.left is None else panel.left, INDEX))
+        row = binary("floordiv", panel.start, length)
+        last = binary("floordiv", binary("sub", end, const(1, INDEX)), length)
+        t = PrimVar("t", INDEX)
+        this, start, count, to, x = (PrimVar(name, INDEX) for name in ("row", "start", "count", "to", "x"))
+        binds = [
+            Bind(this, plus(row, t)),
+            Bind(start, binary("max", panel.start, binary("mul", this, length))),
+            Bind(count, binary("sub", binary("min", end, binary("mul", plus(this, const(1, INDEX)), length)), start)),
+            Bind(to, binary("sub", start, panel.start)),
+            Bind(x, binary("sub", start, binary("mul", this, length))),
+        ]
+        places = {**_places_of(window, this), window.axes[-1]: x}
+        lanes, size = panel.lanes, window.sizes[-1]
+        limit = min(panel.width, size) if isinstance(size, int) else panel.width
+        j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
+
+        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+            at = plus(times(j, lanes), lane)
+            value = substitute(self.blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
+            place = self.place_in_b(panel, plus(plus(times(number, panel.width), to), at))
+            copy = IfThenElse(binary("lt", at, count), BufferStore(self.blocking.b, value, place), None)
+            return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
+
+        rows = binary("add", binary("sub", last, row), const(1, INDEX))
+        return For(t, 0, rows, SeqStmt((*binds, each_term(self.blocking, k, steps, term))))
+
+
+def _places_of(window: Window, row: PrimExpr) -> dict[PrimVar, PrimExpr]:
+    """The axes of a window but for the last one, from the number of a row of positions."""
+    places: dict[PrimVar, PrimExpr] = {}
+    left = row
+    for axis, size in zip(reversed(window.axes[:-1]), reversed(window.sizes[:-1]), strict=True):
+        outermost = axis is window.axes[0]
+        places[axis] = left if outermost else binary("floormod", left, as_expr(size, INDEX))
+        left = binary("floordiv", left, as_expr(size, INDEX))
+    return places

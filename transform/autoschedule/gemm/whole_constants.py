@@ -1,0 +1,101 @@
+"""Constant operands as a whole in the order of tiles: plain copies, which `PackConstants` takes out of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.ir import substitute
+from weft.ir.kernel.prim import const
+from weft.ir.tensor import (
+    AllocBuffer,
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IntImm,
+    PrimExpr,
+    PrimVar,
+    Stmt,
+)
+from weft.transform.autoschedule.gemm.blocking import Blocking, known
+from weft.transform.autoschedule.gemm.packing import each_term
+from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
+from weft.transform.autoschedule.gemm.tiling import INDEX
+
+__all__ = ["packed_constants", "row_of_constant"]
+
+
+def packed_constants(blocking: Blocking) -> Iterator[Stmt]:
+    """The copies of those operands that are constants."""
+    if blocking.constant_a:
+        yield AllocBuffer(blocking.a)
+    if blocking.constant_b:
+        yield AllocBuffer(blocking.b)
+    if blocking.constant_a:
+        yield from _copies_of_a(blocking)
+    if blocking.constant_b:
+        yield from _copies_of_b(blocking)
+
+
+def row_of_constant(blocking: Blocking, target: Buffer, start: PrimExpr) -> tuple[PrimExpr, int]:
+    """The row of a packed constant that holds a panel or tile from `start` on, and the elements before it there.
+
+    Narrower ones, which cover what whole ones leave over, share the last row.
+    """
+    width = blocking.nr if target is blocking.b else blocking.mr
+    if isinstance(start, IntImm):
+        return const(start.value // width, INDEX), start.value % width * blocking.terms
+    return _divided(start, width), 0
+
+
+def _copies_of_a(blocking: Blocking) -> Iterator[Stmt]:
+    rows = known(blocking.found.extents[blocking.r])
+    whole = rows // blocking.mr * blocking.mr
+    for start, width, count in ((0, blocking.mr, rows // blocking.mr), (whole, rows - whole, 1)):
+        if width and count:
+            yield _copy(blocking, blocking.found.scalar, blocking.r, blocking.a, start, width, count, width)
+
+
+def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
+    found, b = blocking.found, blocking.b
+    load, v = found.vector, found.v
+    columns = known(found.extents[v])
+    runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.remainders_apart)
+    for start, width, count, last in runs:
+        if last == width:
+            yield _copy(blocking, load, v, b, start, width, count, width)
+            continue
+        if count > 1:
+            yield _copy(blocking, load, v, b, start, width, count - 1, width)
+        end = start + (count - 1) * width
+        i, (row, skipped) = PrimVar("i", INDEX), row_of_constant(blocking, b, const(end, INDEX))
+        place = (row, plus(const(skipped, INDEX), i))
+        yield For(i, 0, blocking.terms * width, BufferStore(b, const(0.0, b.dtype), place))
+        yield _copy(blocking, load, v, b, end, width, 1, last)
+
+
+def _copy(
+    blocking: Blocking, load: BufferLoad, var: PrimVar, target: Buffer, start: int, width: int, count: int, used: int
+) -> Stmt:
+    """`count` panels or tiles of `width` from `start` on, of which `used` are there: all terms of each in order."""
+    panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
+    first, skipped = row_of_constant(blocking, target, const(start, INDEX))
+    row = first if count == 1 else plus(first, panel)
+
+    def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+        column = plus(plus(const(start, INDEX), times(panel, width)), j)
+        place = (row, plus(const(skipped, INDEX), plus(times(number, width), j)))
+        return For(j, 0, used, BufferStore(target, substitute(load, {**values, var: column}), place))
+
+    return For(panel, 0, count, each_term(blocking, const(0, INDEX), known(blocking.found.extents[blocking.k]), term))
+
+
+def _divided(a: PrimExpr, b: int) -> PrimExpr:
+    """a / b for what is a sum of multiples of b in form."""
+    if isinstance(a, IntImm) and a.value % b == 0:
+        return const(a.value // b, INDEX)
+    if isinstance(a, Binary) and a.kind == "mul" and isinstance(a.b, IntImm) and a.b.value % b == 0:
+        return times(a.a, a.b.value // b)
+    assert isinstance(a, Binary) and a.kind == "add", a  # noqa: PT018
+    return plus(_divided(a.a, b), _divided(a.b, b))
