@@ -8,7 +8,8 @@
     ir, relax, tir      the namespaces I, R, T of scripts
 
     forms/          the syntax table: how every construct is written, once, for reading and printing
-    reader/         Python syntax trees to IR; graph/ and tensor/ for the two levels, tvm/ for other spellings
+    reader/         Python syntax trees to IR: a session and functions (session, tree), registered by the form that they
+                    read; expression/ for what both levels share, graph/ and tensor/, tvm/ for other spellings, module/
     printer/        IR to text; tvm/ for text that TVM reads
     source/         texts: where they are found, places in them, findings about them
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from weft.script.printer.module import script_of
 from weft.script.printer.show import show, to_html
-from weft.script.reader.module import parse
+from weft.script.reader.module.unit import parse
 from weft.script.source.diagnostics import Limits
 from weft.script.source.units import FileUnit, read_units
 

@@ -26,7 +26,7 @@ from weft.ir.node import EMPTY
 from weft.ir.tensor import PrimFunc
 from weft.providers import provider
 from weft.script.reader.macros import Macro
-from weft.script.reader.module import read_unit
+from weft.script.reader.module.unit import read_unit
 from weft.script.source.diagnostics import Limits, fail
 from weft.script.source.source_lookup import no_source, program_text
 from weft.script.source.text import Unit, deep_stack

@@ -25,7 +25,7 @@ from weft.ir.tensor import Shuffle as _Shuffle
 from weft.script.decorators import inline, macro, prim_func
 from weft.script.forms.defaults import DTYPE_FIRST, RESULT_DTYPES, is_device_name
 from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, CALLED_KINDS, NAMES, UNARY, UNARY_CALLS
-from weft.script.reader.expression import ExpressionReader
+from weft.script.reader.expression.names import dtype_name
 from weft.script.source.namespace_guard import no_such_name, only_in_scripts, placed
 
 __all__ = ["Buffer", "Cast", "Select", "handle", "inline", "macro", "prim_func"]
@@ -236,7 +236,7 @@ def __getattr__(name: str) -> Any:
     for known in (name, full[2:]):
         if known in INTRINSICS or is_device_name(known):
             return _call(known)
-    dtype = ExpressionReader.dtype_name(full)
+    dtype = dtype_name(full)
     if dtype is not None:
         return _DType(dtype)
     if full in ALL_FORMS:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from weft.dtypes import check_dtype
 from weft.errors import DTypeError, Span
+from weft.script.forms.reading import COMMON
 from weft.script.source.diagnostics import fail
 
 __all__ = ["KINDS", "Kind", "ReaderLike", "string_text"]
@@ -40,7 +41,7 @@ class Kind:
 
     def read(self, reader: Any, tree: ast.expr) -> Any:
         """The value that the tree stands for."""
-        return getattr(reader, f"read_{self.name}")(tree)
+        return (reader.level.readers.hole.get(self.name) or COMMON.hole[self.name])(reader, tree)
 
     def show(self, printer: Any, value: Any) -> Any:
         """The text of a value (or pieces of text, see the printer)."""

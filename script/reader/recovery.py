@@ -10,48 +10,41 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from weft.errors import WeftError
-from weft.script.reader.scope import UNREAD, Scope
-from weft.script.source.text import Unit
+from weft.script.reader.scope import UNREAD
+from weft.script.reader.session import Session
 
 __all__ = ["attempt"]
 
 _Result = TypeVar("_Result")
 
 
-class _Reader(Protocol):
-    unit: Unit
-    scope: Scope
-    symbols: set[str]
-    expanding: int
-
-
-def attempt(reader: _Reader, tree: ast.AST, read: Callable[[], _Result]) -> _Result | None:
+def attempt(session: Session, tree: ast.AST, read: Callable[[], _Result]) -> _Result | None:
     """What reading a statement gives; None where it is wrong and errors are gathered, elsewhere the error is raised."""
-    if reader.unit.findings is None or reader.expanding:  # a macro fails as a whole, at its call
+    if session.unit.findings is None or session.expanding:  # a macro fails as a whole, at its call
         return read()
-    state = dict(vars(reader))
+    state = dict(vars(session))
     try:
         return read()
     except WeftError as error:
-        if not reader.unit.note(error):
+        if not session.unit.note(error):
             raise
-        vars(reader).clear()
-        vars(reader).update(state)
-        _leave_out(reader, tree)
+        vars(session).clear()
+        vars(session).update(state)
+        _leave_out(session, tree)
         return None
 
 
-def _leave_out(reader: _Reader, tree: ast.AST) -> None:
+def _leave_out(session: Session, tree: ast.AST) -> None:
     """Mark what a statement binds as unread; symbols that it may define are taken as defined."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            reader.scope.names[node.id] = UNREAD
+            session.scope.names[node.id] = UNREAD
         elif isinstance(node, ast.FunctionDef):
-            reader.scope.names[node.name] = UNREAD
+            session.scope.names[node.name] = UNREAD
         elif isinstance(node, ast.arg) and node is tree:
-            reader.scope.names[node.arg] = UNREAD
+            session.scope.names[node.arg] = UNREAD
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            reader.symbols.add(node.value)
+            session.symbols.add(node.value)

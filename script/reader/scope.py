@@ -107,7 +107,7 @@ def is_dim(value: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is Python data that can be known while reading (`ExpressionReader.known` charges for looking)."""
+    """Whether a value is Python data that can be known while reading (`Session.known` charges for looking)."""
     return measure(value, MAX_PARTS).plain
 
 

@@ -18,9 +18,14 @@ from weft.errors import WeftError
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
-from weft.script.reader.base import ModuleScope, Reader
-from weft.script.reader.metadata import declare_metadata
-from weft.script.reader.module import Definition, declare, declare_macro, import_names, read_unit
+from weft.script.reader.definition import Definition
+from weft.script.reader.expression.level import session_around
+from weft.script.reader.expression.names import dotted_name
+from weft.script.reader.module.metadata import declare_metadata
+from weft.script.reader.module.prelude import declare, declare_macro, import_names
+from weft.script.reader.module.unit import read_unit
+from weft.script.reader.scope import ModuleScope
+from weft.script.reader.session import Session
 from weft.script.source.diagnostics import Limits
 from weft.script.source.text import Unit, deep_stack, make_source, parse_python
 
@@ -72,12 +77,12 @@ def _read(unit: Unit, tree: Definition) -> FileUnit:
 
 def _definitions(unit: Unit, tree: ast.Module) -> Iterator[Definition]:
     """The units of a file; what the top level imports and assigns is noted on the way."""
-    reader = Reader(unit, ModuleScope())
+    session = session_around(unit, ModuleScope())
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             import_names(unit, statement, strict=False)
-        elif not _is_metadata(unit, statement) and not declare(reader, statement, strict=False):
-            yield from _units_in(reader, statement)
+        elif not _is_metadata(unit, statement) and not declare(session, statement, strict=False):
+            yield from _units_in(session, statement)
 
 
 def _is_metadata(unit: Unit, statement: ast.stmt) -> bool:
@@ -88,22 +93,22 @@ def _is_metadata(unit: Unit, statement: ast.stmt) -> bool:
         return True
 
 
-def _units_in(reader: Reader, statement: ast.AST) -> Iterator[Definition]:
+def _units_in(session: Session, statement: ast.AST) -> Iterator[Definition]:
     """The statement if it is a unit, else the units inside it."""
-    if isinstance(statement, ast.FunctionDef) and declare_macro(reader, statement):
+    if isinstance(statement, ast.FunctionDef) and declare_macro(session, statement):
         return
-    if isinstance(statement, ast.ClassDef | ast.FunctionDef) and _is_unit(reader, statement):
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef) and _is_unit(session, statement):
         yield statement
         return
     for part in ("body", "orelse", "handlers", "finalbody", "cases"):
         inner = getattr(statement, part, [])
         for child in inner if isinstance(inner, list) else []:
             if isinstance(child, ast.ImportFrom):
-                import_names(reader.unit, child, strict=False)
-            yield from _units_in(reader, child)
+                import_names(session.unit, child, strict=False)
+            yield from _units_in(session, child)
 
 
-def _is_unit(reader: Reader, tree: Definition) -> bool:
+def _is_unit(session: Session, tree: Definition) -> bool:
     """Whether a decorator is of the script's namespaces; a misspelt one is an error when the unit is read."""
     called = [item.func if isinstance(item, ast.Call) else item for item in tree.decorator_list]
-    return any(reader.dotted(item) is not None for item in called)
+    return any(dotted_name(session, item) is not None for item in called)

@@ -124,16 +124,13 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.runtime", "weft.runtime.device", "linker threads"),
     ("weft.runtime", "weft.runtime", "sealed>safe_archive"),
     ("weft.script", "weft.script.forms", "syntax kinds>holes defaults unread>unsupported constants"),
-    (
-        "weft.script",
-        "weft.script.reader",
-        "read_module>module read_expression>expression read_call>call read_static>static macros scope "
-        "read_metadata>metadata read_device>device",
-    ),
+    ("weft.script", "weft.script.reader", "macros scope read_device>device"),
+    ("weft.script", "weft.script.reader.expression", "read_expression>values read_call>call read_static>static"),
+    ("weft.script", "weft.script.reader.module", "read_module>unit read_metadata>metadata"),
     (
         "weft.script",
         "weft.script.reader.graph",
-        "read_value>value read_index>index read_assign>assign read_region>region read_graph>function "
+        "read_value>bindings read_index>index read_assign>assign read_region>branches read_graph>function "
         "read_formula>emit_te",
     ),
     (

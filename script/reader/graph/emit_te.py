@@ -19,7 +19,11 @@ from weft.ir.graph import Call, Expr, GlobalVar
 from weft.ir.node import Node, replace
 from weft.ir.te.emit_te import call_formula
 from weft.ir.tensor import PrimFunc
-from weft.script.reader.graph.value import ValueReader
+from weft.script.forms.reading import GRAPH
+from weft.script.reader.expression.arguments import static_arguments
+from weft.script.reader.expression.static import run_python, static_path
+from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Scope, describe, is_dim, is_plain
 from weft.script.source.text import MISSING, Unit
@@ -27,64 +31,65 @@ from weft.script.source.text import MISSING, Unit
 __all__ = ["read_emit_te"]
 
 
-@ValueReader.form("R.emit_te")
-def read_emit_te(reader: ValueReader, tree: ast.Call) -> Call:
+@GRAPH.value("R.emit_te")
+def read_emit_te(session: GraphSession, tree: ast.Call) -> Call:
     """The call of the kernel that a formula computes, which joins the module.
 
     Errors: W113 (no function), W114 (what is no Python function), W115 (in a text), W153 (the function raised), and
     those of the formula, at the call.
     """
-    if reader.unit.captured is None:
-        raise reader.unknown("R.emit_te", tree.func)
+    if session.unit.captured is None:
+        raise session.level.unknown(session, "R.emit_te", tree.func)
     if not tree.args or isinstance(tree.args[0], ast.Starred):
         hint = "R.emit_te(function, x, ...)"
-        raise reader.fail("W113", "R.emit_te takes the function that computes the kernel first", tree, hint)
-    formula = _python_function(reader, tree.args[0])
+        raise session.fail("W113", "R.emit_te takes the function that computes the kernel first", tree, hint)
+    formula = _python_function(session, tree.args[0])
     rest = ast.copy_location(ast.Call(tree.func, tree.args[1:], tree.keywords), tree)
-    args, options = reader.static_arguments(rest)
-    place = reader.span(tree)
+    args, options = static_arguments(session, rest)
+    place = session.span(tree)
 
     def add(kernel: PrimFunc, name: str) -> GlobalVar:
-        return GlobalVar(reader.module.adopt(replace(kernel, name=name, span=place), place), place)
+        return GlobalVar(session.module.adopt(replace(kernel, name=name, span=place), place), place)
 
     def call() -> Call:
         return call_formula(
             formula, args, options,
-            leaf=lambda value: reader.leaf(value, tree), infer=lambda value: reader.infer(value, tree), add=add,
+            leaf=lambda value: as_leaf(session, value, tree), infer=lambda value: type_of(session, value, tree),
+            add=add,
         )  # fmt: skip
 
-    made = reader.run_python(call, ast.unparse(tree.args[0])[:60], tree)
+    made = run_python(session, call, ast.unparse(tree.args[0])[:60], tree)
     return replace(made, span=place)
 
 
-def _python_function(reader: ValueReader, tree: ast.expr) -> Callable[..., Any]:
+def _python_function(session: GraphSession, tree: ast.expr) -> Callable[..., Any]:
     """The function that an argument names, or the lambda that it is."""
     if isinstance(tree, ast.Lambda):
-        return _evaluated(reader, tree, reader.unit, reader.scope)
-    found = reader.static_path(tree)
+        return _evaluated(session, tree, session.unit, session.scope)
+    found = static_path(session, tree)
     if isinstance(found, Macro) and isinstance(found.body, ast.expr):
         lambda_tree = ast.copy_location(ast.Lambda(found.arguments, found.body), found.body)
-        return _evaluated(reader, lambda_tree, found.unit, found.scope)
+        return _evaluated(session, lambda_tree, found.unit, found.scope)
     if found is MISSING and isinstance(tree, ast.Name):
-        reader.lookup(tree.id, tree)
+        session.level.lookup(session, tree.id, tree)
     if found is MISSING or isinstance(found, (Node, Macro)) or not callable(found):
         said = f"`{ast.unparse(tree)[:60]}`" if found is MISSING else describe(found)
         hint = "a function that takes te tensors and returns one, or a tuple of them"
-        raise reader.fail("W114", f"R.emit_te takes a Python function, got {said}", tree, hint)
+        raise session.fail("W114", f"R.emit_te takes a Python function, got {said}", tree, hint)
     return found
 
 
-def _evaluated(reader: ValueReader, tree: ast.Lambda, unit: Unit, scope: Scope | None) -> Callable[..., Any]:
+def _evaluated(session: GraphSession, tree: ast.Lambda, unit: Unit, scope: Scope | None) -> Callable[..., Any]:
     """A lambda of a decorated script as the function that Python makes of it."""
     if unit.captured is None:
-        raise reader.unknown("R.emit_te", tree)
+        raise session.level.unknown(session, "R.emit_te", tree)
     names: dict[str, Any] = {}
     own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own:
-            value = _outer_value(reader, node.id, unit, scope)
+            value = _outer_value(session, node.id, unit, scope)
             if isinstance(value, Expr):
-                raise reader.fail(
+                raise session.fail(
                     "W114", f"'{node.id}' is a graph value, which a formula takes as an argument", tree,
                     "R.emit_te(lambda a: ..., x)",
                 )  # fmt: skip
@@ -95,12 +100,12 @@ def _evaluated(reader: ValueReader, tree: ast.Lambda, unit: Unit, scope: Scope |
     return eval(code, {"__builtins__": builtins, **names})
 
 
-def _outer_value(reader: ValueReader, name: str, unit: Unit, scope: Scope | None) -> Any:
+def _outer_value(session: GraphSession, name: str, unit: Unit, scope: Scope | None) -> Any:
     """What a name of a lambda stands for outside of it, or MISSING."""
     if scope is not None:
         found = scope.get(name)
         if isinstance(found, Expr) or is_plain(found) or is_dim(found) or isinstance(found, Mapping):
             return found
-    if name in reader.symbols:
+    if name in session.symbols:
         return symbol(name)
     return unit.capture(name)

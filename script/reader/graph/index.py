@@ -1,22 +1,24 @@
 """Reading `x[...]` of a tensor in a graph function: Python's basic indexing as operators.
 
-    x[1]          take along the axis, which goes away; an index out of range is an error (at reading where it is known)
-    x[i]          the same with an integer tensor: its dimensions stand where the axis was
-    x[1:n, ::-1]  strided_slice, with Python's rules for boundaries
-    x[..., None]  the axes not mentioned; a new axis of size 1
+x[1]          take along the axis, which goes away; an index out of range is an error (at reading where it is known)
+x[i]          the same with an integer tensor: its dimensions stand where the axis was
+x[1:n, ::-1]  strided_slice, with Python's rules for boundaries
+x[..., None]  the axes not mentioned; a new axis of size 1
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Protocol
+from typing import Any
 
 from weft.dtypes import is_integer
-from weft.errors import WeftError
 from weft.ir.deduction.infer import type_text
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr
-from weft.ir.types import PrimType, TensorType, Type
+from weft.ir.types import PrimType, TensorType
+from weft.script.reader.graph.bindings import as_leaf, type_of
+from weft.script.reader.graph.operators import call_operator
+from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import describe, is_dim
 
 __all__ = ["index_tensor"]
@@ -24,58 +26,50 @@ __all__ = ["index_tensor"]
 _END = 2**63 - 1  # an open boundary, as strided_slice has it
 
 
-class _Reader(Protocol):
-    def value(self, tree: ast.expr) -> Any: ...
-    def leaf(self, value: Any, tree: ast.AST) -> Expr: ...
-    def infer(self, value: Expr, tree: ast.AST) -> Type: ...
-    def operator(self, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr: ...
-    def fail(self, code: str, message: str, tree: ast.AST, hint: str | None = None) -> WeftError: ...
-
-
-def index_tensor(reader: _Reader, value: Expr, ty: TensorType, tree: ast.Subscript) -> Expr:
+def index_tensor(session: GraphSession, value: Expr, ty: TensorType, tree: ast.Subscript) -> Expr:
     """The element or slice of a tensor; W121 for too many indices or one out of range, W115 for other indexing."""
     trees = list(tree.slice.elts) if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-    items = [(_item(reader, item), item) for item in trees]
+    items = [(_item(session, item), item) for item in trees]
     if ty.ndim < 0:
-        raise reader.fail(
+        raise session.fail(
             "W114", f"a {type_text(ty)} of unknown rank cannot be indexed", tree, "use R.match_cast to say its shape"
         )
-    items = _without_ellipsis(reader, items, ty.ndim, tree)
-    axes = _Axes(reader, tree, ty)
+    items = _without_ellipsis(session, items, ty.ndim, tree)
+    axes = _Axes(session, tree, ty)
     for item, place in items:
         axes.add(item, place)
     return axes.apply(value)
 
 
-def _item(reader: _Reader, tree: ast.expr) -> Any:
+def _item(session: GraphSession, tree: ast.expr) -> Any:
     """A slice with its boundaries read, None, Ellipsis, or an index."""
     if isinstance(tree, ast.Constant) and (tree.value is None or tree.value is Ellipsis):
         return tree.value
     if isinstance(tree, ast.Slice):
-        parts = [reader.value(part) if part is not None else None for part in (tree.lower, tree.upper, tree.step)]
+        parts = [session.value(part) if part is not None else None for part in (tree.lower, tree.upper, tree.step)]
         for part, place in zip(parts, (tree.lower, tree.upper, tree.step), strict=True):
             if part is not None and not is_dim(part):
-                raise reader.fail(
+                raise session.fail(
                     "W115", f"a boundary of a slice is an integer or a size, got {describe(part)}", place or tree,
                     "R.dynamic_strided_slice takes boundaries that are data",
                 )  # fmt: skip
         if isinstance(parts[2], DimExpr) or parts[2] == 0:
-            raise reader.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
+            raise session.fail("W115", "the step of a slice is an integer other than 0", tree.step or tree)
         return slice(*parts)
     if isinstance(tree, ast.Starred):
-        raise reader.fail("W115", "a starred index is not part of the script", tree, "write every index")
-    return reader.value(tree)
+        raise session.fail("W115", "a starred index is not part of the script", tree, "write every index")
+    return session.value(tree)
 
 
 def _without_ellipsis(
-    reader: _Reader, items: list[tuple[Any, ast.expr]], ndim: int, tree: ast.Subscript
+    session: GraphSession, items: list[tuple[Any, ast.expr]], ndim: int, tree: ast.Subscript
 ) -> list[tuple[Any, ast.expr]]:
     dots = [position for position, (item, _) in enumerate(items) if item is Ellipsis]
     used = sum(item is not None and item is not Ellipsis for item, _ in items)
     if len(dots) > 1:
-        raise reader.fail("W121", "an index has one `...`", items[dots[1]][1])
+        raise session.fail("W121", "an index has one `...`", items[dots[1]][1])
     if used > ndim:
-        raise reader.fail("W121", f"{used} indices of a tensor of {ndim} dimension{'s' * (ndim != 1)}", tree)
+        raise session.fail("W121", f"{used} indices of a tensor of {ndim} dimension{'s' * (ndim != 1)}", tree)
     if not dots:
         return items
     return [*items[: dots[0]], *[(slice(None), tree)] * (ndim - used), *items[dots[0] + 1 :]]
@@ -84,8 +78,8 @@ def _without_ellipsis(
 class _Axes:
     """What an index does to each axis: slices first, then the axes that go away, then the new ones."""
 
-    def __init__(self, reader: _Reader, tree: ast.Subscript, ty: TensorType) -> None:
-        self.reader = reader
+    def __init__(self, session: GraphSession, tree: ast.Subscript, ty: TensorType) -> None:
+        self.session = session
         self.tree = tree
         self.ty = ty
         self.axis = 0
@@ -115,19 +109,19 @@ class _Axes:
     def _check(self, index: Any, tree: ast.expr) -> None:
         size = self.ty.dims[self.axis] if self.ty.dims is not None else None
         if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-            raise self.reader.fail("W121", f"index {index} is out of range for a size of {size}", tree)
+            raise self.session.fail("W121", f"index {index} is out of range for a size of {size}", tree)
 
     def _add_data(self, item: Any, tree: ast.expr) -> None:
         if not isinstance(item, Expr):
-            raise self.reader.fail("W115", f"a tensor cannot be indexed by {describe(item)}", tree, _OTHER)
-        leaf = self.reader.leaf(item, tree)
-        ty = self.reader.infer(leaf, tree)
+            raise self.session.fail("W115", f"a tensor cannot be indexed by {describe(item)}", tree, _OTHER)
+        leaf = as_leaf(self.session, item, tree)
+        ty = type_of(self.session, leaf, tree)
         dtype = ty.dtype if isinstance(ty, (TensorType, PrimType)) else None
         ndim = ty.ndim if isinstance(ty, TensorType) else 0
         if dtype is None or not is_integer(dtype) or ndim < 0:
-            raise self.reader.fail("W115", f"a tensor cannot be indexed by a {type_text(ty)}", tree, _OTHER)
+            raise self.session.fail("W115", f"a tensor cannot be indexed by a {type_text(ty)}", tree, _OTHER)
         if ndim > 0 and (self.data is not None or self.taken):
-            raise self.reader.fail("W115", "several indices, of which one is a tensor", tree, _OTHER)
+            raise self.session.fail("W115", "several indices, of which one is a tensor", tree, _OTHER)
         if ndim > 0:
             self.data = tree
         self.taken.append((self.axis, leaf, tree))
@@ -136,7 +130,7 @@ class _Axes:
     def apply(self, value: Expr) -> Expr:
         """The operators, in order."""
         if self.data is not None and len(self.taken) > 1:
-            raise self.reader.fail("W115", "several indices, of which one is a tensor", self.data, _OTHER)
+            raise self.session.fail("W115", "several indices, of which one is a tensor", self.data, _OTHER)
         if self.slices:
             axes = [axis for axis, _ in self.slices]
             steps = [part.step or 1 for _, part in self.slices]
@@ -145,13 +139,17 @@ class _Axes:
             strides = {} if all(step == 1 for step in steps) else {"strides": steps}
             value = self._call("strided_slice", [value, axes, begin, end], strides)
         for axis, index, tree in reversed(self.taken):
-            value = self.reader.operator("take", [self.reader.leaf(value, tree), index], {"axis": axis}, self.tree)
+            value = call_operator(
+                self.session, "take", [as_leaf(self.session, value, tree), index], {"axis": axis}, self.tree
+            )
         if self.new:
             value = self._call("expand_dims", [value, self.new], {})
         return value
 
     def _call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Expr:
-        return self.reader.operator(name, [self.reader.leaf(args[0], self.tree), *args[1:]], kwargs, self.tree)
+        return call_operator(
+            self.session, name, [as_leaf(self.session, args[0], self.tree), *args[1:]], kwargs, self.tree
+        )
 
 
 _OTHER = "use R.take, R.gather_nd or R.where"

@@ -1,0 +1,1 @@
+"""Reading expressions, as far as both levels agree."""

@@ -1,0 +1,96 @@
+"""Reading the leaves of graph functions that have forms of their own."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from weft.ir.dim import DimExpr
+from weft.ir.graph import Call, Constant, DataTypeImm, Op, PrimValue, ShapeExpr
+from weft.ir.node import EMPTY, replace
+from weft.script.forms.constants import constant_value
+from weft.script.forms.reading import GRAPH
+from weft.script.forms.syntax import ALL_FORMS, VALUES
+from weft.script.reader.expression.arguments import KnownValue, bind_arguments
+from weft.script.reader.expression.names import dotted_name
+from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.scope import describe
+
+__all__ = ["scalar_value"]
+
+
+def scalar_value(session: GraphSession, value: Any, dtype: str, tree: ast.AST) -> PrimValue:
+    """A number as a scalar of a dtype."""
+    if dtype == "bool":
+        value = bool(value)
+    elif dtype.startswith(("float", "bfloat")) and not isinstance(value, DimExpr):
+        value = float(value)
+    elif isinstance(value, float):
+        raise session.fail("W114", f"{value!r} is not a value of {dtype}", tree)
+    return PrimValue(value, dtype, span=session.span(tree))
+
+
+@GRAPH.value("R.const")
+def _const(session: GraphSession, tree: ast.Call) -> Constant:
+    values = bind_arguments(session, VALUES["R.const"], tree)
+    data = session.value(values["data"])
+    if isinstance(data, DimExpr):
+        hint = f'a size is a scalar of the graph already: write `{data}`, or `R.astype({data}, "float32")`'
+        raise session.fail("W114", f"expected a constant, got {describe(data)}", values["data"], hint)
+    data = session.constant(KnownValue(data, values["data"]))
+    dtype = values["dtype"]
+    if dtype is None and isinstance(data, np.dtype):
+        raise session.fail("W114", "expected a number or array", tree)
+    return constant_value(data, dtype, values["shape"], values["bits"], session.span(tree), session.unit.blobs)
+
+
+@GRAPH.value("R.shape")
+def _shape(session: GraphSession, tree: ast.Call) -> ShapeExpr:
+    dims = bind_arguments(session, VALUES["R.shape"], tree)["dims"]
+    trees = tree.args[0].elts if tree.args and isinstance(tree.args[0], (ast.List, ast.Tuple)) else []
+    computed = len(trees) == len(dims) and any(isinstance(item, ast.BinOp) for item in trees)
+    return ShapeExpr(dims, span=session.span(tree), written=tuple(map(ast.unparse, trees)) if computed else ())
+
+
+@GRAPH.value("R.prim_value")
+def _prim_value(session: GraphSession, tree: ast.Call) -> PrimValue:
+    values = bind_arguments(session, VALUES["R.prim_value"], tree)
+    value = session.value(values["value"])
+    if isinstance(value, str):
+        value = session.level.dim_text(session, value, values["value"])
+    if isinstance(value, PrimValue):
+        return replace(value, span=session.span(tree))
+    if not isinstance(value, (bool, int, float, DimExpr)):
+        raise session.fail("W114", f"expected a number or dimension, got {describe(value)}", values["value"])
+    if values["dtype"] is not None:
+        return scalar_value(session, value, values["dtype"], tree)
+    return PrimValue(value, span=session.span(tree))
+
+
+@GRAPH.value("R.dtype")
+def _dtype_value(session: GraphSession, tree: ast.Call) -> DataTypeImm:
+    """`R.dtype("float32")`; the empty text is how printers of the field write void."""
+    if len(tree.args) == 1 and isinstance(tree.args[0], ast.Constant) and tree.args[0].value == "":
+        return DataTypeImm("void", span=session.span(tree))
+    return _plain_form(session, tree)
+
+
+@GRAPH.value("R.str", "R.ExternFunc", "R.tuple")
+def _plain_form(session: GraphSession, tree: ast.Call) -> Any:
+    form = ALL_FORMS[dotted_name(session, tree.func) or ""]
+    return form.build(**bind_arguments(session, form, tree), span=session.span(tree))  # type: ignore[misc]
+
+
+@GRAPH.value("R.call_packed")
+def _call_packed(session: GraphSession, tree: ast.Call) -> Call:
+    values = bind_arguments(session, VALUES["R.call_packed"], tree)
+    return Call(values["func"], values["args"], values["attrs"] or EMPTY, values["ty_args"], span=session.span(tree))
+
+
+@GRAPH.value("R.call_op")
+def _call_op(session: GraphSession, tree: ast.Call) -> Call:
+    values = bind_arguments(session, VALUES["R.call_op"], tree)
+    op = Op(values["name"], span=session.span(tree))
+    return Call(op, values["args"], values["attrs"] or EMPTY, values["ty_args"], span=session.span(tree))

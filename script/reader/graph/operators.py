@@ -1,0 +1,206 @@
+"""Reading operators and operator calls of graph functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from weft.errors import WeftError
+from weft.ir.deduction.device_mesh import check_placement, whole_tensors
+from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
+from weft.ir.graph import Expr, Function, Tuple
+from weft.ir.kernel.index_map import MappedLayout
+from weft.ir.node import replace
+from weft.ir.op import OPS, OpDef, get_op, likely_operators
+from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.types import ShapeType, TensorType, TupleType, Type
+from weft.script.forms.syntax import BINARY, UNARY
+from weft.script.reader.expression.places import as_mesh, check_device, read_placement
+from weft.script.reader.expression.python_functions import refuse_builtin
+from weft.script.reader.graph.bindings import LEAVES, as_expr, as_leaf, fields_of, prim_leaf, type_of
+from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.macros import Macro
+from weft.script.reader.scope import describe, is_dim
+
+__all__ = [
+    "as_operand",
+    "as_operator",
+    "builtin_of_values",
+    "call_operator",
+    "check_devices",
+    "combine_value",
+    "combine_values",
+    "operator_instead",
+    "operator_names",
+    "placed",
+]
+
+_RELATIONS: dict[str, Callable[[Any, Any], bool | None]] = {
+    "eq": prove_equal,
+    "ne": lambda a, b: None if (known := prove_equal(a, b)) is None else not known,
+    "le": prove_le,
+    "lt": prove_lt,
+    "ge": lambda a, b: prove_le(b, a),
+    "gt": lambda a, b: prove_lt(b, a),
+}
+_OPERATORS = {"abs": "abs", "round": "round", "min": "minimum", "max": "maximum"}
+
+
+def _joined(session: GraphSession, left: Any, right: Any, tree: ast.AST) -> tuple[Any, ...] | None:
+    """`t + (a, b)`: the parts of two tuples, of which one is a value of the graph; None for other operands."""
+    for side in (left, right):
+        if isinstance(side, Expr):
+            if not isinstance(type_of(session, side, tree), TupleType):
+                return None
+        elif not isinstance(side, tuple):
+            return None
+    first, second = (side if isinstance(side, tuple) else fields_of(session, side, tree) for side in (left, right))
+    return (*(first or ()), *(second or ()))
+
+
+def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
+    """An operator on tensors: the declared operator that it means."""
+    joined = _joined(session, left, right, tree) if kind == "add" and not is_dim(left) and not is_dim(right) else None
+    if joined is not None:
+        return joined
+    for side in (left, right):
+        if not isinstance(side, (Expr, bool, int, float, DimExpr)):
+            raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
+    if is_dim(left) and is_dim(right) and kind in _RELATIONS:
+        return _relation(session, kind, left, right, tree)
+    return call_operator(session, BINARY[kind].graph, [left, right], {}, tree)
+
+
+def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> bool:
+    """A comparison of sizes, where it holds (or not) for all of them."""
+    known = session.fold(lambda: _RELATIONS[kind](left, right), tree)
+    if known is None:
+        raise session.fail(
+            "W115", f"whether {left} {BINARY[kind].text} {right} depends on the sizes of a run", tree,
+            "R.match_cast checks sizes when the function runs",
+        )  # fmt: skip
+    return known
+
+
+def operator_instead(session: GraphSession, name: str) -> str | None:
+    """The operator of the graph."""
+    close = likely_operators(name)
+    return f"it was given values of the graph: did you mean `R.{close[0]}`?" if close else None
+
+
+def as_operator(session: GraphSession, tree: ast.Attribute) -> str | None:
+    """A hint: the operator that a method or attribute of a tensor of another library is here."""
+    close = likely_operators(tree.attr)
+    if not close:
+        return None
+    more = ", ..." if len(OPS[close[0]].params) > 1 else ""
+    return f"write `R.{close[0]}({ast.unparse(tree.value)[:30]}{more})`"
+
+
+def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST) -> Any:
+    """A unary operator on a tensor."""
+    if not isinstance(operand, Expr):
+        raise session.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
+    return call_operator(session, UNARY[kind].graph, [operand], {}, tree)
+
+
+def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
+    """A call of a declared operator."""
+    span = session.span(tree)
+    args = [as_operand(session, value, tree) for value in args]
+    kwargs = {key: as_operand(session, value, tree) for key, value in kwargs.items()}
+    try:
+        op = get_op(name, span)
+        label = _call_label(session, op, kwargs, tree)
+        if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
+            del kwargs["ty_args"]  # said by printers of passes; the operator's own rule deduces it
+        call = op.bind(args, kwargs, span)
+    except WeftError as error:
+        raise error.at(span) from None
+    return call if label is None else replace(call, attrs=call.attrs.set("target", label))
+
+
+def placed(session: GraphSession, op: OpDef, args: list[Any], kwargs: dict[str, Any], tree: ast.Call) -> None:
+    """Resolve the mesh and the placement among the arguments of a call, with their places in the text."""
+    mesh = None
+    for index, param in enumerate(op.params):
+        if param.of not in ("mesh", "placement"):
+            continue
+        found = [keyword.value for keyword in tree.keywords if keyword.arg == param.name]
+        place = found[0] if found else tree.args[index] if index < len(tree.args) else None
+        values: Any = kwargs if found else args
+        key: Any = param.name if found else index
+        if place is None or isinstance(place, ast.Starred) or not (found or index < len(args)):
+            continue
+        if param.of == "mesh":
+            mesh = values[key] = as_mesh(session, values[key], place)
+        else:
+            values[key] = placement = read_placement(session, place)
+            ty = whole_tensors(type_of(session, args[0], tree)) if args and isinstance(args[0], LEAVES) else None
+            ndim = ty.ndim if isinstance(ty, TensorType) else -1
+            if mesh is not None:
+                session.fold(partial(check_placement, placement, mesh, ndim), place)
+
+
+def check_devices(session: GraphSession, op: OpDef, args: list[Any], kwargs: dict[str, Any], tree: ast.Call) -> None:
+    """The names of virtual devices among the arguments of a call."""
+    for index, param in enumerate(op.params):
+        if param.of == "device":
+            given = kwargs.get(param.name, args[index] if index < len(args) else None)
+            if isinstance(given, str):
+                check_device(session, given, tree)
+
+
+def _call_label(session: GraphSession, op: OpDef, kwargs: dict[str, Any], tree: ast.AST) -> str | None:
+    """`target="npu"`: the label of the part that a call belongs to, which any operator takes."""
+    if "target" not in kwargs or any(param.name == "target" for param in op.params):
+        return None
+    label = kwargs.pop("target")
+    if not isinstance(label, str) or not label.isidentifier():
+        raise session.fail("W114", f"target takes the label of a part of the target, got {describe(label)}", tree)
+    return label
+
+
+def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
+    """An argument of an operator: calls are bound first, plain values stay (the declaration converts them)."""
+    if isinstance(value, Tuple) and all(isinstance(item, LEAVES) for item in value.fields):
+        return value
+    if isinstance(value, (PrimFunc, Function)):
+        return as_expr(session, value, tree)
+    if isinstance(value, Expr) and not isinstance(value, (*LEAVES, Type, PrimExpr)):
+        return as_leaf(session, value, tree)
+    if isinstance(value, PrimExpr):
+        return prim_leaf(session, value, tree)
+    if isinstance(value, Macro) and not value.level:
+        return value.text  # the operator that takes a function reads its text
+    if isinstance(value, MappedLayout):
+        return value.text
+    if isinstance(value, (tuple, list)):
+        return type(value)(as_operand(session, item, tree) for item in value)
+    if isinstance(value, np.ndarray):
+        return as_expr(session, value, tree)
+    return value
+
+
+def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree: ast.Call) -> Any:
+    """`abs(x)`, `min(x, y)`, `max(x, y)`, `len(x)`, `round(x)` of tensors and tuples."""
+    if name in _OPERATORS and len(values) == (1 if name in ("abs", "round") else 2):
+        return call_operator(session, _OPERATORS[name], values, {}, tree)
+    if name == "len" and len(values) == 1:
+        if isinstance(values[0], (tuple, list)):
+            return len(values[0])
+        ty = type_of(session, as_leaf(session, values[0], tree), tree)
+        if isinstance(ty, TupleType):
+            return len(ty.fields)
+        if isinstance(ty, (TensorType, ShapeType)) and ty.dims:
+            return ty.dims[0] if isinstance(ty, TensorType) else len(ty.dims)
+    return refuse_builtin(session, name, values, tree)
+
+
+def operator_names(session: GraphSession, root: str) -> Iterator[str] | list[str]:  # type: ignore[override]
+    """Declared operators, for suggestions."""
+    return [f"R.{name}" for name in OPS] if root == "R" else []

@@ -1,0 +1,58 @@
+"""The state of reading one graph function, and the blocks of a sequence while it is read."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from weft.errors import Span
+from weft.ir.deduction.infer import TypeContext
+from weft.ir.graph import BindingBlock, MatchCast, Var, VarBinding
+from weft.ir.node import EMPTY, FrozenMap
+from weft.ir.types import Type
+from weft.script.reader.session import Session
+
+__all__ = ["Blocks", "GraphSession"]
+
+
+@dataclass(eq=False)
+class Blocks:
+    """The binding blocks of a sequence while it is read."""
+
+    done: list[BindingBlock] = field(default_factory=list)
+    bindings: list[VarBinding | MatchCast] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Close the current plain block."""
+        if self.bindings:
+            self.done.append(BindingBlock(tuple(self.bindings)))
+            self.bindings = []
+
+
+@dataclass(eq=False)
+class GraphSession(Session):
+    """The state of reading one graph function."""
+
+    context: TypeContext = field(default_factory=lambda: TypeContext({}))
+    # the signature
+    params: tuple[Var, ...] = ()
+    defaults: dict[ast.arg, ast.expr | None] = field(
+        default_factory=dict
+    )  # parameters, with what callers may leave out
+    ret_type: Type | None = None
+    ret_tree: ast.expr | None = None
+    result_symbols: set[str] = field(default_factory=set)  # named by the result type and by no parameter
+    attrs: FrozenMap = EMPTY
+    pure: bool = True
+    # where the current statement stands
+    blocks: Blocks = field(default_factory=Blocks)
+    dataflow_names: dict[str, int] | None = None  # outputs of the current dataflow block -> last statement
+    position: int = -1  # of the statement in the dataflow block
+    place: ast.AST | None = None  # set while a value that the text does not name is bound
+    branches: int = 0  # around the current place, of an if that returns
+    raw_return: bool = False  # whether `return` gives a value as it is (of a macro), not a leaf
+    return_span: Span | None = None
+    # names
+    counter: int = 0  # of values that the text does not name
+    hidden: dict[str, str] = field(default_factory=dict)  # names bound elsewhere -> why they are not visible
+    open_symbols: dict[str, ast.AST] = field(default_factory=dict)  # declared in the body, without a value yet

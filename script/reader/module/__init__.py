@@ -1,0 +1,1 @@
+"""Reading texts, units and modules."""
