@@ -15,6 +15,7 @@ from weft.codegen.executors import native
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import written_positions
 from weft.codegen.host.read import read_program
+from weft.codegen.host.relations import relations
 from weft.codegen.host.signature import abi_dim, abi_type, span_json
 from weft.codegen.plan import Plan
 from weft.errors import Span, TargetError
@@ -72,6 +73,7 @@ class _Emitter:
         self.aliases: dict[Var, Var] = {}
         self.written: set[Var] = set()
         self.code: list[Any] = []
+        self.sizes: dict[str, Any] = {}
         self.count = 0
 
     def run(self) -> dict[str, Any]:
@@ -93,6 +95,7 @@ class _Emitter:
         return {
             "name": function.name, "kind": "graph", "params": params, "result": type_to_json(vm_type(function.result)),
             "registers": self.count, "code": self.code, "private": source.private, "span": span_json(source.span),
+            "sizes": self.sizes,
         }  # fmt: skip
 
     def register(self, var: Var) -> int:
@@ -154,6 +157,9 @@ class _Emitter:
         for position in written_positions(self.functions[step.kernel]):
             if position < len(args) and isinstance(arg := step.arguments[position], Var):
                 self.written.add(self.origin(arg))
+        rows = relations(self.functions[step.kernel], step.arguments)
+        if any(rows):
+            self.sizes[str(len(self.code))] = [[item.parts(step.kernel) for item in row] for row in rows]
         self.call(into, "kernel", step.kernel, args, step.span)
 
     def extern(self, step: host.Extern) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from weft import dtypes
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
+from weft.codegen.host.relations import relations
 from weft.errors import Span, TargetError
 from weft.ir.deduction.subtyping import dims_of, match_types, type_text
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute, symbol
@@ -242,7 +243,7 @@ class _Reader:
         arguments = tuple(self.argument(self.value(arg), step.span) for arg in step.arguments)
         kernel = self.module.functions.get(name) if kind == "kernel" else None
         if isinstance(kernel, PrimFunc):
-            self.check_kernel(kernel, arguments, step.span)
+            self.check_kernel(kernel, step.arguments, arguments, step.span)
         self.entry.steps.append(Step(kind, name, arguments, step.span))
         self.values[step.into] = ()
 
@@ -279,7 +280,9 @@ class _Reader:
         text = f"{what}: expected {type_text(ty)}, got {type_text(TensorType(place.shape, place.dtype))}"
         self.compare(zip(dims_of(ty) or (), place.shape, strict=False), text, span)
 
-    def check_kernel(self, kernel: PrimFunc, arguments: Sequence[Place | Scalar], span: Span | None) -> None:
+    def check_kernel(
+        self, kernel: PrimFunc, operands: Sequence[host.Operand], arguments: Sequence[Place | Scalar], span: Span | None
+    ) -> None:
         """Compare the sizes that a kernel's parameters relate: the kernel gets addresses alone."""
         names, wanted, given = symbol_names(kernel), list(kernel_signature(kernel)), list[Type]()
         for position, (param, item) in enumerate(zip(kernel.params, arguments, strict=True)):
@@ -290,14 +293,26 @@ class _Reader:
                 given.append(ShapeType((item.value,)))
             else:
                 given.append(wanted[position])
-        self.compare(match_types(wanted, given).pairs, f"the sizes of the arguments of {kernel.name}", span)
+        open_pairs = [pair for pair in match_types(wanted, given).pairs if prove_equal(*pair) is not True]
+        if not open_pairs:
+            return
+        texts = {
+            (item.wanted, item.given): f"{kernel.name}: {item.claim}"
+            for row in relations(kernel, operands) for item in row
+        }  # fmt: skip
+        for pair in open_pairs:
+            self.compare([pair], f"the sizes of the arguments of {kernel.name}", span, texts.get(pair))
 
-    def compare(self, pairs: Iterable[tuple[Dim, Dim]], what: str, span: Span | None) -> None:
+    def compare(
+        self, pairs: Iterable[tuple[Dim, Dim]], what: str, span: Span | None, text: str | None = None
+    ) -> None:  # fmt: skip
         """Have the program stop where two sizes that are not proved equal are not."""
         for wanted, given in pairs:
             if prove_equal(wanted, given) is not True:
+                if isinstance(wanted, int):
+                    wanted, given = given, wanted
                 sizes = Scalar(wanted, "int64"), Scalar(given, "int64")
-                self.entry.steps.append(Step("check", f"{what}: {wanted} must be {given}", sizes, span))
+                self.entry.steps.append(Step("check", text or f"{what}: {wanted} must be {given}", sizes, span))
 
     # Values
 

@@ -232,17 +232,17 @@ class Evaluator:
         for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
             scope.variables[param] = value
             if param.ty is not None:
-                triples.append((value, param.ty, f"argument {position}"))
+                triples.append((value, param.ty, f"argument {position} `{param.name}`"))
         try:
             values.check(triples, scope.symbols, scope.lookup)
             _check_bounds(function, scope)
         except values.Mismatch as mismatch:
             place = mismatch.place  # type: ignore[attr-defined]
-            param = function.params[int(place.rsplit(" ", 1)[1]) - 1]
+            param = function.params[int(place.split()[1]) - 1]
             # A call inside the program is wrong at the call, one from outside at what it should have been.
             span = param.span if error is ArgumentError else None
             raise error(
-                f"{place} `{param.name}` of {function.name}: {mismatch}", code=mismatch.kind, span=span
+                f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span
             ) from None
 
     def _checked(self, value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:

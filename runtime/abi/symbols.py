@@ -17,7 +17,7 @@ from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
 from weft.runtime.abi.scalars import check_scalar, is_size, shape_sizes, storage
 from weft.runtime.abi.values import as_array, value_text
 
-__all__ = ["Symbols", "converted"]
+__all__ = ["Symbols", "broken_relation", "converted"]
 
 
 class Symbols:
@@ -101,6 +101,30 @@ class Symbols:
         """The symbols of some dimensions with values and sources."""
         names = dict.fromkeys(name for dim in dims for name in dim_names(dim) if name in self.values)
         return ", ".join(f"{name}={self.values[name]} from {self.sources.get(name, 'the caller')}" for name in names)
+
+
+def broken_relation(
+    params: Sequence[abi.Parameter], args: Sequence[Any], messages: Sequence[Sequence[Sequence[str | int]]]
+) -> str | None:
+    """The message of the first size of an array that is not what the types of the parameters say, if there is one.
+
+    `messages` are those of each argument and axis, as lists of texts, 0 for the size wanted and 1 for the one given.
+    """
+    symbols = Symbols()
+    claims = [
+        (dim, size, message)
+        for param, arg, row in zip(params, args, messages, strict=False)
+        if isinstance(param.type, abi.Buffer) and isinstance(arg, np.ndarray)
+        for dim, size, message in zip(param.type.dims, arg.shape, row, strict=False)
+    ]
+    for dim, size, _ in claims:
+        if isinstance(dim, str) and dim not in symbols.values:
+            symbols.bind(dim, size, "")
+    for dim, size, message in claims:
+        wanted = evaluate_dim(dim, symbols.values) if dim is not None else size
+        if wanted is not None and wanted != size:
+            return "".join(part if isinstance(part, str) else str((wanted, size)[part]) for part in message)
+    return None
 
 
 def _mismatch(what: str, ty: abi.Type, value: Any, code: str, why: str = "") -> ShapeError:

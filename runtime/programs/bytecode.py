@@ -1,7 +1,9 @@
 """Bytecode of the executor `vm`: plain data, checked before it runs.
 
     program     ::= {format, version, functions: [function], spans: [span | null]}
-    function    ::= {name, params: [{name, type, span}], result: type, registers, code: [instruction], private}
+    function    ::= {name, params: [{name, type, span}], result: type, registers, code: [instruction], private, sizes}
+    sizes       ::= {number of a call of a kernel: [[message]]}            of an argument whose size breaks a relation
+    message     ::= [text | 0 | 1]                                         0 the size that is wanted, 1 the one given
     instruction ::= ["call", register | -1, callee, [operand], span]     -1: the result is dropped
                   | ["ret", operand]
                   | ["if", operand, offset]                              skips `offset` instructions when false
@@ -58,7 +60,7 @@ def program_hash(program: Mapping[str, Any]) -> str:
 
 def _without_spans(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_spans(item) for key, item in value.items() if key not in ("span", "spans")}
+        return {key: _without_spans(item) for key, item in value.items() if key not in ("span", "spans", "sizes")}
     if isinstance(value, (list, tuple)):
         if len(value) == 5 and value[0] == "call":
             value = value[:4]
@@ -88,6 +90,9 @@ class _Check:
 
     def run(self) -> None:
         code, registers = self.function["code"], self.function["registers"]
+        rows = [row for call in self.function.get("sizes", {}).values() for row in call]
+        if not all(isinstance(part, str) or part in (0, 1) for row in rows for message in row for part in message):
+            raise self.refuse("has a message of another form")
         if not code or code[-1][0] != "ret" or len(self.function["params"]) > registers:
             raise self.refuse("does not end with ret, or has too few registers")
         for self.place, instruction in enumerate(code):
@@ -159,6 +164,8 @@ class BytecodeFunction:
     signature: Signature
     registers: int
     code: tuple[tuple[Any, ...], ...]
+    sizes: Mapping[int, Sequence[Sequence[Sequence[str | int]]]]
+    """Number of a call of a kernel -> for each argument and axis the message of a size that breaks a relation."""
 
 
 def read_functions(program: Mapping[str, Any]) -> dict[str, BytecodeFunction]:
@@ -173,7 +180,8 @@ def _read_function(function: Mapping[str, Any]) -> BytecodeFunction:
     params = tuple(map(parameter_from_json, function["params"]))
     result, private = type_from_json(function["result"]), bool(function.get("private"))
     signature = Signature(function["name"], "graph", "", params, result, function.get("span"), private)
-    return BytecodeFunction(signature, function["registers"], tuple(map(_read_instruction, function["code"])))
+    sizes = {int(place): rows for place, rows in function.get("sizes", {}).items()}
+    return BytecodeFunction(signature, function["registers"], tuple(map(_read_instruction, function["code"])), sizes)
 
 
 def _read_instruction(instruction: Sequence[Any]) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.scalars import check_scalar, storage
 from weft.runtime.abi.signature import arranged
-from weft.runtime.abi.symbols import Symbols, converted
+from weft.runtime.abi.symbols import Symbols, broken_relation, converted
 from weft.runtime.abi.values import ArgumentPacker, as_array, copy_into, dense
 from weft.runtime.callbacks import ACTIONS, isolated, tensor_sizes
 from weft.runtime.device.cpu import CPU
@@ -84,11 +84,12 @@ Hook = Callable[[Event], None]
 
 
 class _Frame:
-    __slots__ = ("code", "into", "name", "outer", "place", "registers", "result", "symbols")
+    __slots__ = ("code", "into", "name", "outer", "place", "registers", "result", "sizes", "symbols")
 
     def __init__(self, function: BytecodeFunction, into: int) -> None:
         self.name = function.signature.name
         self.code = function.code
+        self.sizes = function.sizes
         self.result = function.signature.result
         self.registers: list[Any] = [None] * function.registers
         self.place = 0
@@ -245,7 +246,10 @@ class VirtualMachine:
         try:
             result = function(*args)
         except ArgumentError as error:
-            raise ShapeError(error.message, code="W222" if error.code == "W852" else "W202") from None
+            message = error.message
+            if error.code == "W852":
+                message = broken_relation(params, args, frame.sizes.get(frame.place - 1, ())) or message
+            raise ShapeError(message, code="W222" if error.code == "W852" else "W202") from None
         return () if result is None else result
 
     def _packed(self, frame: _Frame, name: str, args: list[Any], operands: Sequence[Any]) -> Any:

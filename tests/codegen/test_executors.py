@@ -466,7 +466,7 @@ class Module:
 
 
 RELATED = {
-    "an operator": ("y = R.add(x, w)", "the sizes of the arguments of add: n must be m"),
+    "an operator": ("y = R.add(x, w)", "add: n of `x` must be m of `w`"),
     "an annotation": ('y: R.Tensor((m,), "float32") = R.exp(x)', "match_cast of y: .* m must be n"),
     "a result": ("y = R.exp(x)", "the result of main: .* m must be n"),
 }

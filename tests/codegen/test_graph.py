@@ -279,7 +279,7 @@ def test_sizes_that_disagree_are_found_with_both_values() -> None:
         return z
 """
     check(source, (floats(2, 4), floats(2, 4)), (floats(3, 4), floats(2, 4)))
-    with pytest.raises(ShapeError, match=r"got float32\[\(2, 4\)\]; n=3 from argument 1"):
+    with pytest.raises(ShapeError, match="n of `x` is 3, m of `y` is 2"):
         weft.compile(module(source))["main"](floats(3, 4), floats(2, 4))
 
 

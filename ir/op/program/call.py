@@ -28,7 +28,7 @@ from weft.ir.deduction.subtyping import (
     type_text,
 )
 from weft.ir.dim import DimExpr, symbol
-from weft.ir.graph import Call, Expr, Function, GlobalVar, Op, PrimValue
+from weft.ir.graph import Call, Expr, Function, GlobalVar, Op, PrimValue, Var
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.node import replace
 from weft.ir.op.declare import Arguments, OpDef, Param
@@ -154,7 +154,14 @@ class _KernelMatch:
             check_claim(given, computed, self.context, what, self.args.span, at_run_time=True)
             return
         for a, b in zip(dims_of(computed) or (), dims_of(given) or (), strict=False):
-            self.context.require_equal(a, b, f"argument {self._label(index)} of kernel {self.name}", self.args.span)
+            self.context.require_equal(a, b, f"{self._place(index)} of kernel {self.name}", self.args.span)
+
+    def _place(self, index: int) -> str:
+        """An argument by the caller's variable, where it is one, and by the kernel's parameter."""
+        values: Sequence[Any] = getattr(self.args.args, "fields", ())
+        value = values[index] if index < len(values) else None
+        named = f"`{value.name}`, " if isinstance(value, Var) and value.name else ""
+        return f"{named}argument {self._label(index)}"
 
     def _label(self, index: int) -> str:
         return self.kernel.params[index].name or str(index + 1)
@@ -164,9 +171,10 @@ class _KernelMatch:
         ty, given = kernel_signature(self.kernel)[index], self.given[index]
         dtypes = [t.dtype for t in (ty, given) if isinstance(t, (TensorType, PrimType)) and t.dtype is not None]
         wrong_dtype = type(ty) is type(given) and len(set(dtypes)) == 2
-        kind = "output" if self.first_output <= index < self.last_output else "argument"
+        output = self.first_output <= index < self.last_output
+        place = f"output {self._label(index)}" if output else self._place(index)
         message = (
-            f"{kind} {self._label(index)}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
+            f"{place}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
         )
         return self._error(DTypeError if wrong_dtype else ShapeError, message, "W320" if wrong_dtype else "W202")
 

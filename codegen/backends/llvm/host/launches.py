@@ -9,12 +9,13 @@ from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import Operand, call, cast, icmp
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
-from weft.codegen.backends.llvm.host.checks import mismatch, number, type_name
+from weft.codegen.backends.llvm.host.checks import number, type_name
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Scalar, Shape, Tensor, Value
 from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import result_dtype, shared_positions, written_positions
+from weft.codegen.host.relations import Relation, relations
 from weft.errors import ShapeError, Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
 from weft.ir.graph import Var
@@ -28,13 +29,15 @@ __all__ = ["call_kernel"]
 class KernelMatch:
     """One call of a kernel: its symbols from the sizes given, and the checks that are left."""
 
-    def __init__(self, emitter: OperandEmitter, name: str, kernel: PrimFunc, span: Span | None) -> None:
-        self.emitter, self.name, self.kernel, self.span = emitter, name, kernel, span
+    def __init__(
+        self, emitter: OperandEmitter, name: str, kernel: PrimFunc, given: Sequence[host.Operand], span: Span | None
+    ) -> None:
+        self.emitter, self.name, self.kernel, self.given, self.span = emitter, name, kernel, given, span
         self.names, self.types = emitter.program.kernel_types(
             name, kernel, lambda k: (symbol_names(k), kernel_signature(k))
         )
         self.values: dict[str, Size] = {}
-        self.sources: dict[str, str] = {}
+        self.relations: list[list[Relation]] = []
         self.claims: list[tuple[int, Sequence[Dim], Sequence[Size]]] = []
 
     def _place(self, position: int) -> str:
@@ -57,7 +60,6 @@ class KernelMatch:
             kind, operands = operation(dim)
             if kind == "symbol" and operands[0] not in self.values:
                 self.values[operands[0]] = size
-                self.sources[operands[0]] = self._place(position)
         return arg
 
     def scalar(self, position: int, dtype: str, arg: Value) -> str:
@@ -80,16 +82,15 @@ class KernelMatch:
         name = self.names.get(self.kernel.params[position])
         if name is not None and dtypes.is_integer(dtype):
             self.values.setdefault(name, number(word))
-            self.sources.setdefault(name, self._place(position))
         return word
 
     def finish(self) -> list[Size]:
         """Compare the sizes, and give those of the kernel's symbols in order."""
         for position, dims, sizes in self.claims:
-            for dim, size in zip(dims, sizes, strict=True):
+            for axis, (dim, size) in enumerate(zip(dims, sizes, strict=True)):
                 if isinstance(dim, DimExpr) and any(name not in self.values for name in free_symbols(dim)):
                     continue
-                self._compare(position, dims, sizes, dim, size)
+                self._compare(position, axis, dim, size)
         layout: dict[Any, Size] = {}
         for (_, _, sizes), param in zip(
             self.claims, [p for p in self.kernel.params if isinstance(p, Buffer)], strict=True
@@ -117,16 +118,17 @@ class KernelMatch:
             parts = [f"`{param.name}` of {self.name}: expected the stride ", 0, ", got ", 1]
             self.emitter.unless(same, "ShapeError", parts, [wanted, step], self.span, "W222")
 
-    def _compare(self, position: int, dims: Sequence[Dim], sizes: Sequence[Size], dim: Dim, size: Size) -> None:
+    def _compare(self, position: int, axis: int, dim: Dim, size: Size) -> None:
         wanted, same = self.emitter.compared(dim, size, self.values, self.span)
         if same is True:
             return
-        what = f"{self._place(position)} of {self.name}"
-        parts, values = mismatch(what, self.types[position], dims, sizes, self.values, self.sources)
-        if isinstance(wanted, int) and isinstance(size, int) and all(isinstance(value, int) for value in values):
-            message = "".join(part if isinstance(part, str) else str(values[part]) for part in parts)
+        if not self.relations:
+            self.relations = relations(self.kernel, self.given, self.types)
+        parts = self.relations[position][axis].parts(self.name)
+        if isinstance(wanted, int) and isinstance(size, int):
+            message = "".join(part if isinstance(part, str) else str((wanted, size)[part]) for part in parts)
             raise ShapeError(message, code="W222", span=self.span)
-        self.emitter.unless(same or "false", "ShapeError", parts, values, self.span, "W222")
+        self.emitter.unless(same or "false", "ShapeError", parts, [wanted, size], self.span, "W222")
 
 
 def call_kernel(
@@ -138,7 +140,7 @@ def call_kernel(
         raise TargetError(f"llvm: {name} takes {len(kernel.params)} arguments, got {len(args)}", code="W743", span=span)
     written = emitter.program.written(name, kernel, written_positions)
     sharing = shared_positions(kernel)
-    match = KernelMatch(emitter, name, kernel, span)
+    match = KernelMatch(emitter, name, kernel, given, span)
     operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if isinstance(param, Buffer):
