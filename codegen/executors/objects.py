@@ -24,7 +24,7 @@ from weft.codegen.backends.c.spelling import c_comment, check_model
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
-from weft.codegen.backends.llvm.kernel.frame import kernel_params
+from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.host.entry import Entry, Place
 from weft.codegen.host.entry_kernel import entry_function

@@ -32,7 +32,7 @@ from weft.codegen.backends.llvm.host.values import (
     read,
     width,
 )
-from weft.codegen.backends.llvm.kernel.frame import call_back
+from weft.codegen.backends.llvm.kernel.emitter import call_back
 from weft.codegen.host.signature import abi_type
 from weft.errors import Span, TargetError
 from weft.ir.dim import Dim, DimExpr, free_symbols, operation
@@ -111,7 +111,7 @@ class CheckingEmitter(SizeEmitter):
                 exact = Exact(self.w)
                 rest = exact.sub(size, self.exactly(zero, self.symbols, exact, span))
                 self.fits_64_bits(zero, exact, span)
-                value = rest if slope == 1 else self.scalars.arith.binary("floordiv", "int64", str(rest), str(slope))
+                value = rest if slope == 1 else self.arith.binary("floordiv", "int64", str(rest), str(slope))
                 self.bind_symbol(missing[0], value, what)
                 return True
         return False

@@ -12,7 +12,8 @@ from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.host.checks import number, type_name
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Scalar, Shape, Tensor, Value
-from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
+from weft.codegen.backends.llvm.kernel.emitter import kernel_params
+from weft.codegen.backends.llvm.values.words import from_word, to_word
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import result_dtype, shared_positions, written_positions
 from weft.codegen.host.relations import Relation, relations
@@ -71,14 +72,14 @@ class KernelMatch:
             arg = Scalar("int64", str(arg.sizes[0]))
         if isinstance(arg, Tensor) and not arg.sizes:
             pointer = emitter.w.emit(cast("inttoptr", "i64", arg.data, "ptr"))
-            loaded = emitter.scalars._from_memory(arg.dtype, emitter.scalars._read(arg.dtype, pointer))
-            arg = Scalar(arg.dtype, to_word(emitter.scalars, arg.dtype, loaded))
+            loaded = emitter.memory.from_memory(arg.dtype, emitter.memory.read(arg.dtype, pointer))
+            arg = Scalar(arg.dtype, to_word(emitter.w, arg.dtype, loaded))
         if not isinstance(arg, Scalar):
             raise ShapeError(f"{self._place(position)} of {self.name}: expected a scalar", code="W202", span=self.span)
         word = arg.word
         if arg.dtype != dtype:
-            value = emitter.scalars.arith.cast(arg.dtype, dtype, from_word(emitter.scalars, arg.dtype, word))
-            word = to_word(emitter.scalars, dtype, value)
+            value = emitter.arith.cast(arg.dtype, dtype, from_word(emitter.w, arg.dtype, word))
+            word = to_word(emitter.w, dtype, value)
         name = self.names.get(self.kernel.params[position])
         if name is not None and dtypes.is_integer(dtype):
             self.values.setdefault(name, number(word))
@@ -158,7 +159,7 @@ def call_kernel(
             operands.append(("ptr", emitter.w.emit(cast("inttoptr", "i64", tensor.data, "ptr"))))
         else:
             word = match.scalar(position, param.dtype, arg)
-            operands.append((value_type(param.dtype), from_word(emitter.scalars, param.dtype, word)))
+            operands.append((value_type(param.dtype), from_word(emitter.w, param.dtype, word)))
     operands += [("i64", size) for size in match.finish()]
     dtype = result_dtype(kernel)
     slot = emitter.w.alloca(memory_type(dtype)) if dtype else ""
@@ -169,8 +170,8 @@ def call_kernel(
     )
     emitter.pass_on(emitter.w.emit(call("i32", spelled, operands)), span, placed=True)
     if dtype:
-        value = emitter.scalars._from_memory(dtype, emitter.scalars._read(dtype, slot))
-        return Scalar(dtype, to_word(emitter.scalars, dtype, value))
+        value = emitter.memory.from_memory(dtype, emitter.memory.read(dtype, slot))
+        return Scalar(dtype, to_word(emitter.w, dtype, value))
     return Items()
 
 

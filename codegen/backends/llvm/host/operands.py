@@ -23,7 +23,7 @@ from weft.codegen.backends.llvm.host.values import (
     Value,
     read,
 )
-from weft.codegen.backends.llvm.kernel.frame import to_word
+from weft.codegen.backends.llvm.values.words import to_word
 from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var
@@ -58,8 +58,8 @@ class OperandEmitter(CheckingEmitter):
     def _size_value(self, operand: host.Size) -> Value:
         word = str(self.size(operand.dim, operand.span))
         if dtypes.is_float(operand.dtype):
-            converted = self.scalars.arith.cast("int64", operand.dtype, word)
-            return Scalar(operand.dtype, to_word(self.scalars, operand.dtype, converted))
+            converted = self.arith.cast("int64", operand.dtype, word)
+            return Scalar(operand.dtype, to_word(self.w, operand.dtype, converted))
         return Scalar(operand.dtype, word)
 
     def _group(self, group: host.Group) -> Value:
@@ -80,8 +80,8 @@ class OperandEmitter(CheckingEmitter):
         if not isinstance(value, Tensor) or any(size != 1 for size in value.sizes):
             raise TargetError("llvm: a condition is a scalar or a tensor of rank 0", code="W743", span=span)
         pointer = self.w.emit(cast("inttoptr", "i64", value.data, "ptr"))
-        loaded = self.scalars._from_memory(value.dtype, self.scalars._read(value.dtype, pointer))
-        return self.scalars.arith.cast(value.dtype, "bool", loaded)
+        loaded = self.memory.from_memory(value.dtype, self.memory.read(value.dtype, pointer))
+        return self.arith.cast(value.dtype, "bool", loaded)
 
     # Memory
 

@@ -122,7 +122,7 @@ def _tensor_to_shape(emitter: OperandEmitter, step: host.Operation) -> Value:
     sizes: list[Size] = []
     for axis in range(value.sizes[0]):
         element = emitter.w.emit(getelementptr(memory_type(value.dtype), pointer, axis))
-        size = emitter.scalars.arith.cast(value.dtype, "int64", emitter.scalars._read(value.dtype, element))
+        size = emitter.arith.cast(value.dtype, "int64", emitter.memory.read(value.dtype, element))
         fine = emitter.w.emit(icmp("sge", "i64", size, "0"))
         emitter.unless(fine, "ShapeError", ["a shape has the negative size ", 0], [size], step.span, "W221")
         sizes.append(size)

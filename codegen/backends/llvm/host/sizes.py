@@ -68,11 +68,11 @@ class SizeEmitter(FunctionState):
         if kind in ("add", "mul"):
             return self._fold(values, exact.add if kind == "add" else exact.mul)
         if kind in ("min", "max"):
-            return self._fold(values, lambda a, b: self.scalars.arith.binary(kind, "int64", str(a), str(b)))
+            return self._fold(values, lambda a, b: self.arith.binary(kind, "int64", str(a), str(b)))
         if not isinstance(values[1], int):
             nonzero = self.w.emit(icmp("ne", "i64", values[1], "0"))
             self.unless(nonzero, "ShapeError", [f"division by zero in {dim}: {operands[1]} is 0"], [], span, "W280")
-        return self.scalars.arith.binary({"mod": "floormod"}.get(kind, kind), "int64", str(values[0]), str(values[1]))
+        return self.arith.binary({"mod": "floormod"}.get(kind, kind), "int64", str(values[0]), str(values[1]))
 
     @staticmethod
     def _fold(values: Sequence[Size], combine: Callable[[Size, Size], Size]) -> Size:

@@ -10,8 +10,9 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program, frame_word
 from weft.codegen.backends.llvm.host.direct_outputs import direct_results
 from weft.codegen.backends.llvm.host.values import Value, place, write
-from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
 from weft.codegen.backends.llvm.kernel.kernel_entry import ENTRY_PARAMS
+from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
+from weft.codegen.backends.llvm.values.memory import MemoryEmitter
 from weft.codegen.host.program import HostFunction, HostProgram
 from weft.codegen.host.signature import graph_symbol
 from weft.errors import Span
@@ -32,7 +33,8 @@ class FunctionState:
         self.name = function.name
         self.function = function
         self.w = FunctionWriter(module, graph_symbol(function.name), "i32", ENTRY_PARAMS, "nounwind")
-        self.scalars = ExpressionEmitter(self.w, program, "")
+        self.arith = Arithmetic(self.w, "", program.strict_math, program.features)
+        self.memory = MemoryEmitter(self.w)
         self.variables: dict[Var, Value] = {}
         self.symbols: dict[str, Size] = {}
         self.sources: dict[str, str] = {}

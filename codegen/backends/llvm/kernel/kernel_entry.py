@@ -7,8 +7,9 @@ from weft.codegen.backends.llvm.asm.instructions import Operand, call, cast, get
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
-from weft.codegen.backends.llvm.kernel.expressions import ExpressionEmitter
-from weft.codegen.backends.llvm.kernel.frame import from_word, kernel_params, to_word
+from weft.codegen.backends.llvm.kernel.emitter import kernel_params
+from weft.codegen.backends.llvm.values.memory import MemoryEmitter
+from weft.codegen.backends.llvm.values.words import from_word, to_word
 from weft.codegen.host.kernels import result_dtype
 from weft.codegen.host.signature import graph_symbol
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -28,7 +29,6 @@ def load_word(w: FunctionWriter, base: str, index: int) -> str:
 def emit_wrapper(module: ModuleWriter, program: Program, name: str, function: PrimFunc) -> None:
     """Emit the entry of a tensor-level function."""
     w = FunctionWriter(module, graph_symbol(name), "i32", ENTRY_PARAMS, "nounwind")
-    emitter = ExpressionEmitter(w, program, "")
     operands: list[tuple[str, Operand]] = [("ptr", "%frame")]
     solved: dict[PrimVar, Size] = {}
     index = 0
@@ -40,7 +40,7 @@ def emit_wrapper(module: ModuleWriter, program: Program, name: str, function: Pr
             index = _solve_buffer(w, param, index, solved)
         else:
             word = load_word(w, "%arguments", index)
-            operands.append((value_type(param.dtype), from_word(emitter, param.dtype, word)))
+            operands.append((value_type(param.dtype), from_word(w, param.dtype, word)))
             index += 1
     operands += [("i64", solved[symbol]) for symbol in buffer_symbols(function)]
     dtype = result_dtype(function)
@@ -50,8 +50,9 @@ def emit_wrapper(module: ModuleWriter, program: Program, name: str, function: Pr
     spelled = module.declare(program.kernel_symbol(name), "i32", ("ptr", *(t for t, _ in kernel_params(function))))
     status = w.emit(call("i32", spelled, operands))
     if dtype:
-        value = emitter._from_memory(dtype, emitter._read(dtype, slot))
-        w.do(store("i64", to_word(emitter, dtype, value), "%results"))
+        memory = MemoryEmitter(w)
+        value = memory.from_memory(dtype, memory.read(dtype, slot))
+        w.do(store("i64", to_word(w, dtype, value), "%results"))
     w.ret("i32", status)
     w.finish()
 

@@ -13,29 +13,14 @@ from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import binary, cast, icmp, store
 from weft.codegen.backends.llvm.asm.types import bytes_of, element_bytes, memory_type
-from weft.codegen.backends.llvm.kernel.expressions import BufferView, Linear, Scattered
-from weft.codegen.backends.llvm.kernel.frame import KernelFrame
-from weft.ir.structure.visit import walk
-from weft.ir.tensor import Buffer, BufferStore, For
-from weft.transform.autoschedule.rules.nontemporal import STREAMS
+from weft.codegen.backends.llvm.values.memory import MemoryEmitter
+from weft.codegen.backends.llvm.values.views import BufferView, Linear, Scattered
+from weft.ir.tensor import Buffer
 
-__all__ = ["Streams", "streams_of"]
+__all__ = ["Streams"]
 
-_FEATURES = frozenset(("sse2", "avx", "avx2", "avx512f"))  # of processors, one of which such stores need
 _LINE, _LEAST = 64, 16  # bytes: of a cache line, and of the narrowest vector that has such a store
 _RARE = ', !prof !{!"branch_weights", i32 1, i32 2000}'
-
-
-def streams_of(emitter: KernelFrame, loop: For) -> Streams | None:
-    """What a marked loop may store past the caches: a parameter that shares its memory with no other one."""
-    least, params = loop.annotations.get(STREAMS), emitter.function.params
-    if least is None or not emitter.noalias or not emitter.program.features & _FEATURES:
-        return None
-    stored = {part.buffer for part in walk(loop.body) if isinstance(part, BufferStore)}
-    results = [buffer for buffer in stored if buffer.scope != "local"]
-    if len(results) != 1 or results[0] not in params or params.index(results[0]) in emitter.shared:
-        return None
-    return Streams(emitter.w, results[0], emitter.view(results[0]).shape, least)
 
 
 class Streams:
@@ -53,7 +38,7 @@ class Streams:
             self.large = w.emit(icmp("uge", "i64", size, least))
         self.held: list[tuple[str, str, str]] = []
 
-    def hold(self, emitter: KernelFrame, view: BufferView, where: Linear | Scattered, dtype: str, value: str) -> bool:
+    def hold(self, memory: MemoryEmitter, view: BufferView, where: Linear | Scattered, dtype: str, value: str) -> bool:
         """Take a store of a whole vector; False for one that has no other form."""
         ty = memory_type(dtype)
         size = bytes_of(ty)
@@ -61,7 +46,7 @@ class Streams:
             return False
         if not isinstance(where, Linear) or where.stride != 1:
             return False
-        self.held.append((ty, emitter.in_memory(dtype, value), emitter.address(view, where.base, where.plus)))
+        self.held.append((ty, memory.in_memory(dtype, value), memory.address(view, where.base, where.plus)))
         return True
 
     def store(self) -> bool:

@@ -31,7 +31,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
-from weft.codegen.backends.llvm.kernel.frame import KernelFrame
+from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -72,7 +72,7 @@ _LANES_AT_ONCE = 8
 _FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = 0, 1, 2, LOOP_STATUS, 4
 
 
-def emit_parallel(emitter: KernelFrame, stmt: For) -> bool:
+def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
     """Emit a parallel loop as calls of its body; False where it has to run in order."""
     used = _used(stmt)
     if used is None or stmt.step not in (None, 1) or emitter.program.threads == 1:
@@ -133,7 +133,7 @@ def _serial(node: object) -> For | None:
 class _Outlined:
     """One parallel loop while it is emitted."""
 
-    def __init__(self, emitter: KernelFrame, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
+    def __init__(self, emitter: KernelEmitter, stmt: For, variables: list[PrimVar], buffers: list[Buffer]) -> None:
         self.emitter = emitter
         self.stmt = stmt
         self.buffers = buffers

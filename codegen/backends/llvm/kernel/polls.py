@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
-from weft.codegen.backends.llvm.kernel.frame import KernelFrame
+from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
 from weft.ir.structure.visit import children
 from weft.ir.tensor import For, IfThenElse, Stmt, While
 from weft.runtime.abi.frame import POLL
@@ -27,7 +27,7 @@ ALONE = 1 << 36
 class Poll:
     """The question of one loop: `start` before it, `ask` in each iteration."""
 
-    def __init__(self, emitter: KernelFrame, work: int) -> None:
+    def __init__(self, emitter: KernelEmitter, work: int) -> None:
         self.emitter = emitter
         self.every = max(1, EVERY // max(1, work))
         self.left = emitter.w.alloca("i64")
@@ -53,7 +53,7 @@ class Poll:
 COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
 
 
-def poll_of(emitter: KernelFrame, stmt: For | While) -> Poll | None:
+def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
     """The question of a loop that is about to start; None for one that is short, or that others ask for."""
     if emitter.program.links_later:
         return None

@@ -1,0 +1,1 @@
+"""Tensor-level expressions as LLVM values: index arithmetic, memory, vectors, intrinsics."""
