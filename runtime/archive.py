@@ -64,6 +64,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "threads": program.threads,
         "driver": program.driver,
         "decisions": program.decisions,
+        "kind": program.kind,
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     text = json.dumps(manifest, indent=1).encode()
@@ -128,7 +129,7 @@ def _built(
         objects=[parts[f"code/{i}.o"] for i in range(manifest["objects"])], target=tuple(manifest["target"]),
         sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
         python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
-        decisions=manifest.get("decisions", []),
+        decisions=manifest.get("decisions", []), kind=manifest.get("kind", "llvm"),
         artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS], limits) if ARTIFACTS in parts else ArtifactSet(),
     )  # fmt: skip
 

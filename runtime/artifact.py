@@ -268,6 +268,19 @@ class ArtifactSet(Mapping[str, Artifact]):
                     raise ArtifactError(f"{first!r} and {artifact.name!r} both provide {symbol.name!r}", code="W814")
         return {name: found[name, loader] for name, loader in reversed(found)}
 
+    def source(self, form: str | None = None) -> str:
+        """The artifacts of a kind that is text ("c", "header", ...), by default the first; W806 for other kinds."""
+        texts: dict[str, list[str]] = {}
+        for artifact in self.values():
+            with contextlib.suppress(UnicodeDecodeError):
+                if b"\0" not in artifact.data:
+                    texts.setdefault(artifact.kind, []).append(artifact.data.decode())
+        form = next(iter(texts), None) if form is None else form
+        if form not in texts:
+            hint = f"choose one of: {', '.join(texts) or 'none'}"
+            raise ArtifactError(f"no {form!r} source", code="W806", hint=hint)
+        return "\n".join(texts[form])
+
     def link_check(self, host: Iterable[str] = ()) -> None:
         """Check that the set or the host provides every needed symbol; ArtifactError W815 names the others."""
         known = {*self.providers(), *host}

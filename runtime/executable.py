@@ -2,7 +2,7 @@
 
 exe["main"](*arrays, out=None)      run; NumPy arrays out
 exe.functions                       the callables by name
-exe.source("llvm" | "asm")          what was generated
+exe.source("llvm" | "asm" | ...)    what was generated
 exe.save(path); weft.load(path)     one file (see `weft.runtime.archive`)
 """
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
+from weft.providers import provider
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
 from weft.runtime.abi.frame import (
@@ -49,7 +50,7 @@ from weft.runtime.device import threads
 from weft.runtime.device.base import ALIGNMENT, Device
 from weft.runtime.device.cpu import CPU, HostMemory
 from weft.runtime.device.interrupts import poller, raised
-from weft.runtime.device.linker import Library, assembly
+from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
 from weft.runtime.programs.bytecode import program_bytes
 from weft.runtime.programs.fastcall import fast_call, result_tensors
@@ -71,7 +72,7 @@ class Program:
     arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
     each object. `python` names the functions that have a form for calls from Python, `threads` says whether
     there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
-    decided about the functions, `artifacts` what other code generators made.
+    decided about the functions, `artifacts` what other code generators made, `kind` the kind of target that drives.
     """
 
     functions: list[Signature]
@@ -85,6 +86,7 @@ class Program:
     driver: dict[str, Any] | None = None
     decisions: list[dict[str, Any]] = field(default_factory=list)
     artifacts: ArtifactSet = field(default_factory=ArtifactSet)
+    kind: str = "llvm"
 
 
 class _Loaded:
@@ -351,14 +353,12 @@ class Executable(Mapping[str, CompiledFunction]):
     def __repr__(self) -> str:
         return f"<Executable of {', '.join(self.functions) or 'nothing'}>"
 
-    def source(self, kind: str = "llvm") -> str:
-        """The generated code as text: "llvm" or "asm"; ArtifactError W806 for another kind."""
-        texts = self._program.sources
-        if kind == "asm":
-            texts = [assembly(text, self._program.target) for text in texts]
-        elif kind != "llvm":
-            raise ArtifactError(f"no {kind!r} source", code="W806", hint="choose one of: asm, llvm")
-        return "\n".join(texts)
+    def source(self, form: str | None = None) -> str:
+        """The generated code as text, in a form that the back end has: "llvm" or "asm", "vm", "c" of other parts, ...
+
+        The default is the first of them. ArtifactError W806 for another form names those that there are.
+        """
+        return provider("source")(self._program, form)
 
     def explain(self, name: str | None = None) -> str:
         """What the compiler decided about each kernel (or the one of a name), why, and what of it can be pinned."""

@@ -5,7 +5,8 @@
                  drives    the executors in `executors`; a back end without any only works for others
                  beside    `generator`: artifacts for another back end that drives, called by the symbols that they
                            provide; `processor`: machine code of this machine, which is called directly
-                 shows     the forms of source text in `forms`
+                 emits     `machine_code` of this machine, of which the executors are made; `linkable`, code for C
+                 shows     `source` text in the `forms` that it has
 
     register_back_end("kind", MyBackEnd())        one for each kind of target
 
@@ -19,25 +20,30 @@ that the driving part does not have; W752 a second back end for a kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from weft.codegen.backends.generators import ARTIFACTS, Generator, generate_artifacts
 from weft.codegen.backends.llvm.machine.host_target import HostTarget
-from weft.errors import TargetError
+from weft.codegen.executors import EXECUTORS
+from weft.codegen.host.entry import Entry
+from weft.errors import ArtifactError, TargetError
 from weft.ir.kernel.externs import Extern
 from weft.ir.module import IRModule
 from weft.ir.node import EMPTY
 from weft.providers import load
-from weft.runtime.artifact import ArtifactSet
-from weft.runtime.executable import Executable
+from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.executable import Executable, Program
+from weft.runtime.programs.bytecode import listing
 from weft.target import Target
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.target.parts import owners
 
 __all__ = [
-    "BackEnd", "Job", "Plan", "back_end_of", "no_generator", "register_back_end", "unregister_back_end",
+    "BackEnd", "Job", "Plan", "back_end_of", "forms_of", "no_generator", "no_source", "register_back_end", "source_of",
+    "unregister_back_end",
 ]  # fmt: skip
 
 
@@ -124,6 +130,16 @@ class Job:
         return left, owner
 
 
+    def program(self) -> Program:
+        """The program that the executor of the plan makes: machine code of this machine, artifacts of other parts."""
+        remaining, owner = self.remaining(lambda label: label in self.plan.machines, self.generators)
+        executor = load(EXECUTORS[self.plan.executor])
+        program: Program = executor(remaining, self.plan, owner)
+        program.kind = self.plan.parts[self.plan.driver].kind.name
+        program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
+        return program
+
+
 class BackEnd:
     """A back end with nothing of its own: the functions of its parts go to the code generator of their kind."""
 
@@ -153,6 +169,24 @@ class BackEnd:
         module, _ = job.remaining(lambda label: False)
         return module.attrs.get(ARTIFACTS, ArtifactSet())
 
+    def machine_code(
+        self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False
+    ) -> Program:  # fmt: skip
+        """Code of this machine of the functions of a lowered module, for the executors to be made of.
+
+        `owner` names the part of each function. With `kernels_only`, graph functions are left out and every kernel can
+        be called. TargetError W739 where there is none.
+        """
+        raise TargetError(f"{plan.where(plan.driver)} has no machine code of this process", code="W739")
+
+    def linkable(self, module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
+        """The straight-line program of an entry as code for C programs to link; nothing where there is none."""
+        return []
+
+    def source(self, program: Program, form: str) -> str:
+        """The source text of a program that it drives; ArtifactError W806 for a form that there is none of."""
+        raise no_source(form, forms_of(program))
+
 
 _BACK_ENDS: dict[str, BackEnd | str] = {
     "llvm": "weft.codegen.backends.llvm.backend:BACK_END",
@@ -160,6 +194,8 @@ _BACK_ENDS: dict[str, BackEnd | str] = {
 }
 """By kind of target: the back end, or the place of one that is imported when a target first asks for it."""
 _GENERATORS = BackEnd()
+_TEXTS = ("header",)
+"""Kinds of artifacts that are text, beside the forms of back ends."""
 
 
 def register_back_end(kind: str, back_end: BackEnd) -> None:
@@ -175,11 +211,43 @@ def unregister_back_end(kind: str) -> None:
 
 def back_end_of(part: Target) -> BackEnd:
     """The back end of a part."""
-    found = _BACK_ENDS.get(part.kind.name, _GENERATORS)
+    return _of_kind(part.kind.name)
+
+
+def _of_kind(kind: str) -> BackEnd:
+    found = _BACK_ENDS.get(kind, _GENERATORS)
     if isinstance(found, str):
-        found = _BACK_ENDS[part.kind.name] = load(found)
+        found = _BACK_ENDS[kind] = load(found)
         assert isinstance(found, BackEnd)
     return found
+
+
+def forms_of(program: Program) -> tuple[str, ...]:
+    """The forms of source text that a program has: of its back end, its executor and the artifacts of other parts."""
+    own = _of_kind(program.kind).forms
+    driver = () if program.driver is None else (str(program.driver["executor"]),)
+    written = {form for kind in _BACK_ENDS for form in _of_kind(kind).forms}
+    others = sorted({artifact.kind for artifact in program.artifacts.values()} & written.union(_TEXTS))
+    return tuple(dict.fromkeys([*own, *driver, *others]))
+
+
+def source_of(program: Program, form: str | None = None) -> str:
+    """The source text of a program in a form, by default the first it has; ArtifactError W806 names those it has."""
+    forms = forms_of(program)
+    form = forms[0] if form is None and forms else form
+    if form is None or form not in forms:
+        raise no_source(str(form), forms)
+    back_end = _of_kind(program.kind)
+    if form in back_end.forms:
+        return back_end.source(program, form)
+    if program.driver is not None and form == program.driver["executor"]:
+        return listing(program.driver) if form == "vm" else json.dumps(program.driver, indent=1)
+    return "\n".join(item.data.decode() for item in program.artifacts.values() if item.kind == form)
+
+
+def no_source(form: str, forms: Collection[str]) -> ArtifactError:
+    """W806: a form of source text that a program does not have."""
+    return ArtifactError(f"no {form!r} source", code="W806", hint=f"choose one of: {', '.join(forms) or 'none'}")
 
 
 def no_generator(plan: Plan, label: str, name: str, module: IRModule | None = None) -> TargetError:

@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from weft import dtypes
-from weft.codegen.executors import native
+from weft.codegen.backends.base import Plan, back_end_of
 from weft.codegen.host import program as host
 from weft.codegen.host.kernels import written_positions
 from weft.codegen.host.read import read_program
 from weft.codegen.host.relations import relations
 from weft.codegen.host.signature import abi_dim, abi_type, span_json
-from weft.codegen.plan import Plan
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var
 from weft.ir.module import IRModule
@@ -36,9 +35,7 @@ Operand = list[Any]
 
 def vm(module: IRModule, plan: Plan, owner: Mapping[str, str]) -> Program:
     """The executor: bytecode of graph functions, machine code of kernels."""
-    program = native.generate(
-        module, plan.machines, owner, plan.driver, kernels_only=True, c_functions=plan.c_functions
-    )
+    program = back_end_of(plan.parts[plan.driver]).machine_code(module, plan, owner, kernels_only=True)
     program.driver = emit_program(read_program(module), program)
     return program
 

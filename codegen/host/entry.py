@@ -32,7 +32,7 @@ from weft.transform.graph.bind_symbolic_vars import how_to_bind
 
 _EVERYTHING = 'executor="native" and executor="vm" can'
 
-__all__ = ["Entry", "Place", "Scalar", "Step", "element_width", "read_entry"]
+__all__ = ["Entry", "Place", "Scalar", "Step", "element_width", "only_entry", "read_entry"]
 
 ALIGNMENT = 64
 
@@ -126,6 +126,19 @@ def _grows(dim: Dim) -> bool:
     if kind == "pow":
         return _grows(operands[0])
     return kind in ("mul", "max", "min") and all(map(_grows, operands))
+
+
+def only_entry(module: IRModule) -> Entry | None:
+    """The program of the one public graph function, None when there is none; TargetError W739 for several."""
+    public = {name: item for name, item in module.items() if isinstance(item, Function) and not item.private}
+    if len(public) > 1:
+        raise TargetError(
+            f"one entry can be compiled ahead, the module has {', '.join(public)}",
+            code="W739",
+            span=[*public.values()][1].span,
+            hint="make the others private (@R.function(private=True)), or compile them one by one",
+        )
+    return read_entry(module, *public) if public else None
 
 
 def read_entry(module: IRModule, name: str = "main") -> Entry:

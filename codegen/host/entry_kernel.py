@@ -40,7 +40,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 
-__all__ = ["ARENA", "entry_function", "lower_to_entry"]
+__all__ = ["ARENA", "entry_function", "entry_module", "lower_to_entry"]
 
 ARENA = "arena"
 
@@ -163,3 +163,13 @@ def _same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
         x is y or x == y or (not isinstance(x, int) and not isinstance(y, int) and structural_equal(x, y))
         for x, y in zip(a, b, strict=True)
     )
+
+
+def entry_module(module: IRModule, entry: Entry, *, c_calls: bool = False) -> IRModule:
+    """The kernels of a module with the entry as a tensor-level function, its arena a parameter."""
+    functions = {
+        name: entry_function(entry, arena=True, c_calls=c_calls) if name == entry.name else function
+        for name, function in module.items()
+        if name == entry.name or not isinstance(function, Function)
+    }
+    return module.with_functions(functions)

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
-from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
 from weft.codegen.backends.llvm.machine.machine import host
+from weft.codegen.executors import EXECUTORS
+from weft.codegen.host.entry import Entry
 from weft.errors import TargetError
 from weft.ir.module import IRModule
 from weft.providers import load
-from weft.runtime.artifact import ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.device.linker import assembly
 from weft.runtime.executable import Executable, Program
 from weft.target import Target
 from weft.target.triple import Triple
 
-__all__ = ["BACK_END", "EMITTERS", "LLVMBackEnd"]
+__all__ = ["BACK_END", "LLVMBackEnd"]
 
-Emitter = Callable[[IRModule, Plan, Mapping[str, str]], Program]
-
-
-EMITTERS: dict[str, str] = {
-    "native": "weft.codegen.executors.native:native",
-    "vm": "weft.codegen.executors.vm:vm",
-    "graph": "weft.codegen.executors.entry:graph",
-    "aot": "weft.codegen.executors.entry:aot",
-}
-"""For each executor, the place of its `Emitter`: what makes a program of a lowered module whose other parts are
-artifacts. Each is imported when it is first asked for.
-"""
-_OBJECTS = "weft.codegen.executors.entry:object_code"
+_PROGRAM = "weft.codegen.backends.llvm.program:generate"
+_LINKABLE = "weft.codegen.backends.llvm.linkable:linkable"
+_OBJECTS = "weft.codegen.backends.llvm.linkable:object_code"
+"""What emits is imported when it is first asked for."""
 
 
 class LLVMBackEnd(BackEnd):
     """Machine code by LLVM."""
 
-    executors = tuple(EMITTERS)
+    executors = tuple(EXECUTORS)
     forms = ("llvm", "asm")
 
     def processor(self, part: Target, opt: int) -> HostTarget | None:
@@ -62,16 +55,26 @@ class LLVMBackEnd(BackEnd):
 
     def build(self, job: Job) -> Executable | ArtifactSet:
         """An executable in this process, else object code."""
-        return Executable(_link(job), job.members) if job.plan.runs_here else load(_OBJECTS)(job)
+        return Executable(job.program(), job.members) if job.plan.runs_here else load(_OBJECTS)(job)
 
+    def machine_code(
+        self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False
+    ) -> Program:  # fmt: skip
+        """Object code, optimised for the processor of each part."""
+        return load(_PROGRAM)(
+            module, plan.machines, owner, plan.driver, kernels_only=kernels_only, c_functions=plan.c_functions
+        )
 
-def _link(job: Job) -> Program:
-    """The program of a module that this machine drives."""
-    remaining, owner = job.remaining(lambda label: label in job.plan.machines, job.generators)
-    emit: Emitter = load(EMITTERS[job.plan.executor])
-    program = emit(remaining, job.plan, owner)
-    program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
-    return program
+    def linkable(self, module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
+        """Object code and a header."""
+        return load(_LINKABLE)(module, entry, plan)
+
+    def source(self, program: Program, form: str) -> str:
+        """LLVM's text, or the assembly of this machine made of it."""
+        if form not in self.forms:
+            return super().source(program, form)
+        texts = program.sources if form == "llvm" else [assembly(text, program.target) for text in program.sources]
+        return "\n".join(texts)
 
 
 BACK_END = LLVMBackEnd()

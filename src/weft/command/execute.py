@@ -97,9 +97,6 @@ def _stem(options: argparse.Namespace, name: str) -> str:
 
 
 def _emit(options: argparse.Namespace, made: weft.Executable | weft.ArtifactSet) -> int:
-    if not isinstance(made, weft.Executable):
-        hint = "leave --emit out; weft export writes the files"
-        raise InputError(f"--emit {options.emit} needs code for this machine", code="W014", hint=hint)
     source = made.source(options.emit)
     if options.output is not None:
         write_file(options.output, lambda path: path.write_text(source, encoding="utf-8"))

@@ -18,29 +18,33 @@ from typing import Any
 
 import numpy as np
 
+from weft.codegen.backends.base import Job, Plan
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import member_names
 from weft.codegen.backends.c.spelling import c_comment, check_model
+from weft.codegen.backends.generators import ARTIFACTS
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
-from weft.codegen.host.entry import Entry, Place
-from weft.codegen.host.entry_kernel import entry_function
+from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
+from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
+from weft.codegen.host.entry import Entry, Place, only_entry
+from weft.codegen.host.entry_kernel import entry_module
 from weft.codegen.host.kernels import is_noalias
+from weft.codegen.host.single_kernel import with_entry
 from weft.errors import TargetError
-from weft.ir.graph import Function
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
-from weft.runtime.artifact import Artifact, Symbol
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
-__all__ = ["ObjectSource", "entry_module", "object_artifacts", "object_source"]
+__all__ = ["ObjectSource", "linkable", "object_artifacts", "object_code", "object_source"]
 
 
 @dataclass(frozen=True)
@@ -105,16 +109,6 @@ def object_artifacts(source: ObjectSource, code: bytes, model: str, target: str)
         Artifact("object", f"{model}.o", code, target, (symbol,), needs, codegen="llvm", loader="cc"),
         Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
     ]
-
-
-def entry_module(module: IRModule, entry: Entry, *, c_calls: bool = False) -> IRModule:
-    """The kernels of a module with the entry as a tensor-level function, its arena a parameter."""
-    functions = {
-        name: entry_function(entry, arena=True, c_calls=c_calls) if name == entry.name else function
-        for name, function in module.items()
-        if name == entry.name or not isinstance(function, Function)
-    }
-    return module.with_functions(functions)
 
 
 def _reached(module: IRModule, name: str) -> dict[str, PrimFunc]:
@@ -250,3 +244,33 @@ def _pointer(place: Place) -> str:
 
 def _note(place: Place) -> str:
     return " " + c_comment(f"{place.dtype}[{', '.join(map(str, place.shape))}]")
+
+
+def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
+    """The program of an entry for C programs of this machine to link: object code and a header."""
+    machine = plan.machines[plan.driver]
+    model = plan.model
+    options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
+    source = object_source(module, entry, model, hosted=True, features=machine.names, **options)
+    code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
+    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
+
+
+def object_code(job: Job) -> ArtifactSet:
+    """Object code for another machine, with its header."""
+    made, _ = job.remaining(lambda label: label == job.plan.driver)
+    part = job.plan.parts[job.plan.driver]
+    program = only_entry(made)
+    if program is None:
+        made, _ = with_entry(made)
+        program = only_entry(made)
+    assert program is not None
+    hosted = part.triple is not None and part.triple.os == "linux"
+    machine = cross_machine(part, job.plan.opt)
+    source = object_source(
+        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")), hosted=hosted,
+        c_functions=job.plan.c_functions, features=machine.names,
+    )  # fmt: skip
+    code = emit_object(machine, source.text)
+    found = object_artifacts(source, code, job.plan.model, part.to_json())
+    return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
