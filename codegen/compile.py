@@ -42,7 +42,7 @@ from weft.ir.verify.spread import refuse_spread
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
-from weft.transform.infra.phases import Step, phases_of, run_phases
+from weft.transform.infra.phases import Step, phases, phases_of, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
 
@@ -202,7 +202,7 @@ def _piped(
     if isinstance(pipeline, str):
         with plan.passes:
             pipeline = transform.parse_pipeline(pipeline)
-    names, named = transform.phases(), phases_of(pipeline)
+    names, named = phases(), phases_of(pipeline)
     first = 0 if start is None else names.index(start)
     if named and (before := names.index(named[0])) > first:
         with transform.PassContext(level=0):
