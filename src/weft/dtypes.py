@@ -145,11 +145,13 @@ def check_dtype(dtype: Any) -> str:
     return dtype
 
 
+@functools.cache
 def bits(dtype: str) -> int:
     """Bits of one element."""
     return _parse(dtype)[1]
 
 
+@functools.cache
 def lanes(dtype: str) -> int:
     """Vector lanes (1 for scalars, `Scalable` where only the machine knows)."""
     return _parse(dtype)[2]
@@ -164,41 +166,49 @@ def is_scalable(dtype: str) -> bool:
     return isinstance(lanes(dtype), Scalable)
 
 
+@functools.cache
 def element(dtype: str) -> str:
     """The scalar type of a vector type."""
     return dtype if lanes(dtype) == 1 else dtype[: -len(f"x{lanes(dtype)}")]
 
 
+@functools.cache
 def with_lanes(dtype: str, count: int) -> str:
     """The vector type with the given lanes over the same element."""
     return element(dtype) if count == 1 else f"{element(dtype)}x{count}"
 
 
+@functools.cache
 def is_float(dtype: str) -> bool:
     """Whether elements are floating point."""
     return _parse(dtype)[0] == "float"
 
 
+@functools.cache
 def is_bool(dtype: str) -> bool:
     """Whether elements are truth values."""
     return _parse(dtype)[0] == "bool"
 
 
+@functools.cache
 def is_signed(dtype: str) -> bool:
     """Whether elements are signed integers."""
     return _parse(dtype)[0] == "int"
 
 
+@functools.cache
 def is_unsigned(dtype: str) -> bool:
     """Whether elements are unsigned integers."""
     return _parse(dtype)[0] == "uint"
 
 
+@functools.cache
 def is_integer(dtype: str) -> bool:
     """Whether elements are integers of either sign."""
     return _parse(dtype)[0] in ("int", "uint")
 
 
+@functools.cache
 def is_numpy(dtype: str) -> bool:
     """Whether NumPy has this scalar type itself."""
     kind, width, count = _parse(dtype)
@@ -207,6 +217,7 @@ def is_numpy(dtype: str) -> bool:
     return kind == "bool" or (kind in ("int", "uint") and width >= 8) or kind == "float"
 
 
+@functools.cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks)."""
     if is_numpy(dtype):

@@ -18,7 +18,7 @@ from weft.codegen.backends.llvm.asm.instructions import Instruction, alloca, bin
 from weft.codegen.backends.llvm.asm.loop_invariant_motion import Line, LoopInvariantMotion
 from weft.codegen.backends.llvm.asm.module import ModuleWriter, quoted
 from weft.codegen.backends.llvm.asm.store_forwarding import StoreForwarding
-from weft.codegen.backends.llvm.asm.value_numbering import ValueNumbering
+from weft.codegen.backends.llvm.asm.value_numbering import ValueNumbering, is_pure
 
 __all__ = ["FunctionWriter", "Size"]
 
@@ -63,15 +63,16 @@ class FunctionWriter:
         if self.terminated:
             self._count += 1
             return f"%.{self._count}"
-        known = self._values.find(instruction) or self._memory.find(instruction)
+        pure = is_pure(instruction)
+        known = (self._values if pure else self._memory).find(instruction)
         if known is not None:
             return known
         self._count += 1
         name = f"%.{self._count}"
-        place = self._loops.place(name, instruction)
-        lines, block = place or (self._lines, self._blocks.current)
+        lines, block = self._loops.place(name, instruction) or (self._lines, self._blocks.current)
         lines.append((name, instruction))
-        self._values.define(name, instruction, block)
+        if pure:
+            self._values.define(name, instruction, block)
         self._memory.apply(name, instruction)
         return name
 
@@ -178,27 +179,27 @@ class FunctionWriter:
 
     def add(self, a: Size, b: Size) -> Size:
         """a + b."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
+        if b == 0:
+            return a
         if a == 0:
             return b
-        return a if b == 0 else _sized(self, "add", a, b)
+        return a + b if isinstance(a, int) and isinstance(b, int) else _sized(self, "add", a, b)
 
     def sub(self, a: Size, b: Size) -> Size:
         """a - b."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return a if b == 0 else _sized(self, "sub", a, b)
+        if b == 0:
+            return a
+        return a - b if isinstance(a, int) and isinstance(b, int) else _sized(self, "sub", a, b)
 
     def mul(self, a: Size, b: Size) -> Size:
         """a * b."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
         if a == 0 or b == 0:
             return 0
+        if b == 1:
+            return a
         if a == 1:
             return b
-        return a if b == 1 else _sized(self, "mul", a, b)
+        return a * b if isinstance(a, int) and isinstance(b, int) else _sized(self, "mul", a, b)
 
 
 _COMPUTE: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
@@ -206,12 +207,16 @@ _COMPUTE: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": op
 
 def _sized(w: FunctionWriter, opcode: str, a: Size, b: Size) -> str:
     """Emit arithmetic of sizes, and note the range of its result."""
-    name = w.emit(binary(opcode, "i64", str(a), str(b)))
+    name = w.emit(binary(opcode, "i64", a, b))
+    if name in w.ranges:  # it was computed before
+        return name
     first, second = w.range_of(a), w.range_of(b)
     if first is not None and second is not None:
-        ends = [_COMPUTE[opcode](x, y) for x in first for y in second]
-        if -_INT64 <= min(ends) and max(ends) < _INT64:
-            w.ranges[name] = min(ends), max(ends)
+        compute = _COMPUTE[opcode]
+        ends = [compute(x, y) for x in first for y in second]
+        least, most = min(ends), max(ends)
+        if -_INT64 <= least and most < _INT64:
+            w.ranges[name] = least, most
     return name
 
 

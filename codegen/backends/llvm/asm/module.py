@@ -8,6 +8,7 @@ stand in the order in which they were first needed, so the same program gives th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 __all__ = ["LONG", "CompileApart", "ModuleWriter", "quoted"]
@@ -35,7 +36,7 @@ class ModuleWriter:
 
     def declare(self, name: str, result: str, params: tuple[str, ...], attributes: str = "") -> str:
         """Declare an outside function once; gives its spelling."""
-        spelled = f"@{quoted(name)}"
+        spelled = self.spelled(name)
         if name not in self._declarations:
             self._declarations[name] = f"declare {result} {spelled}({', '.join(params)}) {attributes}".rstrip()
         return spelled
@@ -93,6 +94,7 @@ class ModuleWriter:
         return "\n".join([*declared, *self._globals, *self._functions, *self._metadata]) + "\n"
 
 
+@functools.lru_cache(maxsize=4096)
 def quoted(name: str) -> str:
     """A global name, in quotes when it needs them.
 

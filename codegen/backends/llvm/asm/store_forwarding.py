@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from weft.codegen.backends.llvm.asm.instructions import Instruction
 from weft.codegen.backends.llvm.asm.types import bytes_of
-from weft.codegen.backends.llvm.asm.value_numbering import is_pure
+from weft.codegen.backends.llvm.asm.value_numbering import PURE_OPCODES
 
 __all__ = ["StoreForwarding"]
 
@@ -79,11 +79,13 @@ class StoreForwarding:
 
     def apply(self, name: str, instruction: Instruction) -> None:
         """Note what an instruction reads, writes, or may have changed; `name` is its result."""
-        effect = _EFFECTS.get(instruction.opcode)
+        effect = _EFFECTS.get(instruction.opcode, StoreForwarding.unknown)
         if effect is not None:
             effect(self, name, instruction)
-        elif not is_pure(instruction):
-            self.forget()
+
+    def unknown(self, _name: str, _instruction: Instruction) -> None:
+        """An instruction that this pass does not know may change anything."""
+        self.forget()
 
     def forget(self) -> None:
         """Anything may have changed, or another block begins."""
@@ -156,14 +158,12 @@ class StoreForwarding:
         kept.overwrite(start, end)
 
 
-def _nothing(_memory: StoreForwarding, _name: str, _instruction: Instruction) -> None:
-    """Memory stays as it is."""
-
-
-_EFFECTS: dict[str, Callable[[StoreForwarding, str, Instruction], None]] = {
+_EFFECTS: dict[str, Callable[[StoreForwarding, str, Instruction], None] | None] = {
+    **dict.fromkeys(PURE_OPCODES),
     "getelementptr": StoreForwarding.address,
     "load": StoreForwarding.load,
     "store": StoreForwarding.store,
     "call": StoreForwarding.call,
-    **dict.fromkeys(("phi", "br", "ret", "unreachable"), _nothing),
+    **dict.fromkeys(("phi", "br", "ret", "unreachable")),
 }
+"""What becomes of memory; None where it stays as it is."""

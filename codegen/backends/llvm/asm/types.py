@@ -21,6 +21,7 @@ _BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64"
 _FLOATS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
+@functools.cache
 def is_bits_float(dtype: str) -> bool:
     """Whether a floating type is held as its bits because LLVM's code for it needs library support (bfloat16, 8-bit
     floats).
@@ -67,6 +68,7 @@ def bytes_of(ty: str) -> int | None:
     return None if size is None else int(count) * size
 
 
+@functools.cache
 def element_bytes(dtype: str) -> int:
     """Bytes of one scalar element in memory."""
     element = dtypes.element(dtype)

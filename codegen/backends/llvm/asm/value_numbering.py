@@ -14,9 +14,9 @@ from __future__ import annotations
 from weft.codegen.backends.llvm.asm.dominators import Block, DominatorTree
 from weft.codegen.backends.llvm.asm.instructions import ARITHMETIC, CASTS, Instruction
 
-__all__ = ["ValueNumbering", "is_pure"]
+__all__ = ["PURE_OPCODES", "ValueNumbering", "is_pure"]
 
-_PURE = (
+PURE_OPCODES = (
     ARITHMETIC
     | CASTS
     | frozenset("icmp fcmp fneg select getelementptr insertelement extractelement extractvalue shufflevector".split())
@@ -26,7 +26,7 @@ _PURE_CALLEES = ("@llvm.smax.i64", "@llvm.smin.i64")
 
 def is_pure(instruction: Instruction) -> bool:
     """Whether the value of an instruction follows from its operands alone, and computing it does nothing else."""
-    if instruction.opcode in _PURE:
+    if instruction.opcode in PURE_OPCODES:
         return True
     return instruction.opcode == "call" and instruction.operands[0] in _PURE_CALLEES
 
@@ -44,6 +44,5 @@ class ValueNumbering:
         return found[0] if found is not None and found[1] in self._tree.dominating else None
 
     def define(self, name: str, instruction: Instruction, block: Block) -> None:
-        """Note what an instruction that stands in a block gave."""
-        if is_pure(instruction):
-            self._known[instruction] = name, block
+        """Note what a pure instruction that stands in a block gave."""
+        self._known[instruction] = name, block

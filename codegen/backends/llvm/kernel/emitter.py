@@ -127,18 +127,14 @@ class KernelEmitter(ExpressionEmitter):
             )
         form(self, stmt)
 
-    def sequence(self, stmt: SeqStmt) -> None:
-        """Emit statements in a scope of their own."""
+    def scoped(self, stmt: Stmt) -> None:
+        """Emit a statement, or those of a sequence, in a scope of its own."""
         self.scopes.append([])
-        for part in stmt.stmts:
+        for part in stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,):
             self.statement(part)
         if not self.w.terminated:
             self.free_from(len(self.scopes) - 1)
         self.scopes.pop()
-
-    def scoped(self, stmt: Stmt) -> None:
-        """Emit a statement in a scope of its own."""
-        self.sequence(stmt if isinstance(stmt, SeqStmt) else SeqStmt((stmt,)))
 
     def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
         """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling."""

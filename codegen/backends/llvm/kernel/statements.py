@@ -155,7 +155,7 @@ def _evaluate(emitter: KernelEmitter, stmt: Evaluate) -> None:
 
 
 PLAIN_STATEMENTS: Mapping[type, StatementForm] = {
-    SeqStmt: KernelEmitter.sequence,
+    SeqStmt: KernelEmitter.scoped,
     BufferStore: _store,
     IfThenElse: _if,
     Bind: _bind,

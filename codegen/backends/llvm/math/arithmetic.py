@@ -12,6 +12,8 @@ Each function takes a FunctionWriter, a dtype (lanes included) and operand spell
 
 from __future__ import annotations
 
+import functools
+
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
 from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, fcmp, fneg, icmp, select
@@ -50,7 +52,7 @@ class Arithmetic:
     def call(self, name: str, dtype: str, *operands: tuple[str, str], flags: str = "") -> str:
         """Call an LLVM intrinsic or library function with (type, value) operands; `dtype` is of the result."""
         result = value_type(dtype)
-        self.w.module.declare(name, result, tuple(t for t, _ in operands))
+        self.w.module.declare(name, result, tuple([ty for ty, _ in operands]))
         return self.w.emit(call(result, f"@{name}", operands, flags))
 
     def overloaded(self, name: str, dtype: str, *operands: str) -> str:
@@ -300,6 +302,7 @@ def _no_arithmetic(dtype: str) -> TargetError:
     )
 
 
+@functools.cache
 def mangled(dtype: str) -> str:
     """The type suffix of an LLVM intrinsic's name."""
     lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)

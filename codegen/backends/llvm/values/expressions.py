@@ -19,7 +19,7 @@ from weft.codegen.backends.llvm.asm.types import constant, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.intrinsics import emit_math, is_math
 from weft.codegen.backends.llvm.values.indices import IndexEmitter
-from weft.codegen.backends.llvm.values.lanes import broadcast, lanes_below
+from weft.codegen.backends.llvm.values.lanes import broadcast, counted, lanes_below
 from weft.codegen.backends.llvm.values.memory import MemoryEmitter
 from weft.codegen.backends.llvm.values.views import BufferView
 from weft.errors import TargetError
@@ -213,7 +213,7 @@ def _load(emitter: ExpressionEmitter, expr: BufferLoad) -> str:
 
 def _ramp(emitter: ExpressionEmitter, expr: Ramp) -> str:
     scalar, ty, w = value_type(expr.base.dtype), value_type(expr.dtype), emitter.w
-    steps = f"<{', '.join(f'{scalar} {lane}' for lane in range(expr.lanes))}>"
+    steps = counted(scalar, expr.lanes)
     if not isinstance(expr.stride, IntImm) or expr.stride.value != 1:
         stride = broadcast(w, emitter.value(expr.stride), expr.base.dtype, expr.lanes)
         steps = w.emit(binary("mul", ty, steps, stride))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import binary, icmp, insertelement, select, shufflevector
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 
-__all__ = ["broadcast", "lanes_below", "ramp"]
+__all__ = ["broadcast", "counted", "lanes_below", "ramp"]
 
 
 def broadcast(w: FunctionWriter, value: str, dtype: str, lanes: int) -> str:
@@ -17,14 +19,25 @@ def broadcast(w: FunctionWriter, value: str, dtype: str, lanes: int) -> str:
         return f"splat ({scalar} {value})"
     if scalar == "i1":
         return w.emit(select("i1", value, f"<{lanes} x i1>", "splat (i1 true)", "zeroinitializer"))
-    first = w.emit(insertelement(f"<{lanes} x {scalar}>", "poison", scalar, value, 0))
-    return w.emit(shufflevector(f"<{lanes} x {scalar}>", first, "poison", [0] * lanes))
+    ty = f"<{lanes} x {scalar}>"
+    first = w.emit(insertelement(ty, "poison", scalar, value, 0))
+    return w.emit(shufflevector(ty, first, "poison", (0,) * lanes))
+
+
+@functools.cache
+def counted(scalar: str, lanes: int) -> str:
+    """The constant 0, 1, 2, ... of a scalar type.
+
+    >>> counted("i64", 2)
+    '<i64 0, i64 1>'
+    """
+    return f"<{', '.join([f'{scalar} {lane}' for lane in range(lanes)])}>"
 
 
 def ramp(w: FunctionWriter, base: Size, step: Size, lanes: int) -> str:
     """The int64 vector base, base + step, base + 2 step, ..."""
     ty = f"<{lanes} x i64>"
-    steps = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
+    steps = counted("i64", lanes)
     if step != 1:
         steps = w.emit(binary("mul", ty, steps, broadcast(w, str(step), "int64", lanes)))
     return steps if base == 0 else w.emit(binary("add", ty, steps, broadcast(w, str(base), "int64", lanes)))
@@ -41,6 +54,5 @@ def lanes_below(arith: Arithmetic, base: Size, limit: Size, lanes: int, turned: 
     for kind, bound, needed in (("max", 0, least < 0), ("min", lanes, most > lanes)):
         count = arith.binary(kind, "int64", str(count), str(bound)) if needed else count
     # 32 bits are enough for a number of lanes, and the ramp is a constant that takes few registers.
-    places = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
     until = broadcast(w, arith.cast("int64", "int32", str(count)), "int32", lanes)
-    return w.emit(icmp("sge" if turned else "slt", f"<{lanes} x i32>", places, until))
+    return w.emit(icmp("sge" if turned else "slt", f"<{lanes} x i32>", counted("i32", lanes), until))
