@@ -126,7 +126,9 @@ class M:
 
 def module_of(body: str) -> weft.IRModule:
     """A kernel with a body."""
-    return weft.parse(HEAD + textwrap.indent(textwrap.dedent(body), " " * 8))
+    module = weft.parse(HEAD + textwrap.indent(textwrap.dedent(body), " " * 8))
+    assert isinstance(module, weft.IRModule)
+    return module
 
 
 def checks(module: weft.IRModule) -> list[AssertStmt]:

@@ -13,12 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.dtypes import Scalable, bits, is_integer, lanes
-from weft.errors import ShapeError
 from weft.ir import structural_equal, substitute, walk
-from weft.ir.dim import Dim, Facts, free_symbols, prove_equal, prove_le, prove_lt, symbol, value_at
-from weft.ir.dim import substitute as substitute_dim
+from weft.ir.dim import Dim, free_symbols, value_at
 from weft.ir.kernel.prim import binary
-from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -40,18 +37,10 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
+from weft.transform.analysis.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
 
 __all__ = ["Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "sharing_pairs"]
-
-
-@dataclass(frozen=True, eq=False)
-class Loop:
-    """A loop around an access: variable, start and extent (lanes of a vector index are a loop too)."""
-
-    var: PrimVar
-    start: Extent
-    extent: Extent
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,59 +164,7 @@ class _Walker:
         return tuple(index for index in new if isinstance(index, PrimExpr)), loops
 
 
-# Indices as dimensions ----------------------------------------------------------------------------------------------
-
-
-class _Space:
-    """Loop variables and symbols as the names of dimensions, with what the loops' bounds say."""
-
-    def __init__(self) -> None:
-        self.names: dict[PrimVar, str] = {}
-        self.facts = Facts()
-        self.moving: set[str] = set()
-        self.entered: set[int] = set()
-        self.dims: dict[PrimExpr, Dim | None] = {}
-
-    def enter(self, loops: Sequence[Loop]) -> bool:
-        """Take loops in; False when a bound is no dimension."""
-        for loop in loops:
-            if id(loop) in self.entered:  # around many accesses
-                continue
-            start, extent = self.dim(loop.start), self.dim(loop.extent)
-            if start is None or extent is None:
-                return False
-            if loop.var not in self.names:
-                own = symbol(self.name(loop.var))
-                self.moving.add(self.name(loop.var))
-                self.facts = self.facts.assume_le(start, own).assume_le(own, start + extent - 1)
-            self.entered.add(id(loop))
-        return True
-
-    def name(self, var: PrimVar) -> str:
-        """The name that a variable goes by here."""
-        return self.names.setdefault(var, f"v{len(self.names)}")
-
-    def dim(self, value: Extent) -> Dim | None:
-        """An index as a dimension."""
-        if isinstance(value, int):
-            return prim_to_dim(value, self.names)
-        if value not in self.dims:
-            for node in walk(value):
-                if isinstance(node, PrimVar):
-                    self.name(node)
-            self.dims[value] = prim_to_dim(value, self.names)
-        return self.dims[value]
-
-
-def _slope(dim: Dim, name: str) -> Dim | None:
-    """The factor of a name that a dimension is linear in; None where it is not."""
-    try:
-        at = [substitute_dim(dim, {name: value}) for value in (0, 1, 2)]
-    except ShapeError:
-        return None
-    first, second = at[1] - at[0], at[2] - at[1]
-    linear = substitute_dim(dim, {name: 0}) + first * symbol(name)
-    return first if prove_equal(first, second) is True and prove_equal(linear, dim) is True else None
+# Independence -------------------------------------------------------------------------------------------------------
 
 
 def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
@@ -240,7 +177,8 @@ def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffe
     written = {buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers}
     if any(_has_other_views(buffer, {access.buffer for access in found}) for buffer in written):
         return False
-    return all(_apart(outer, [access for access in found if access.buffer is buffer]) for buffer in written)
+    space = _space_of(found)
+    return all(_apart(space, outer, [access for access in found if access.buffer is buffer]) for buffer in written)
 
 
 def memory_of(buffer: Buffer) -> Buffer | PrimExpr:
@@ -261,69 +199,86 @@ def _has_other_views(buffer: Buffer, others: set[Buffer]) -> bool:
     return True
 
 
-def _apart(loop: Loop, found: Sequence[Access]) -> bool:
+def _apart(space: IterationSpace, loop: Loop, found: Sequence[Access]) -> bool:
     """Whether along some axis each iteration stays within its own interval."""
-    space = _Space()
     if not space.enter([loop]) or not all(space.enter(access.loops) for access in found):
         return False
     rank = len(found[0].indices)
     if any(len(access.indices) != rank for access in found):
         return False
     axes = ([access.indices[axis] for access in found] for axis in range(rank))
-    return any(_own_interval(space, space.name(loop.var), indices) for indices in axes)
+    loops = list(dict.fromkeys((loop, *(inner for access in found for inner in access.loops))))
+    return any(_own_interval(space, loop, loops, indices) for indices in axes)
 
 
-def _own_interval(space: _Space, name: str, indices: Sequence[PrimExpr]) -> bool:
-    """Whether all indices lie in [step * name + shift, step * (name + 1) + shift) for some step and shift."""
+def _space_of(found: Sequence[Access]) -> IterationSpace:
+    return IterationSpace(list(dict.fromkeys(access.buffer for access in found)))
+
+
+def _own_interval(space: IterationSpace, loop: Loop, loops: Sequence[Loop], indices: Sequence[PrimExpr]) -> bool:
+    """Whether all indices lie in [step * iteration + shift, step * (iteration + 1) + shift) for some step and shift."""
     dims = list(dict.fromkeys(space.dim(index) for index in indices))  # unrolled loops say the same many times
-    slopes = [None if dim is None else _slope(dim, name) for dim in dims]
+    slopes = [None if dim is None else space.slope(dim, loop) for dim in dims]
     step = slopes[0]
     if step is None or any(slope is None or slope != step for slope in slopes):
         return False
-    if prove_lt(0, step, space.facts) is not True:
+    if space.depends(step, loops):
         return False
-    rests = [substitute_dim(dim, {name: 0}) for dim in dims if dim is not None]
-    zeros = {n: 0 for rest in rests for n in free_symbols(rest) if n in space.moving}
-    shifts = dict.fromkeys(substitute_dim(rest, zeros) for rest in rests)
-    facts = space.facts
-    for shift in shifts:
-        if all(
-            prove_le(shift, rest, facts) is True and prove_lt(rest, shift + step, facts) is True for rest in rests
-        ):
-            return True
-    return False
+    if not space.below(0, step):
+        if not space.below(step, 0):
+            return False
+        dims, step = [None if dim is None else -dim for dim in dims], -step
+    rests = [rest for dim in dims if dim is not None and (rest := space.rest(dim, loop)) is not None]
+    shifts = dict.fromkeys(_at_the_starts(space, rest, loops) for rest in rests)
+    return any(
+        shift is not None and all(_lies_between(space, loops, shift, rest, shift + step) for rest in rests)
+        for shift in shifts
+    )
 
 
-def _is_injective(access: Access) -> bool:
+def _lies_between(space: IterationSpace, loops: Sequence[Loop], low: Dim, dim: Dim, high: Dim) -> bool:
+    """Whether low <= dim < high; the greatest value is looked at where the dimension as it stands leaves it open."""
+    return space.at_most(low, dim) and (space.below(dim, high) or space.below(space.greatest(dim, loops), high))
+
+
+def _at_the_starts(space: IterationSpace, dim: Dim, loops: Sequence[Loop]) -> Dim | None:
+    """A dimension in the first iteration of all loops; None where atoms in it depend on them."""
+    found: Dim | None = dim
+    for loop in reversed(loops):
+        found = None if found is None else space.rest(found, loop)
+    return None if found is None or space.depends(found, loops) else found
+
+
+def _is_injective(space: IterationSpace, access: Access) -> bool:
     """Whether no two iterations of the loops around an access touch the same element."""
-    space = _Space()
     if not space.enter(access.loops):
         return False
-    variables = {space.name(loop.var): space.dim(loop.extent) for loop in access.loops if loop.extent != 1}
-    told: set[str] = set()
+    moving = [loop for loop in access.loops if loop.extent != 1]
+    told: set[PrimVar] = set()
     for index in access.indices:
         dim = space.dim(index)
         if dim is None:
             continue
-        parts = {name: _slope(dim, name) for name in free_symbols(dim) if name in variables}
-        linear = parts and all(slope is not None for slope in parts.values())
-        if linear and _is_mixed_radix(parts, variables, space.facts):
-            told.update(parts)
-    return told >= set(variables)
+        slopes = {loop.var: space.slope(dim, loop) for loop in moving if space.depends(dim, [loop])}
+        if slopes and _is_mixed_radix(slopes, space, access.loops):
+            told.update(slopes)
+    return told >= {loop.var for loop in moving}
 
 
-def _is_mixed_radix(parts: Mapping[str, Dim | None], extents: Mapping[str, Dim | None], facts: Facts) -> bool:
+def _is_mixed_radix(slopes: Mapping[PrimVar, Dim | None], space: IterationSpace, loops: Sequence[Loop]) -> bool:
     """Whether the values of a sum of multiples of variables tell the variables apart."""
+    if any(slope is None or space.depends(slope, loops) for slope in slopes.values()):
+        return False
 
-    def weight(name: str) -> int:
-        slope = parts[name]
+    def weight(variable: PrimVar) -> int:
+        slope = slopes[variable]
         assert slope is not None
         return value_at(slope, dict.fromkeys(free_symbols(slope), 64)) or 0
 
     reach: Dim = 0
-    for name in sorted(parts, key=weight):
-        slope, extent = parts[name], extents[name]
-        if slope is None or extent is None or prove_lt(reach, slope, facts) is not True:
+    for variable in sorted(slopes, key=weight):
+        slope, extent = slopes[variable], space.dim(space.loops[variable].extent)
+        if slope is None or extent is None or not space.below(reach, slope):
             return False
         reach = reach + slope * (extent - 1)
     return True
@@ -344,13 +299,13 @@ def sharing_pairs(function: PrimFunc) -> tuple[tuple[int, int], ...]:
     plain = [(i, p) for i, p in enumerate(function.params) if isinstance(p, Buffer) and _is_plain(p)]
     outputs = [(o, p) for o, p in plain if p in stored]
     inputs = [(i, p) for i, p in plain if p not in stored]
-    return tuple((i, o) for o, y in outputs for i, x in inputs if _alike(x, y) and _may_share(x, y, body))
+    seen = {body: found}
+    return tuple((i, o) for o, y in outputs for i, x in inputs if _alike(x, y) and _may_share(x, y, body, seen))
 
 
-def _may_share(given: Buffer, output: Buffer, body: Stmt) -> bool:
-    found = accesses_of(body)
-    assert found is not None
-    own = [access for access in found if access.buffer in (given, output)]
+def _may_share(given: Buffer, output: Buffer, body: Stmt, seen: dict[Stmt, list[Access]]) -> bool:
+    """Whether a part of a kernel lets an output take the memory of an input; `seen` has the accesses of parts."""
+    own = [access for access in seen[body] if access.buffer in (given, output)]
     stores = [access for access in own if access.buffer is output and access.value is not None]
     if _read_in_place(given, stores, own) and _each_once(stores):
         return True
@@ -359,11 +314,12 @@ def _may_share(given: Buffer, output: Buffer, body: Stmt) -> bool:
     loop = statements[tops.pop()] if len(tops) == 1 else None
     if not isinstance(loop, For):
         return False
-    inside = accesses_of(loop.body)
-    assert inside is not None
+    if loop.body not in seen:
+        seen[loop.body] = accesses_of(loop.body) or []
     outer = Loop(loop.loop_var, loop.start, loop.extent)
-    apart = _apart(outer, [access for access in inside if access.buffer in (given, output)])
-    return apart and _may_share(given, output, loop.body)
+    inside = [access for access in seen[loop.body] if access.buffer in (given, output)]
+    apart = _apart(_space_of(inside), outer, inside)
+    return apart and _may_share(given, output, loop.body, seen)
 
 
 def _is_plain(buffer: Buffer) -> bool:
@@ -381,23 +337,23 @@ def _alike(a: Buffer, b: Buffer) -> bool:
 
 def _each_once(stores: Sequence[Access]) -> bool:
     """Whether each element is stored at most once in a run."""
-    exclusive = all(_exclude(a, b) for k, a in enumerate(stores) for b in stores[:k])
-    return exclusive and all(_is_injective(store) for store in stores)
+    space = _space_of(stores)
+    exclusive = all(_exclude(space, a, b) for k, a in enumerate(stores) for b in stores[:k])
+    return exclusive and all(_is_injective(space, store) for store in stores)
 
 
-def _exclude(a: Access, b: Access) -> bool:
+def _exclude(space: IterationSpace, a: Access, b: Access) -> bool:
     """Whether only one of two stores can reach an element."""
     chosen = dict(a.path)
     if any(chosen.get(number, first) != first for number, first in b.path):
         return True
-    space = _Space()
     if not space.enter(a.loops) or not space.enter(b.loops) or set(map(id, a.loops)) & set(map(id, b.loops)):
         return False
     for x, y in zip(a.indices, b.indices, strict=True):
         left, right = space.dim(x), space.dim(y)
         if left is None or right is None:
             continue
-        if prove_lt(left, right, space.facts) is True or prove_lt(right, left, space.facts) is True:
+        if space.below(left, right) or space.below(right, left):
             return True
     return False
 
@@ -437,9 +393,9 @@ def is_reshape(function: PrimFunc) -> bool:
     store, load = found
     if store.value is None or store.buffer is not output or load.buffer is not given:
         return False
-    if not isinstance(store.value, BufferLoad) or store.value.buffer is not given or not _is_injective(store):
+    space = _space_of(found)
+    if not isinstance(store.value, BufferLoad) or store.value.buffer is not given or not _is_injective(space, store):
         return False
-    space = _Space()
     if not space.enter(store.loops):
         return False
     places = [_flat(space, access) for access in (load, store)]
@@ -450,24 +406,24 @@ def is_reshape(function: PrimFunc) -> bool:
     left, right = places
     assert left is not None
     assert right is not None
-    return whole and prove_equal(left, right, space.facts) is True
+    return whole and space.same(left, right)
 
 
 def _covers(store: Access, output: Buffer) -> bool:
     """Whether the loops run over all of the output, one for each axis."""
     extents = {loop.var: loop.extent for loop in store.loops if loop.start == 0}
-    space = _Space()
+    space = _space_of([store])
     for index, size in zip(store.indices, output.shape, strict=True):
         if size == 1:
             continue
         extent = extents.get(index) if isinstance(index, PrimVar) else None
         left, right = (None, None) if extent is None else (space.dim(extent), space.dim(size))
-        if left is None or right is None or prove_equal(left, right) is not True:
+        if left is None or right is None or not space.same(left, right):
             return False
     return True
 
 
-def _flat(space: _Space, access: Access) -> Dim | None:
+def _flat(space: IterationSpace, access: Access) -> Dim | None:
     place: Dim = 0
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
         at, size = space.dim(index), space.dim(extent)

@@ -118,7 +118,8 @@ class IndexAnalyzer:
         if self.fits(dim, variable.dtype, facts):
             name, own = self.moving[variable], self.values[variable]
             always = IntImm(1, "bool")
-            self.translation.prover.atom_of[name] = Atom(held, own, (Fact(own - dim, equal=True),), ((always, dim),))
+            known, atoms = (Fact(own - dim, equal=True),), self.translation.prover.atom_of
+            atoms[name] = Atom(held, own, known, ((always, dim),), number=len(atoms))
         return facts
 
     def replaced(self, dim: Dim, variable: PrimVar, value: Dim) -> Dim:

@@ -34,6 +34,7 @@ class Atom:
     facts: tuple[Fact, ...] = ()
     cases: tuple[tuple[PrimExpr | Fact, Dim], ...] = ()
     quotient: tuple[Dim, Dim] | None = None  # (a, b) of a // b with b > 0
+    number: int = 0  # in the order in which they were made
 
 
 class Assumptions(Protocol):
@@ -67,10 +68,10 @@ class Prover:
             return True
         if cases and any(self.proves(claim, facts, cases - 1) for claim in self._without_quotients(dim)):
             return True
-        for name in free_symbols(dim):
-            atom = self.atom_of.get(name)
-            if atom is not None and atom.cases and cases:
-                return all(self._proves_case(dim, name, atom, case, facts, cases - 1) for case in atom.cases)
+        choices = [pair for pair in self._atoms_in(dim) if pair[1].cases] if cases else []
+        if choices:  # the latest first: it may be made of the others
+            name, atom = max(choices, key=lambda pair: pair[1].number)
+            return all(self._proves_case(dim, name, atom, case, facts, cases - 1) for case in atom.cases)
         known = self._resolved(facts) if facts.implications else facts
         if known is not facts:
             return self.proves(dim, known, cases)

@@ -172,7 +172,7 @@ class Translation:
             quotient = (a, b) if expr.kind == "floordiv" else None
             left = a - b * value if expr.kind == "floordiv" else value
             known += [Fact(left), Fact(b - 1 - left)]
-        atom = Atom(expr, value, tuple(known), tuple(self._cases(expr, facts)), quotient)
+        atom = Atom(expr, value, tuple(known), tuple(self._cases(expr, facts)), quotient, len(self.prover.atom_of))
         group.append(atom)
         self.prover.atom_of[name] = atom
         return value

@@ -7,8 +7,8 @@ from weft.ir import walk
 from weft.ir.kernel.prim import cast
 from weft.ir.tensor import Binary, Buffer, IntImm, IterVar, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
-from weft.transform.analysis.indices.exactness import LARGEST, most_elements
-from weft.transform.analysis.indices.facts import Fact, Facts, reads_memory
+from weft.transform.analysis.indices.facts import Facts, reads_memory
+from weft.transform.analysis.indices.layouts import enter_layouts, sizes_of
 
 __all__ = ["bind", "enter_iteration", "parameter_facts"]
 
@@ -17,26 +17,11 @@ def parameter_facts(function: PrimFunc, known: IndexAnalyzer) -> Facts:
     """What holds where a function begins: extents are not negative, and arrays that exist bound them."""
     facts = Facts()
     buffers = [param for param in function.params if isinstance(param, Buffer)]
-    sizes: dict[PrimVar, int] = {}
-    for buffer in buffers:
-        for extent in buffer.shape:
-            if isinstance(extent, PrimVar):
-                sizes[extent] = min(sizes.get(extent, LARGEST), most_elements(buffer))
+    sizes = sizes_of(buffers)
     for param in function.params:
         if isinstance(param, PrimVar) and param not in sizes and dtypes.is_integer(param.dtype):
             facts = known.unknown(param, facts)
-    for buffer in buffers:
-        layout = (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset)
-        for extent in layout:
-            if isinstance(extent, PrimVar) and extent not in known.values:
-                if extent in sizes:
-                    known.size(extent, sizes[extent])
-                else:
-                    facts = known.unknown(extent, facts)
-    for buffer in buffers:
-        known.exactness.exists(buffer, tuple(known.dim(extent, facts) for extent in buffer.shape))
-    sides = [known.dim(extent, facts) for buffer in buffers for extent in buffer.shape]
-    return facts.with_facts(*(Fact(side) for side in sides if not known.proves(side, facts)))
+    return enter_layouts(known, buffers, facts)
 
 
 def bind(known: IndexAnalyzer, var: PrimVar, value: PrimExpr, facts: Facts) -> Facts:

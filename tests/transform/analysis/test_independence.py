@@ -1,0 +1,220 @@
+"""Iterations that count as independent are: against brute force over starts of any sign, scalars and narrow indices;
+so are memory that an output may share with an input, and copies that are reshapes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.ir.kernel.prim import binary, cast
+from weft.ir.tensor import (
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    FloatImm,
+    For,
+    IntImm,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+)
+from weft.transform.analysis.accesses import is_reshape, iterations_are_apart, sharing_pairs
+
+I, J, S = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("s", "int64")
+KINDS = ("add", "sub", "mul", "min", "max", "floordiv", "floormod")
+SCALARS = (-9, -1, 0, 1, 5)
+
+
+def wrapped(value: int, dtype: str) -> int:
+    """An integer in a dtype."""
+    bits = int(dtype.removeprefix("int"))
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def value(expr: PrimExpr | int, at: dict[PrimVar, int]) -> int:
+    """The number that an index is."""
+    if isinstance(expr, (int, IntImm)):
+        return int(getattr(expr, "value", expr))
+    if isinstance(expr, PrimVar):
+        return at[expr]
+    if isinstance(expr, Cast):
+        return wrapped(value(expr.value, at), expr.dtype)
+    assert isinstance(expr, Binary)
+    a, b = value(expr.a, at), value(expr.b, at)
+    return {
+        "add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b),
+        "floordiv": a // (b or 1), "floormod": a % (b or 1),
+    }[expr.kind]  # fmt: skip
+
+
+def nest(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> tuple[For, Buffer]:
+    """Two loops around a store."""
+    buffer = Buffer("x", (1 << 20,), "float32")
+    (first, count), (low, size) = ranges
+    return For(I, first, count, For(J, low, size, BufferStore(buffer, FloatImm(1.0, "float32"), (index,)))), buffer
+
+
+def written(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[list[set[int]]]:
+    """For each value of the scalar: what each iteration of the outer loop writes."""
+    (first, count), (low, size) = ranges
+    for s in SCALARS:
+        yield [
+            {value(index, {I: i, J: j, S: s}) for j in range(low, low + size)} for i in range(first, first + count)
+        ]
+
+
+def really_apart(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> bool:
+    """Whether no two iterations of the outer loop write one element, whatever the scalar is."""
+    return not any(a & b for parts in written(index, ranges) for a, b in itertools.combinations(parts, 2))
+
+
+def indices() -> st.SearchStrategy[PrimExpr]:
+    """Index arithmetic over i, j and s, with divisors that are positive."""
+    leaf = st.sampled_from([I, I, J, S]) | st.integers(-3, 8).map(lambda number: IntImm(number, "int64"))
+
+    def more(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:
+        divided = st.builds(
+            lambda kind, a, b: Binary(kind, a, IntImm(b, "int64")),
+            st.sampled_from(("floordiv", "floormod", "mul")), inner, st.integers(1, 6),
+        )  # fmt: skip
+        narrow = inner.map(lambda part: cast("int64", cast("int8", part)))
+        plain = st.builds(lambda kind, a, b: Binary(kind, a, b), st.sampled_from(KINDS[:5]), inner, inner)
+        return plain | plain | divided | narrow
+
+    return st.recursive(leaf, more, max_leaves=6)
+
+
+RANGES = st.tuples(
+    st.tuples(st.integers(-3, 3), st.integers(1, 4)), st.tuples(st.integers(-2, 2), st.integers(1, 4))
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=150)
+@given(indices(), RANGES)
+def test_iterations_that_count_as_independent_write_different_elements(
+    index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]
+) -> None:
+    loop, buffer = nest(index, ranges)
+    assert not iterations_are_apart(loop, {buffer}) or really_apart(index, ranges)
+
+
+@pytest.mark.parametrize(
+    ("index", "ranges", "apart"),
+    [
+        (I, ((0, 4), (0, 1)), True),
+        (I * 4 + J, ((0, 4), (0, 4)), True),
+        (I * 4 + J, ((0, 4), (0, 5)), False),
+        (I * 4 + J, ((-3, 4), (0, 4)), True),
+        (15 - (I * 4 + J), ((0, 4), (0, 4)), True),
+        (I + S, ((0, 4), (0, 1)), True),
+        (I * S, ((0, 4), (0, 1)), False),
+        (binary("max", I, 0), ((-4, 8), (0, 1)), False),
+        (binary("max", I, 0), ((0, 8), (0, 1)), True),
+        (binary("max", I + S, 0), ((0, 8), (0, 1)), False),
+        (I - binary("max", I, 0), ((-4, 8), (0, 1)), False),
+        (cast("int64", cast("int8", I)), ((0, 127), (0, 1)), True),
+        (cast("int64", cast("int8", I)), ((0, 300), (0, 1)), False),
+        (binary("floormod", I, 3), ((0, 4), (0, 1)), False),
+        (binary("floordiv", I, 2) * 4 + J, ((0, 4), (0, 4)), False),
+        (J, ((0, 4), (0, 1)), False),
+    ],
+)
+def test_each_claim_of_independence_has_its_counter_example(
+    index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]], apart: bool
+) -> None:
+    loop, buffer = nest(index, ranges)
+    assert iterations_are_apart(loop, {buffer}) is apart
+    assert really_apart(index, ranges) is apart
+
+
+def test_a_scalar_of_any_sign_does_not_make_results_depend_on_threads() -> None:
+    module = weft.parse("""
+from weft.script import ir as I, tir as T
+
+@I.ir_module
+class M:
+    @T.prim_func
+    def main(x: T.Buffer((1 << 20,), "int64"), s: T.int64):
+        for i in T.parallel(0, 1 << 20):
+            x[T.max(i + s, 0)] = i
+""")
+    text = weft.lower(module).script()
+    kernel = module["main"]
+    assert isinstance(kernel, PrimFunc)
+    assert isinstance(kernel.body, For)
+    assert not iterations_are_apart(kernel.body, set(kernel.params))  # type: ignore[arg-type]
+    assert "T.max" in text
+
+
+# Memory of an input for an output, and reshapes
+
+X, Y = Buffer("x", (4, 6), "float32"), Buffer("y", (4, 6), "float32")
+
+
+def copy(source: tuple[PrimExpr, ...], given: Buffer = X, output: Buffer = Y, *, twice: bool = False) -> PrimFunc:
+    """y[i, j] = x[source], once more from the other end where asked for."""
+    store = BufferStore(output, BufferLoad(given, source), (I, J))
+    extents = [int(extent) for extent in output.shape]  # type: ignore[call-overload]
+    return PrimFunc((given, output), For(I, 0, extents[0], For(J, 0, extents[1], store)))
+
+
+def survives(function: PrimFunc, source: tuple[PrimExpr, ...]) -> bool:
+    """Whether the copy gives the same with one memory for both, by running it in order."""
+    rows, columns = 4, 6
+    memory = {(i, j): i * columns + j for i in range(rows) for j in range(columns)}
+    apart = {}
+    for i, j in itertools.product(range(rows), range(columns)):
+        at = tuple(value(part, {I: i, J: j, S: 0}) for part in source)
+        apart[i, j] = at[0] * columns + at[1]
+        memory[i, j] = memory[at]
+    return memory == apart
+
+
+@pytest.mark.parametrize(
+    ("source", "shares"),
+    [
+        ((I, J), True),
+        ((3 - I, J), False),
+        ((I, 5 - J), False),
+        ((I, binary("max", J - 1, 0)), False),
+        ((I, binary("min", J + 1, 5)), None),  # safe in order, though not each in its place
+    ],
+)
+def test_an_output_shares_memory_only_where_nothing_is_read_after_it_was_overwritten(
+    source: tuple[PrimExpr, ...], shares: bool | None
+) -> None:
+    function = copy(source)
+    claimed = sharing_pairs(function) == ((0, 1),)
+    assert not claimed or survives(function, source)
+    if shares is not None:
+        assert claimed is shares
+
+
+FLAT = I * 6 + J
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "is_one"),
+    [
+        ((I, J), (4, 6), True),
+        ((binary("floordiv", FLAT, 8), binary("floormod", FLAT, 8)), (3, 8), True),
+        ((binary("floormod", FLAT, 3), binary("floordiv", FLAT, 3)), (3, 8), False),
+        ((3 - I, J), (4, 6), False),
+    ],
+)
+def test_a_reshape_copies_all_elements_in_their_order(
+    source: tuple[PrimExpr, ...], shape: tuple[int, ...], is_one: bool
+) -> None:
+    given = Buffer("x", shape, "float32")
+    places = [
+        value(source[0], {I: i, J: j}) * shape[1] + value(source[1], {I: i, J: j}) for i in range(4) for j in range(6)
+    ]
+    assert (places == list(range(24))) is is_one
+    assert is_reshape(copy(source, given)) is is_one
