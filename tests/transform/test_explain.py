@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weft
 from weft.__main__ import main
+from weft.transform import BindParams, Knobs
 from weft.transform.autoschedule.explain import explain
 
 TEXT = """from weft.script import ir as I, relax as R
@@ -54,3 +56,25 @@ def test_checks_that_are_left_for_the_call_are_told() -> None:
     module = weft.parse(TEXT.replace("R.exp(b)", "R.take(b, R.astype(b, 'int64'))"))
     lowered = weft.lower(module, "llvm -mcpu=x86-64-v3", stop="plan")  # type: ignore[arg-type]
     assert [record["function"] for record in explain(lowered) if record["kind"] == "checks"] == ["take"]
+
+
+def test_packed_constants_and_planned_memory_are_told() -> None:
+    text = """from weft.script import ir as I, relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 64), "float32"), w: R.Tensor((64, 96), "float32"), v: R.Tensor((96, 64), "float32")):
+        y = R.matmul(R.matmul(x, w), v)
+        return y
+"""
+    weights = {"w": np.ones((64, 96), "float32"), "v": np.ones((96, 64), "float32")}
+    module = BindParams("main", weights)(weft.parse(text))
+    knobs = Knobs(pack_from=1)
+    records = explain(weft.lower(module, "llvm -mcpu=x86-64-v3", opt=knobs, stop="plan"))
+    packed = [record for record in records if record["kind"] == "packing"]
+    assert [record["packed_as"] for record in packed] == [["b_packed"], ["b_packed"]]
+    assert all(record["bytes"] == 64 * 96 * 4 for record in packed)
+    (memory,) = (record for record in records if record["kind"] == "memory")
+    assert memory["function"] == "main"
+    assert "n" in memory["bytes"]

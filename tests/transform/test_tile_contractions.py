@@ -428,3 +428,30 @@ def test_what_is_asked_for_early_changes_no_result() -> None:
     assert '"prefetch"' in checked.script()
     a, b = random(24, 8), random(8, 100)
     np.testing.assert_allclose(weft.compile(checked)["main"](a, b), a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_sums_that_go_on_from_what_is_there_are_not_taken_from_the_result_of_the_next_nest() -> None:
+    @T.prim_func
+    def kernel(
+        a: T.Buffer((8, 5), "float32"), b: T.Buffer((5, 16), "float32"), s: T.Buffer((8, 16), "float32"),
+        y: T.Buffer((8, 16), "float32"),
+    ) -> None:  # fmt: skip
+        c = T.alloc_buffer((8, 16), "float32")
+        for i, j in T.grid(8, 16):
+            with T.block("start"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                c[vi, vj] = s[vi, vj]
+        for i, j, k in T.grid(8, 16, 5):
+            with T.block("sum"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        for i, j in T.grid(8, 16):
+            with T.block("result"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = T.max(c[vi, vj], T.float32(0))
+
+    a, b, s, y = random(8, 5), random(5, 16), random(8, 16), random(8, 16)
+    tiled = TileContractions()(IRModule({"kernel": kernel}))
+    assert "sums" in tiled.script()
+    weft.interpret(tiled)["kernel"](a, b, s, y)
+    np.testing.assert_allclose(y, np.maximum(s + a @ b, 0), rtol=1e-5, atol=1e-6)

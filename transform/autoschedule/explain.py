@@ -2,6 +2,8 @@
 
     fusion        which calls became one kernel, and why
     gemm, elementwise, reduction, ...      what the rules of the scheduler decided (with what of it can be pinned)
+    packing       constants that are copied into another order when the module is compiled, and their bytes
+    memory        blocks of memory that are planned for one call: bytes, tensors that share them
     parallel      the loops that threads share, or why there are none
     placement     the part of the target that a function belongs to
     checks        assertions that are left for the call
@@ -14,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from weft.ir import IRModule
-from weft.ir.graph import Function
+from weft.ir import IRModule, walk
+from weft.ir.dim import Dim
+from weft.ir.graph import Call, Function, Op, ShapeExpr, Var, VarBinding
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AssertStmt, PrimFunc
 from weft.transform.autoschedule.registry import rules
@@ -53,10 +56,30 @@ def _decisions(name: str, function: Function | PrimFunc) -> Iterator[Decision]:
     yield from decisions_of(function)
     if LABEL in function.attrs:
         yield Decision(name, "placement", {"part": str(function.attrs[LABEL])})
+    if isinstance(function, Function):
+        yield from _memory(function)
     if isinstance(function, PrimFunc):
         left = sum(isinstance(part, AssertStmt) for part in statements(function.body))
         if left:
             yield Decision(name, "checks", {"assertions": left}, "sizes or indices that only the call knows")
+
+
+def _memory(function: Function) -> Iterator[Decision]:
+    """The blocks of memory that were planned, as they stand in the text (`StaticPlanBlockMemory`)."""
+    tensors: dict[Var, int] = {}
+    blocks: dict[Var, Dim] = {}
+    for node in walk(function.body):
+        call = node.value if isinstance(node, VarBinding) else None
+        if not isinstance(node, VarBinding) or not isinstance(call, Call) or not isinstance(call.op, Op):
+            continue
+        first = call.args[0] if call.args else None
+        if call.op.name == "memory.alloc_storage" and isinstance(first, ShapeExpr):
+            blocks[node.var] = first.dims[0]
+        elif call.op.name == "memory.alloc_tensor" and isinstance(first, Var):
+            tensors[first] = tensors.get(first, 0) + 1
+    for var, size in blocks.items():
+        values = {"bytes": size if isinstance(size, int) else str(size), "tensors": tensors.get(var, 0)}
+        yield Decision(var.name, "memory", values, "one block, which tensors that live within the call use in turn")
 
 
 def _plain(value: Any) -> Any:

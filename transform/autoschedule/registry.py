@@ -4,8 +4,8 @@
 
 For every loop nest of a kernel the rules are asked in order; the first that decides has it. Deciding and applying are
 separate: a decision is data (`weft.transform.infra.decisions`), recorded on the kernel, and what a user pinned of it is
-put in its place before it is applied. Rules up to `GEMM_ORDER` come before
-contractions are tiled, the others after.
+put in its place before it is applied. Rules up to `GEMM_ORDER` (chains and contractions among them) are those of the
+pass `TileContractions`, the others those of `VectorizeNests`; `weft.transform.autoschedule.driver` drives them all.
 
 A rule of one's own is an object with these five, given to `register_rule` (in a package: when its module under the
 entry point group `weft.plugins` is imported). `replace_decide` puts another decision in the place of a rule's own.
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from weft.errors import PassError
 from weft.ir.structure.visit import statements
-from weft.ir.tensor import Block, Buffer, BufferStore, For, Stmt
+from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferStore, For, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs
@@ -29,25 +29,28 @@ from weft.transform.infra.decisions import Decision, decisions_of, refused
 from weft.transform.infra.registry import nearest
 
 __all__ = [
-    "GEMM_ORDER", "Ledger", "Rule", "Site", "checked", "is_builtin", "register_rule", "remove_rule", "replace_decide",
-    "rules",
+    "GEMM_ORDER", "Ledger", "Rule", "Site", "Taken", "checked", "is_builtin", "register_rule", "remove_rule",
+    "replace_decide", "rules",
 ]  # fmt: skip
 
 T = TypeVar("T")
 GEMM_ORDER = 100
-"""Where contractions are tiled among the rules."""
+"""The rule of contractions; rules up to it see kernels with constants that are not packed yet."""
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
     """A loop nest that rules look at: its statement, and the buffers that are constants in every call.
 
-    `nest` is what the loops are where they surround one store, else None; `name` that of the block, by which decisions
-    are about it.
+    It is the one at `position` of `stmts`, which are those of the kernel where it `is_outermost`. `nest` is what the
+    loops are where they surround one store, else None; `name` that of the block, by which decisions are about it.
     """
 
     stmt: For
     constants: frozenset[Buffer] = frozenset()
+    stmts: tuple[Stmt, ...] = ()
+    position: int = 0
+    is_outermost: bool = False
     _known: dict[Any, Any] = field(default_factory=dict)
 
     def once(self, read: Callable[..., T], *given: Any) -> T:
@@ -55,6 +58,11 @@ class Site:
         if read not in self._known:
             self._known[read] = read(*given)
         return self._known[read]
+
+    @property
+    def following(self) -> list[Stmt]:
+        """The statements after the nest, allocations left out."""
+        return [stmt for stmt in self.stmts[self.position + 1 :] if not isinstance(stmt, AllocBuffer)]
 
     @cached_property
     def nest(self) -> Nest | None:
@@ -70,6 +78,14 @@ class Site:
         if isinstance(inner, Block):
             return inner.name
         return next((part.buffer.name for part in statements(inner) if isinstance(part, BufferStore)), "") or "loops"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a rule takes along with a nest: statements that follow, and buffers that are no longer there."""
+
+    nests: int = 0
+    buffers: frozenset[Buffer] = frozenset()
 
 
 class Rule:
@@ -92,9 +108,17 @@ class Rule:
         """What is to be done; None where the nest is not of the rule's kind. Nothing is changed."""
         raise NotImplementedError
 
+    def completed(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Decision:
+        """The decision with what follows from values that were pinned; W528 (`refused`) where it cannot be followed."""
+        return decision
+
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The statement that does it; PassError W528 (`refused`) for a decision that cannot be followed."""
         raise NotImplementedError
+
+    def takes(self, site: Site) -> Taken:
+        """What becomes part of the statement besides the nest."""
+        return Taken()
 
 
 Decide = Callable[[Site, MachineModel, Knobs, Decision], Decision]

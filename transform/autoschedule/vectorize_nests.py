@@ -17,19 +17,18 @@ Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, replace
-from weft.ir.tensor import Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt
-from weft.transform.analysis.access_pattern import nest_of
-from weft.transform.autoschedule.registry import GEMM_ORDER, Ledger, Rule, Site, rules
-from weft.transform.autoschedule.rules.block_fusion import is_chain
-from weft.transform.autoschedule.rules.builtin import BUILTIN
+from weft.ir.tensor import Buffer, PrimFunc
+from weft.transform.analysis.access_pattern import statements_of
+from weft.transform.autoschedule.driver import Driver
+from weft.transform.autoschedule.registry import Ledger
+from weft.transform.autoschedule.rules.builtin import BUILTIN, rules_of_nests
 from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.autoschedule.rules.nontemporal import with_streams
-from weft.transform.autoschedule.rules.row_fusion import Rows, shared_rows
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.fusion.inline_blocks import reuse_outputs
 from weft.transform.infra.base import map_functions
@@ -68,59 +67,10 @@ class VectorizeNests(SchedulingPass):
             return function
         outputs = [param for param in function.params if isinstance(param, Buffer)]
         wide = with_wide_indices(function.body)
-        nests = _Nests(Ledger(function, self.machine, self.knobs), rules(first=GEMM_ORDER))
-        body = nests.sequence(reuse_outputs(_flat(wide), outputs))
+        ledger, known = Ledger(function, self.machine, self.knobs), rules_of_nests()
+        driver = Driver(ledger, known, shares_rows=True, is_outermost=False)
+        body = sequence(driver.body(reuse_outputs(statements_of(wide), outputs)))
         if self.machine.nontemporal_bytes:
             body = with_streams(function, body, self.machine.nontemporal_bytes)
-        nests.ledger.check_pins(frozenset(rule.name for rule in (*BUILTIN, *nests.rules)), function.span)
-        return function if body is wide else with_decisions(replace(function, body=body), nests.ledger.made.values())
-
-
-def _flat(stmt: Stmt) -> Sequence[Stmt]:
-    return stmt.stmts if isinstance(stmt, SeqStmt) else (stmt,)
-
-
-@dataclass(frozen=True)
-class _Nests:
-    """Gives each nest of one function to the rules."""
-
-    ledger: Ledger
-    rules: list[Rule]
-
-    def sequence(self, stmts: Sequence[Stmt]) -> Stmt:
-        parts = shared_rows(stmts)
-        return sequence(self._rows(part) if isinstance(part, Rows) else self.vectorised(part) for part in parts)
-
-    def _rows(self, rows: Rows) -> Stmt:
-        return Rows(rows.loops, tuple(self.vectorised(stmt) for stmt in rows.stmts)).build()
-
-    def vectorised(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, IfThenElse):
-            other = None if stmt.else_body is None else self._branch(stmt.else_body)
-            then = self._branch(stmt.then_body)
-            same = then is stmt.then_body and other is stmt.else_body
-            return stmt if same else replace(stmt, then_body=then, else_body=other)
-        if isinstance(stmt, For) and is_chain(stmt):
-            return replace(stmt, body=self._branch(stmt.body))
-        return self._scheduled(stmt, self.rules) if isinstance(stmt, For) else stmt
-
-    def _branch(self, stmt: Stmt) -> Stmt:
-        """One statement, or several one after another where nests are among them."""
-        if isinstance(stmt, SeqStmt):
-            nests = any(is_chain(part) or nest_of(part) is not None for part in stmt.stmts if isinstance(part, For))
-            return self.sequence(stmt.stmts) if nests else stmt
-        return self.vectorised(stmt)
-
-    def _scheduled(self, stmt: For, rules: list[Rule]) -> Stmt:
-        """The nest as the first rule that decides about it makes it."""
-        site, ledger = Site(stmt), self.ledger
-        found = ledger.chosen(rules, site)
-        if found is None:
-            return stmt
-        rule, decision = found
-        new = rule.apply(site, decision, ledger.machine, ledger.knobs)
-        ledger.record(decision)
-        if not rule.again:
-            return new
-        later = rules[rules.index(rule) + 1 :]
-        return sequence(self._scheduled(x, later) if isinstance(x, For) else x for x in _flat(new))
+        ledger.check_pins(frozenset(rule.name for rule in (*BUILTIN, *known)), function.span)
+        return function if body is wide else with_decisions(replace(function, body=body), ledger.made.values())

@@ -56,6 +56,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.decisions import Decision, with_decisions
 from weft.transform.infra.rewriting import FunctionRewriter
 
 __all__ = ["PackConstants", "constant_params"]
@@ -328,10 +329,22 @@ class _Kernel:
 
     def without(self) -> PrimFunc:
         """The kernel that takes packed constants."""
-        names = ", ".join(f"{item.buffer.name}: {_name(self.function.params[item.param])}" for item in self.packings)
         params = self.replaced(self.function.params, [item.buffer for item in self.packings])
         function = replace(self.function, params=params, body=self._body())
-        return function.with_attr("packed_constants", names)
+        return with_decisions(function, self._decisions())
+
+    def _decisions(self) -> Iterator[Decision]:
+        """What became of each constant."""
+        for param in dict.fromkeys(item.param for item in self.packings):
+            buffers = [item.buffer for item in self.packings if item.param == param]
+            values = {"packed_as": tuple(item.name for item in buffers), "bytes": sum(map(_bytes, buffers)),
+                      "keeps_original": param not in self.gone}  # fmt: skip
+            reason = "copied into the order in which it is read, when the module is compiled"
+            yield Decision(_name(self.function.params[param]), "packing", values, reason)
+
+
+def _bytes(buffer: Buffer) -> int:
+    return math.prod(x for x in buffer.shape if isinstance(x, int)) * storage(buffer.dtype).itemsize
 
 
 def _name(param: object) -> str:

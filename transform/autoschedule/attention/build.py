@@ -24,8 +24,8 @@ from weft.transform.autoschedule.attention.key_blocks import KeyBlocks
 from weft.transform.autoschedule.attention.match import INFINITY, Attention, factors_of
 from weft.transform.autoschedule.attention.online_softmax import OnlineSoftmax
 from weft.transform.autoschedule.attention.row_block import RowBlock
-from weft.transform.autoschedule.rules.axes import CHAIN, Chains, over_rows
-from weft.transform.autoschedule.rules.loops import INDEX, block_nest, minus, plus
+from weft.transform.autoschedule.rules.axes import Chains, over_rows
+from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, minus, plus
 from weft.transform.fusion.fuse_tir import copied
 
 __all__ = ["build_attention"]

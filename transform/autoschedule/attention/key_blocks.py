@@ -42,8 +42,8 @@ from weft.ir.tensor import (
 )
 from weft.transform.autoschedule.attention.limits import limits_of
 from weft.transform.autoschedule.attention.match import Attention, Role, factors_of, other_variable
-from weft.transform.autoschedule.rules.axes import CHAIN, Chains
-from weft.transform.autoschedule.rules.loops import INDEX, block_nest, plus, times, vector_loop
+from weft.transform.autoschedule.rules.axes import Chains
+from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, plus, times, vector_loop
 from weft.transform.autoschedule.rules.strides import loads_in, uses
 
 __all__ = ["KeyBlocks", "ceil_div"]

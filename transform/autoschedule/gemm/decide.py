@@ -12,22 +12,27 @@ The first seven may be pinned, but for lanes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import FrozenMap
-from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, Stmt
+from weft.ir.tensor import Buffer, Extent, For, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
+from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
 from weft.transform.autoschedule.gemm.direct import direct
-from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.epilogue import with_epilogue
+from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
+from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
 from weft.transform.autoschedule.gemm.packed import packed
 from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_rows, tile_vectors
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, checked
+from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, Site, Taken, checked
+from weft.transform.autoschedule.rules.loops import sequence
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["GEMM", "apply_gemm", "decide_gemm"]
+__all__ = ["GemmRule", "apply_gemm", "complete_gemm", "decide_gemm"]
 
 _BOTH = "packed or direct"
 
@@ -38,7 +43,7 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     if packs is False and not found.runs:
         return None
     form = "packed" if packs is True else "direct" if packs is False else _BOTH
-    return Decision(about, GEMM.name, _values(found, capacity, constants, form), _reason(found, form))
+    return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
 def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer], form: str) -> dict[str, Any]:
@@ -61,31 +66,38 @@ def _reason(found: Contraction, form: str) -> str:
     return "symbolic sizes say when packing pays" if form == _BOTH else "a near cache has B, or few rows read it"
 
 
-def apply_gemm(
+def complete_gemm(
     found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]
-) -> tuple[tuple[Stmt, ...], Stmt, Decision]:
-    """What packs constants, the nest, and the decision with what follows from it; PassError W528 where it cannot be."""
+) -> Decision:
+    """The decision with what follows from it; PassError W528 where it cannot be followed."""
     form = str(decision.values.get("form"))
     packs = _condition(found, decision, form, packing_pays(found, capacity, constants))
     _check_tile(decision, capacity)
-    pinned = Capacity(capacity.machine, capacity.knobs, capacity.dtype, FrozenMap(_pins(decision)))
-    if packs is False:
-        return (), direct(found, pinned), _complete(decision, _values(found, pinned, constants, form))
+    pinned = _pinned(decision, capacity)
+    if packs is not False:
+        blocking_of(found, pinned, constants).check(decision)
+    return Decision(decision.about, decision.kind, _values(found, pinned, constants, form), decision.reason)
+
+
+def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, constants: frozenset[Buffer]) -> Stmt:
+    """Views, what packs constants, and the nest."""
+    pinned = _pinned(decision, capacity)
+    form = decision.values["form"]
+    if form == "direct":
+        return sequence([*found.views, direct(found, pinned)])
     blocking = blocking_of(found, pinned, constants)
-    blocking.check(decision)
-    values = {"form": form, **blocking.values(), "epilogue": found.epilogue is not None}
-    first, tiles = tuple(packed_constants(blocking)), packed(blocking)
-    if packs is not True:
+    tiles = packed(blocking)
+    if form == _BOTH:
+        packs = packing_pays(found, capacity, constants)
+        assert not isinstance(packs, bool)
         tiles = IfThenElse(packs, tiles, direct(found, pinned))
-    return first, tiles, _complete(decision, values)
+    return sequence([*found.views, *packed_constants(blocking), tiles])
 
 
-def _complete(decision: Decision, values: dict[str, Any]) -> Decision:
-    return Decision(decision.about, decision.kind, values, decision.reason)
-
-
-def _pins(decision: Decision) -> dict[str, Any]:
-    return {name: value for name, value in decision.values.items() if name in GEMM.pins and name != "form"}
+def _pinned(decision: Decision, capacity: Capacity) -> Capacity:
+    """The capacity with the values of a decision that are not to be chosen again."""
+    pins = {name: value for name, value in decision.values.items() if name in GemmRule.pins and name != "form"}
+    return Capacity(capacity.machine, capacity.knobs, capacity.dtype, FrozenMap(pins))
 
 
 def _condition(found: Contraction, decision: Decision, form: str, packs: bool | PrimExpr) -> bool | PrimExpr:
@@ -118,19 +130,71 @@ def _smallest(capacity: Capacity) -> tuple[int, int]:
     return capacity.max_mr, capacity.knobs.nr_vectors
 
 
-class GemmRule(Rule):
-    """Contractions in register tiles, over packed operands where that pays.
+@dataclass(frozen=True)
+class _Found:
+    """The contraction that a nest is, with the next statement as its epilogue where that can be."""
 
-    `TileContractions` decides and applies it itself: a contraction takes the statement after it with it.
-    """
+    contraction: Contraction
+    capacity: Capacity
+    takes_next: bool = False
+
+
+def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
+    found = _recognised(site.stmt)
+    if found is None or not found.pays:
+        return None
+    capacity = Capacity(machine, knobs, found.store.buffer.dtype)
+    following = site.following
+    if following:
+        fused = with_epilogue(found, following[0], following[1:])
+        if fused is not None:
+            fused = with_joined_rows(fused, 2 * capacity.max_mr)
+            if fused.runs or packing_pays(fused, capacity, site.constants) is not False:
+                return _Found(fused, capacity, takes_next=True)
+    return _Found(with_joined_rows(found, 2 * capacity.max_mr), capacity)
+
+
+def _recognised(stmt: For) -> Contraction | None:
+    products = products_of(stmt)
+    if products is None:
+        return None
+    found = match(products)
+    if found is not None and (found.r is None or (found.runs and not _is_short(found.extents[found.v]))):
+        return found
+    windows = match_windows(products, 1 if found is None else 2)
+    return windows if windows is not None and windows.pays else found
+
+
+def _is_short(columns: Extent) -> bool:
+    """Whether a row of columns leaves a part of its last vector empty, so that rows are better joined."""
+    return isinstance(columns, int) and columns % 16 != 0
+
+
+class GemmRule(Rule):
+    """Contractions in register tiles, over packed operands where that pays, with what is done to their results next."""
 
     name = "gemm"
     order = GEMM_ORDER
     pins = frozenset(("form", "mr", "nr_vectors", "mc", "nc", "kc", "chunks"))
 
-    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
-        """Never by itself."""
-        return False
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """Tiles and blocks."""
+        found = site.once(_found, site, machine, knobs)
+        return None if found is None else decide_gemm(site.name, found.contraction, found.capacity, site.constants)
 
+    def completed(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Decision:
+        """The values that follow from those that may be pinned."""
+        found = site.once(_found, site, machine, knobs)
+        assert found is not None
+        return complete_gemm(found.contraction, decision, found.capacity, site.constants)
 
-GEMM = GemmRule()
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """Loops over blocks and tiles."""
+        found = site.once(_found, site, machine, knobs)
+        assert found is not None
+        return apply_gemm(found.contraction, decision, found.capacity, site.constants)
+
+    def takes(self, site: Site) -> Taken:
+        """The statement that became the epilogue."""
+        found = site.once(_found, site)
+        return Taken(int(found is not None and found.takes_next))

@@ -46,6 +46,8 @@ def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Cont
     if not same_extents(store.buffer.shape, sums.shape) or not _is_free(found, store):
         return None
     if store.buffer is not sums:
+        if found.accumulates:  # sums that are there already are read from where they are
+            return None
         if any(load.buffer is store.buffer for load in loads_in(store.value)) or _mentioned(later, sums):
             return None
         if store.buffer.dtype != sums.dtype:

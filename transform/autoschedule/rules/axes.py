@@ -19,29 +19,28 @@ from weft.ir.kernel.prim import binary, const
 from weft.ir.tensor import Buffer, BufferLoad, BufferStore, Extent, For, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, same_extents
+from weft.transform.autoschedule.gemm.tiling import Capacity, tile_of
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.registry import Ledger
-from weft.transform.autoschedule.rules.loops import INDEX, nested, plus, times
+from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, nested, plus, times
 from weft.transform.autoschedule.rules.row_fusion import member_of
 from weft.transform.autoschedule.rules.strides import loads_in
 from weft.transform.fusion.fuse_tir import copied
 
 __all__ = [
-    "CHAIN", "Axis", "Chains", "Cut", "accesses", "in_part", "in_place", "over_rows", "shared_axes", "small_buffer",
+    "Axis", "Chains", "Cut", "accesses", "in_part", "in_place", "over_rows", "shared_axes", "small_buffer",
 ]  # fmt: skip
-
-CHAIN = "weft.chain"
-"""The annotation of a loop over blocks of a chain."""
 
 
 @dataclass(frozen=True)
 class Chains:
-    """What chains go by; `tile(dtype)` are the rows and columns of the tiles that products go in."""
+    """What chains go by."""
 
     machine: MachineModel
     knobs: Knobs
-    ledger: Ledger
-    tile: Callable[[str], tuple[int, int]]
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        """The rows and columns of the tiles that products go in."""
+        return tile_of(Capacity(self.machine, self.knobs, dtype))
 
     @property
     def rows(self) -> int:

@@ -13,7 +13,8 @@ contractions have become loops; the longest of the others is cut in blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from weft.ir import FrozenMap, substitute, walk
 from weft.ir.kernel.prim import binary, const
@@ -32,11 +33,10 @@ from weft.ir.tensor import (
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest
 from weft.transform.autoschedule.attention.build import build_attention
-from weft.transform.autoschedule.attention.match import attention_of
+from weft.transform.autoschedule.attention.match import Attention, attention_of
 from weft.transform.autoschedule.knobs import Knobs
-from weft.transform.autoschedule.registry import Rule, Site, checked
+from weft.transform.autoschedule.registry import Rule, Site, Taken, checked
 from weft.transform.autoschedule.rules.axes import (
-    CHAIN,
     Axis,
     Chains,
     Cut,
@@ -52,44 +52,59 @@ from weft.transform.autoschedule.rules.row_fusion import Member, member_of
 from weft.transform.autoschedule.rules.strides import loads_in, uses
 from weft.transform.infra.decisions import Decision
 
-__all__ = ["ATTENTION", "CHAIN", "CHAIN_RULE", "blocked_chains", "is_chain"]
-
-def is_chain(loop: For) -> bool:
-    """Whether a loop is one of those around a chain."""
-    if CHAIN in loop.annotations:
-        return True
-    body = loop.body
-    inner = body.stmts if isinstance(body, SeqStmt) else (body,)
-    return any(isinstance(stmt, For) and is_chain(stmt) for stmt in inner)
+__all__ = ["AttentionRule", "ChainRule"]
 
 
-def blocked_chains(stmts: Sequence[Stmt], size: Chains) -> list[Stmt] | None:
-    """The statements with one chain in blocks; None when they are no chain."""
-    allocated = {stmt.buffer: stmt for stmt in stmts if isinstance(stmt, AllocBuffer)}
-    rest = [stmt for stmt in stmts if not isinstance(stmt, AllocBuffer)]
-    members = [member_of(stmt) for stmt in rest]
-    first = next((at for at, member in enumerate(members) if member is not None and member.nest.is_contraction), None)
-    if first is None:
+@dataclass(frozen=True)
+class Chain:
+    """A chain that was found: its nests, the buffers that nothing else uses, its outer axes and that of its rows."""
+
+    members: Sequence[Member]
+    own: set[Buffer]
+    outer: Sequence[Axis]
+    row: Axis
+
+    @cached_property
+    def attention(self) -> Attention | None:
+        """The chain as attention, where it is that."""
+        return attention_of(self.members, self.own, self.outer, self.row)
+
+    def is_attention(self, size: Chains) -> bool:
+        """Whether it is attention that is worth blocks of keys."""
+        return self.attention is not None and self.attention.pays(size)
+
+
+def chain_of(site: Site, size: Chains) -> Chain | None:
+    """The chain that starts with a nest, the first contraction of a kernel; None where there is none."""
+    if not site.is_outermost or not _is_contraction(site.stmt):
         return None
-    chain: list[Member] = []
-    for member in members[first:]:
+    if any(map(_is_contraction, site.stmts[: site.position])):
+        return None
+    members: list[Member] = []
+    for stmt in (site.stmt, *site.following):
+        member = member_of(stmt)
         if member is None:
             break
-        chain.append(member)
-    while sum(member.nest.is_contraction for member in chain) > 1:
-        made = _blocked(chain, allocated, [*rest[:first], *rest[first + len(chain) :]], size)
-        if made is not None:
-            own, loop = made
-            kept = [stmt for stmt in stmts if isinstance(stmt, AllocBuffer) and stmt.buffer not in own]
-            return [*kept, *rest[:first], loop, *rest[first + len(chain) :]]
-        chain.pop()
+        members.append(member)
+    allocated = {stmt.buffer for stmt in site.stmts if isinstance(stmt, AllocBuffer)}
+    before = [stmt for stmt in site.stmts[: site.position] if not isinstance(stmt, AllocBuffer)]
+    while sum(member.nest.is_contraction for member in members) > 1:
+        found = _blocked(members, allocated, [*before, *site.following[len(members) - 1 :]], size)
+        if found is not None:
+            return found
+        members.pop()
     return None
 
 
+def _is_contraction(stmt: Stmt) -> bool:
+    member = member_of(stmt)
+    return member is not None and member.nest.is_contraction
+
+
 def _blocked(
-    chain: Sequence[Member], allocated: dict[Buffer, AllocBuffer], outside: Sequence[Stmt], size: Chains
-) -> tuple[set[Buffer], Stmt] | None:
-    nests = [member.nest for member in chain]
+    members: Sequence[Member], allocated: set[Buffer], outside: Sequence[Stmt], size: Chains
+) -> Chain | None:
+    nests = [member.nest for member in members]
     if any(nest.block is None for nest in nests):
         return None
     elsewhere = {part for stmt in outside for part in walk(stmt) if isinstance(part, Buffer)}
@@ -104,7 +119,7 @@ def _blocked(
     row = max(others, key=lambda axis: axis.extent if isinstance(axis.extent, int) else 1 << 30)
     if isinstance(row.extent, int) and row.extent <= size.rows and not outer:
         return None
-    return own, _build(chain, own, outer, row, size)
+    return Chain(tuple(members), own, outer, row)
 
 
 def _readers(buffer: Buffer, nests: Sequence[Nest]) -> bool:
@@ -121,56 +136,78 @@ def _in_all_operands(axis: Axis, nests: Sequence[Nest]) -> bool:
     return True
 
 
-def _build(
-    chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis], row: Axis, size: Chains
-) -> Stmt:
-    loops = [PrimVar(axis.variables[-1].name.removeprefix("v"), INDEX) for axis in outer]
-    attention = attention_of(chain, own, outer, row)
-    pays = attention is not None and attention.pays(size)
-    size = _decided(chain, outer, row, size, is_attention=pays)
-    if attention is not None and pays:
-        body = build_attention(attention, loops, size)
-    else:
-        body = sequence(over_rows(row, size.rows, lambda start, count, most: _block_of_rows(
-            chain, own, outer, row, loops, start, count, most
-        )))  # fmt: skip
-    return _shared([(loop, axis.extent) for loop, axis in zip(loops, outer, strict=True)], body, size.knobs)
-
-
-def _decided(
-    chain: Sequence[Member], outer: Sequence[Axis], row: Axis, size: Chains, *, is_attention: bool
-) -> Chains:
-    """The sizes of blocks as they are decided, in a record about the last nest of the chain."""
-    last = chain[-1].nest
-    rule = ATTENTION if is_attention else CHAIN_RULE
-    names = tuple(axis.variables[-1].name for axis in outer)
-    values = {"outer": names, "rows": row.variables[-1].name, "nests": len(chain), "row_block": size.rows}
-    if is_attention:
-        values["key_block"] = size.keys
-    reason = "scores are never stored for more than a block" if is_attention else "contractions hand on rows"
-    about = last.block.name if last.block is not None else last.store.buffer.name
-    site = Site(last.stmt) if isinstance(last.stmt, For) else None
-    assert site is not None
-    decision = size.ledger.settle(rule, site, Decision(about, rule.name, values, reason))
-    rows = checked(decision, "row_block", 1, 1 << 16, "rows of a block")
-    keys = checked(decision, "key_block", 1, 1 << 20, "keys of a block") if is_attention else size.keys
-    size.ledger.record(decision)
-    return replace(size, knobs=replace(size.knobs, row_block=rows, key_block=keys))
-
-
 class _ChainRule(Rule):
-    """Contractions that hand on rows, a block of rows at a time; `TileContractions` decides it for whole kernels."""
+    """Contractions that hand on rows, a block of rows at a time; the decision is about the last nest of the chain."""
 
-    def __init__(self, name: str, order: int, *pins: str) -> None:
-        self.name, self.order, self.pins = name, order, frozenset(pins)
+    again = True
+    is_attention = False
 
-    def applies(self, site: Site, machine: MachineModel, knobs: Knobs) -> bool:
-        """Never by itself."""
-        return False
+    def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
+        """The size of blocks."""
+        size = Chains(machine, knobs)
+        found = site.once(chain_of, site, size)
+        if found is None or found.is_attention(size) != self.is_attention:
+            return None
+        last = found.members[-1].nest
+        names = tuple(axis.variables[-1].name for axis in found.outer)
+        rows = found.row.variables[-1].name
+        values = {"outer": names, "rows": rows, "nests": len(found.members), "row_block": knobs.row_block}
+        about = last.block.name if last.block is not None else last.store.buffer.name
+        return self.decision(about, values, knobs)
+
+    def decision(self, about: str, values: dict[str, object], knobs: Knobs) -> Decision:
+        """The decision with what is the rule's own."""
+        return Decision(about, self.name, values, "contractions hand on rows")
+
+    def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
+        """The loops over the outer axes and the blocks."""
+        found = site.once(chain_of, site, Chains(machine, knobs))
+        assert found is not None
+        rows = checked(decision, "row_block", 1, 1 << 16, "rows of a block")
+        size = Chains(machine, replace(knobs, row_block=rows))
+        loops = [PrimVar(axis.variables[-1].name.removeprefix("v"), INDEX) for axis in found.outer]
+        body = self.blocks(found, decision, loops, size)
+        return _shared([(loop, axis.extent) for loop, axis in zip(loops, found.outer, strict=True)], body, knobs)
+
+    def blocks(self, found: Chain, decision: Decision, loops: Sequence[PrimVar], size: Chains) -> Stmt:
+        """What is done for one value of the outer loops."""
+        return sequence(over_rows(found.row, size.rows, lambda start, count, limit: _block_of_rows(
+            found, loops, start, count, limit
+        )))  # fmt: skip
+
+    def takes(self, site: Site) -> Taken:
+        """All nests of the chain, and the buffers that are kept for a block only."""
+        found = site.once(chain_of, site)
+        assert found is not None
+        return Taken(len(found.members) - 1, frozenset(found.own))
 
 
-ATTENTION = _ChainRule("attention", 80, "row_block", "key_block")
-CHAIN_RULE = _ChainRule("chain", 90, "row_block")
+class ChainRule(_ChainRule):
+    """Contractions that hand on rows, a block of rows at a time."""
+
+    name = "chain"
+    order = 90
+    pins = frozenset(("row_block",))
+
+
+class AttentionRule(_ChainRule):
+    """A softmax between two products, over blocks of rows and of keys."""
+
+    name = "attention"
+    order = 80
+    pins = frozenset(("row_block", "key_block"))
+    is_attention = True
+
+    def decision(self, about: str, values: dict[str, object], knobs: Knobs) -> Decision:
+        """With the size of blocks of keys."""
+        reason = "scores are never stored for more than a block"
+        return Decision(about, self.name, {**values, "key_block": knobs.key_block}, reason)
+
+    def blocks(self, found: Chain, decision: Decision, loops: Sequence[PrimVar], size: Chains) -> Stmt:
+        """Copies of keys and values, then the blocks of rows over them."""
+        keys = checked(decision, "key_block", 1, 1 << 20, "keys of a block")
+        assert found.attention is not None
+        return build_attention(found.attention, loops, Chains(size.machine, replace(size.knobs, key_block=keys)))
 
 
 def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -> Stmt:
@@ -200,13 +237,13 @@ def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -
 
 
 def _block_of_rows(
-    chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis], row: Axis, loops: Sequence[PrimVar],
-    start: PrimExpr, count: Extent, size: int,
-) -> Stmt:  # fmt: skip
+    chain: Chain, loops: Sequence[PrimVar], start: PrimExpr, count: Extent, size: int
+) -> Stmt:
     """The chain for `count` rows from `start` on, at most `size`: memory of one size can be kept between blocks."""
-    small = {buffer: small_buffer(buffer, outer, [(row.places[buffer], size)]) for buffer in own}
+    outer, row = chain.outer, chain.row
+    small = {buffer: small_buffer(buffer, outer, [(row.places[buffer], size)]) for buffer in chain.own}
     body: list[Stmt] = []
-    for number, member in enumerate(chain):
+    for number, member in enumerate(chain.members):
         gone = {axis.variables[number]: loop for axis, loop in zip(outer, loops, strict=True)}
         stmt = in_part(member.nest, gone, [Cut(row.variables[number], row.places, start, count)], small, outer)
         body.append(stmt if member.condition is None else IfThenElse(member.condition, stmt, None))

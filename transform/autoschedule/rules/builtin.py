@@ -1,24 +1,34 @@
-"""The built-in rules, in the registry when this is imported."""
+"""The built-in rules, in the registry when this is imported; the rules of each pass."""
 
 from __future__ import annotations
 
-from weft.transform.autoschedule.gemm.decide import GEMM
-from weft.transform.autoschedule.registry import register_rule
+from weft.transform.autoschedule.gemm.decide import GemmRule
+from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule, rules
 from weft.transform.autoschedule.rules.argreduce import ArgReduceRule
-from weft.transform.autoschedule.rules.block_fusion import ATTENTION, CHAIN_RULE
+from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
 from weft.transform.autoschedule.rules.elementwise import ElementwiseRule
 from weft.transform.autoschedule.rules.gather import GatherRule
 from weft.transform.autoschedule.rules.reductions import ReductionRule
 from weft.transform.autoschedule.rules.split_reduction import SplitReductionRule
 from weft.transform.autoschedule.rules.transposes import TransposeRule
 
-__all__ = ["BUILTIN"]
+__all__ = ["BUILTIN", "rules_of_contractions", "rules_of_nests"]
 
 BUILTIN = tuple(
     register_rule(rule)
     for rule in (
-        ATTENTION, CHAIN_RULE, GEMM, GatherRule(), ArgReduceRule(), SplitReductionRule(), ElementwiseRule(),
-        TransposeRule(), ReductionRule(),
+        AttentionRule(), ChainRule(), GemmRule(), GatherRule(), ArgReduceRule(), SplitReductionRule(),
+        ElementwiseRule(), TransposeRule(), ReductionRule(),
     )
 )
 """In the order in which they are asked."""
+
+
+def rules_of_contractions() -> list[Rule]:
+    """The rules up to that of contractions, those from outside among them."""
+    return rules(last=GEMM_ORDER)
+
+
+def rules_of_nests() -> list[Rule]:
+    """The rules after that of contractions."""
+    return rules(first=GEMM_ORDER)

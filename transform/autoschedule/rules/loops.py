@@ -24,11 +24,13 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "INDEX", "SHARED", "as_int", "block_nest", "minus", "nested", "over_vectors", "plus", "sequence", "split",
-    "times", "vector_loop",
+    "CHAIN", "INDEX", "SHARED", "as_int", "block_nest", "is_chain", "minus", "nested", "over_vectors", "plus",
+    "sequence", "split", "times", "vector_loop",
 ]  # fmt: skip
 
 INDEX = "int64"
+CHAIN = "weft.chain"
+"""The annotation of a loop over blocks of a chain of contractions."""
 SHARED = "weft.shared"
 """The annotation of a loop that was made to be shared by threads."""
 Body = Callable[[PrimExpr], Stmt]
@@ -145,3 +147,12 @@ def block_nest(
             items.append(IterVar(var, 0, extent, kind, loop))
             loops.append((loop, extent))
     return nested(loops, Block(name, store, tuple(items), init=init))
+
+
+def is_chain(loop: For) -> bool:
+    """Whether a loop is one of those around a chain."""
+    if CHAIN in loop.annotations:
+        return True
+    body = loop.body
+    inner = body.stmts if isinstance(body, SeqStmt) else (body,)
+    return any(isinstance(stmt, For) and is_chain(stmt) for stmt in inner)
