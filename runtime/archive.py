@@ -2,7 +2,7 @@
 
 manifest.json      {format, version, functions, sites, constants: [{dtype, shape, file}], objects, target, hashes}
 manifest.sha256    the hash of manifest.json
-code/<i>.o         object code
+code/<i>.o         object code, which holds the hash of the manifest it belongs to
 data/<sha256>      one constant, its bytes in row order
 source/<kind>      the generated text
 artifacts.zip      what other code generators made, where there is any
@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from weft.errors import ArtifactError
+from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.device.linker import host
@@ -32,7 +33,7 @@ from weft.runtime.safe_archive import DAMAGE, Limits, open_file, packing, read_a
 
 __all__ = ["damaged", "read", "write"]
 
-FORMAT, VERSION = "weft-executable", 4
+FORMAT, VERSION = "weft-executable", 5
 ARTIFACTS = "artifacts.zip"
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 _AS_THEY_ARE = ("data/", ARTIFACTS)
@@ -41,7 +42,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the same program gives the same bytes
 
 def write(path: str | PathLike[str], program: Any) -> None:
     """Write a program to a file, whole or not at all."""
-    parts: dict[str, bytes] = {f"code/{i}.o": code for i, code in enumerate(program.objects)}
+    parts: dict[str, bytes] = {}
     constants = []
     for array, dtype in program.constants:
         data = np.ascontiguousarray(array).tobytes()
@@ -65,8 +66,13 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "driver": program.driver,
         "decisions": program.decisions,
         "kind": program.kind,
+        "bound": any(BINDING in code for code in program.objects),
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
+    binding = _binding(json.loads(json.dumps(manifest)))
+    for index, code in enumerate(program.objects):
+        parts[f"code/{index}.o"] = bound = code.replace(BINDING, binding)
+        manifest["hashes"][f"code/{index}.o"] = hashlib.sha256(bound).hexdigest()
     text = json.dumps(manifest, indent=1).encode()
     files = {MANIFEST: text, SEAL: hashlib.sha256(text).hexdigest().encode(), **parts}
     temporary = f"{os.fspath(path)}.{os.getpid()}.part"
@@ -85,6 +91,12 @@ def write(path: str | PathLike[str], program: Any) -> None:
             os.remove(temporary)
 
 
+def _binding(manifest: Mapping[str, Any]) -> bytes:
+    """The hash of all that a manifest says but the hashes of the code, which holds it."""
+    hashes = {name: digest for name, digest in manifest["hashes"].items() if not name.startswith("code/")}
+    return hashlib.sha256(json.dumps({**manifest, "hashes": hashes}, sort_keys=True).encode()).digest()
+
+
 def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable[[str], np.dtype[Any]]) -> Any:
     """Read a program from a file; `build` makes it of its parts."""
     if not isinstance(path, (str, os.PathLike)):
@@ -98,6 +110,7 @@ def read(path: str | PathLike[str], build: Callable[..., Any], storage: Callable
         check_manifest(manifest, files.keys() - {MANIFEST, SEAL})
         _check_parts(manifest["hashes"], files, name)
         _check_host(manifest["target"], name)
+        _check_binding(manifest, files, name)
         return _built(manifest, files, Limits().within(size), build, storage)
     except ArtifactError as error:
         if error.code != "W811":
@@ -165,6 +178,19 @@ def _check_parts(hashes: Mapping[str, str], files: Mapping[str, bytes], name: st
     for part, digest in hashes.items():
         if hashlib.sha256(files[part]).hexdigest() != digest:
             raise damaged(name, f"{part} does not have its hash")
+
+
+def _check_binding(manifest: Mapping[str, Any], files: dict[str, bytes], name: str) -> None:
+    """Take the hash of the manifest out of the code; W801 for code that was compiled with another manifest."""
+    if not manifest["bound"]:
+        return
+    binding, found = _binding(manifest), False
+    for index in range(manifest["objects"]):
+        code = files[f"code/{index}.o"]
+        found = found or binding in code
+        files[f"code/{index}.o"] = code.replace(binding, BINDING)
+    if not found:
+        raise damaged(name, "its code belongs to another manifest")
 
 
 def _check_host(target: list[str], name: str) -> None:

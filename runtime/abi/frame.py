@@ -22,7 +22,10 @@ INTERRUPTED, and STOPPED for the other threads of the parallel loop whose contex
 
 from __future__ import annotations
 
+import hashlib
+
 __all__ = [
+    "BINDING",
     "CALLBACK",
     "CONSTANTS",
     "DYNAMIC_RANK",
@@ -50,3 +53,5 @@ VALUES, VALUE_COUNT = 10, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16
 HEADER = 64
+BINDING = hashlib.sha256(b"weft.binding").digest()
+"""The bytes of `weft.binding` in object code; in a saved file the hash of the manifest stands in their place."""

@@ -23,7 +23,7 @@ from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import member_names
 from weft.codegen.backends.c.spelling import c_comment, check_model
 from weft.codegen.backends.generators import ARTIFACTS
-from weft.codegen.backends.llvm.asm.module import ModuleWriter, quoted
+from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text, quoted
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
@@ -123,16 +123,11 @@ def _reached(module: IRModule, name: str) -> dict[str, PrimFunc]:
     return {key: found[key] for key in module if key in found}
 
 
-def _bytes_text(content: bytes) -> str:
-    plain = set(range(32, 127)) - {34, 92}
-    return "".join(chr(byte) if byte in plain else f"\\{byte:02x}" for byte in content)
-
-
 def _constants(writer: ModuleWriter, entry: Entry) -> None:
     for index, item in enumerate(entry.constants):
         content = np.ascontiguousarray(item.data).tobytes() or b"\0"
         writer.add_global(
-            f'@weft.constant.{index} = internal constant [{len(content)} x i8] c"{_bytes_text(content)}", align 64'
+            f'@weft.constant.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 64'
         )
 
 
@@ -198,7 +193,7 @@ def _message(writer: ModuleWriter, sites: list[dict[str, Any]], model: str) -> N
     for index, text in enumerate(texts):
         content = text.encode("utf-8") + b"\0"
         writer.add_global(
-            f'@weft.message.{index} = internal constant [{len(content)} x i8] c"{_bytes_text(content)}", align 1'
+            f'@weft.message.{index} = internal constant [{len(content)} x i8] {byte_text(content)}, align 1'
         )
         lines.append(f"    i32 {index + 1}, label %m{index}")
     lines.append("  ]")

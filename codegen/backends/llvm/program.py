@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from weft.codegen.backends.llvm.asm.module import ModuleWriter
+from weft.codegen.backends.llvm.asm.module import ModuleWriter, byte_text
 from weft.codegen.backends.llvm.asm.program import Program as Emission
 from weft.codegen.backends.llvm.asm.stack import emit_stack_guard
 from weft.codegen.backends.llvm.host.fastcall import emit_fast_call
@@ -32,6 +32,7 @@ from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
+from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.types import Signature
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.explain import explain
@@ -86,6 +87,7 @@ def _runtime(cpu: str, features: str) -> tuple[bytes, str]:
     emit_heap(module)
     emit_chunk_runtime(module)
     emit_stack_guard(module)
+    module.add_global(f"@weft.binding = constant [{len(BINDING)} x i8] {byte_text(BINDING)}")
     return compile_module(Machine(cpu, features), str(module), quick=True)
 
 

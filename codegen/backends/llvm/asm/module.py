@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-__all__ = ["LONG", "CompileApart", "ModuleWriter", "quoted"]
+__all__ = ["LONG", "CompileApart", "ModuleWriter", "byte_text", "quoted"]
 
 LONG = 30_000
 """The characters from which a part takes longer to compile than a module of its own costs."""
@@ -103,5 +103,13 @@ def quoted(name: str) -> str:
     """
     if name.replace("_", "").replace(".", "").isalnum() and name.isascii() and not name[0].isdigit():
         return name
-    text = "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02x}" for b in name.encode())
-    return f'"{text}"'
+    return f'"{_escaped(name.encode())}"'
+
+
+def byte_text(content: bytes) -> str:
+    """Bytes as a constant of LLVM's text."""
+    return f'c"{_escaped(content)}"'
+
+
+def _escaped(content: bytes) -> str:
+    return "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02x}" for b in content)
