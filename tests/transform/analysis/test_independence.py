@@ -27,7 +27,7 @@ from weft.ir.tensor import (
 )
 from weft.transform.analysis.accesses import is_reshape, iterations_are_apart, sharing_pairs
 
-I, J, S = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("s", "int64")
+ROW, COL, SHIFT = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("s", "int64")
 KINDS = ("add", "sub", "mul", "min", "max", "floordiv", "floormod")
 SCALARS = (-9, -1, 0, 1, 5)
 
@@ -58,7 +58,7 @@ def nest(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> tu
     """Two loops around a store."""
     buffer = Buffer("x", (1 << 20,), "float32")
     (first, count), (low, size) = ranges
-    return For(I, first, count, For(J, low, size, BufferStore(buffer, FloatImm(1.0, "float32"), (index,)))), buffer
+    return For(ROW, first, count, For(COL, low, size, BufferStore(buffer, FloatImm(1.0, "float32"), (index,)))), buffer
 
 
 def written(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[list[set[int]]]:
@@ -66,7 +66,8 @@ def written(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]]) ->
     (first, count), (low, size) = ranges
     for s in SCALARS:
         yield [
-            {value(index, {I: i, J: j, S: s}) for j in range(low, low + size)} for i in range(first, first + count)
+            {value(index, {ROW: i, COL: j, SHIFT: s}) for j in range(low, low + size)}
+            for i in range(first, first + count)
         ]
 
 
@@ -77,7 +78,7 @@ def really_apart(index: PrimExpr, ranges: tuple[tuple[int, int], tuple[int, int]
 
 def indices() -> st.SearchStrategy[PrimExpr]:
     """Index arithmetic over i, j and s, with divisors that are positive."""
-    leaf = st.sampled_from([I, I, J, S]) | st.integers(-3, 8).map(lambda number: IntImm(number, "int64"))
+    leaf = st.sampled_from([ROW, ROW, COL, SHIFT]) | st.integers(-3, 8).map(lambda number: IntImm(number, "int64"))
 
     def more(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:
         divided = st.builds(
@@ -108,22 +109,22 @@ def test_iterations_that_count_as_independent_write_different_elements(
 @pytest.mark.parametrize(
     ("index", "ranges", "apart"),
     [
-        (I, ((0, 4), (0, 1)), True),
-        (I * 4 + J, ((0, 4), (0, 4)), True),
-        (I * 4 + J, ((0, 4), (0, 5)), False),
-        (I * 4 + J, ((-3, 4), (0, 4)), True),
-        (15 - (I * 4 + J), ((0, 4), (0, 4)), True),
-        (I + S, ((0, 4), (0, 1)), True),
-        (I * S, ((0, 4), (0, 1)), False),
-        (binary("max", I, 0), ((-4, 8), (0, 1)), False),
-        (binary("max", I, 0), ((0, 8), (0, 1)), True),
-        (binary("max", I + S, 0), ((0, 8), (0, 1)), False),
-        (I - binary("max", I, 0), ((-4, 8), (0, 1)), False),
-        (cast("int64", cast("int8", I)), ((0, 127), (0, 1)), True),
-        (cast("int64", cast("int8", I)), ((0, 300), (0, 1)), False),
-        (binary("floormod", I, 3), ((0, 4), (0, 1)), False),
-        (binary("floordiv", I, 2) * 4 + J, ((0, 4), (0, 4)), False),
-        (J, ((0, 4), (0, 1)), False),
+        (ROW, ((0, 4), (0, 1)), True),
+        (ROW * 4 + COL, ((0, 4), (0, 4)), True),
+        (ROW * 4 + COL, ((0, 4), (0, 5)), False),
+        (ROW * 4 + COL, ((-3, 4), (0, 4)), True),
+        (15 - (ROW * 4 + COL), ((0, 4), (0, 4)), True),
+        (ROW + SHIFT, ((0, 4), (0, 1)), True),
+        (ROW * SHIFT, ((0, 4), (0, 1)), False),
+        (binary("max", ROW, 0), ((-4, 8), (0, 1)), False),
+        (binary("max", ROW, 0), ((0, 8), (0, 1)), True),
+        (binary("max", ROW + SHIFT, 0), ((0, 8), (0, 1)), False),
+        (ROW - binary("max", ROW, 0), ((-4, 8), (0, 1)), False),
+        (cast("int64", cast("int8", ROW)), ((0, 127), (0, 1)), True),
+        (cast("int64", cast("int8", ROW)), ((0, 300), (0, 1)), False),
+        (binary("floormod", ROW, 3), ((0, 4), (0, 1)), False),
+        (binary("floordiv", ROW, 2) * 4 + COL, ((0, 4), (0, 4)), False),
+        (COL, ((0, 4), (0, 1)), False),
     ],
 )
 def test_each_claim_of_independence_has_its_counter_example(
@@ -160,9 +161,9 @@ X, Y = Buffer("x", (4, 6), "float32"), Buffer("y", (4, 6), "float32")
 
 def copy(source: tuple[PrimExpr, ...], given: Buffer = X, output: Buffer = Y, *, twice: bool = False) -> PrimFunc:
     """y[i, j] = x[source], once more from the other end where asked for."""
-    store = BufferStore(output, BufferLoad(given, source), (I, J))
+    store = BufferStore(output, BufferLoad(given, source), (ROW, COL))
     extents = [int(extent) for extent in output.shape]  # type: ignore[call-overload]
-    return PrimFunc((given, output), For(I, 0, extents[0], For(J, 0, extents[1], store)))
+    return PrimFunc((given, output), For(ROW, 0, extents[0], For(COL, 0, extents[1], store)))
 
 
 def survives(function: PrimFunc, source: tuple[PrimExpr, ...]) -> bool:
@@ -171,7 +172,7 @@ def survives(function: PrimFunc, source: tuple[PrimExpr, ...]) -> bool:
     memory = {(i, j): i * columns + j for i in range(rows) for j in range(columns)}
     apart = {}
     for i, j in itertools.product(range(rows), range(columns)):
-        at = tuple(value(part, {I: i, J: j, S: 0}) for part in source)
+        at = tuple(value(part, {ROW: i, COL: j, SHIFT: 0}) for part in source)
         apart[i, j] = at[0] * columns + at[1]
         memory[i, j] = memory[at]
     return memory == apart
@@ -180,11 +181,11 @@ def survives(function: PrimFunc, source: tuple[PrimExpr, ...]) -> bool:
 @pytest.mark.parametrize(
     ("source", "shares"),
     [
-        ((I, J), True),
-        ((3 - I, J), False),
-        ((I, 5 - J), False),
-        ((I, binary("max", J - 1, 0)), False),
-        ((I, binary("min", J + 1, 5)), None),  # safe in order, though not each in its place
+        ((ROW, COL), True),
+        ((3 - ROW, COL), False),
+        ((ROW, 5 - COL), False),
+        ((ROW, binary("max", COL - 1, 0)), False),
+        ((ROW, binary("min", COL + 1, 5)), None),  # safe in order, though not each in its place
     ],
 )
 def test_an_output_shares_memory_only_where_nothing_is_read_after_it_was_overwritten(
@@ -197,24 +198,23 @@ def test_an_output_shares_memory_only_where_nothing_is_read_after_it_was_overwri
         assert claimed is shares
 
 
-FLAT = I * 6 + J
+FLAT = ROW * 6 + COL
 
 
 @pytest.mark.parametrize(
     ("source", "shape", "is_one"),
     [
-        ((I, J), (4, 6), True),
+        ((ROW, COL), (4, 6), True),
         ((binary("floordiv", FLAT, 8), binary("floormod", FLAT, 8)), (3, 8), True),
         ((binary("floormod", FLAT, 3), binary("floordiv", FLAT, 3)), (3, 8), False),
-        ((3 - I, J), (4, 6), False),
+        ((3 - ROW, COL), (4, 6), False),
     ],
 )
 def test_a_reshape_copies_all_elements_in_their_order(
     source: tuple[PrimExpr, ...], shape: tuple[int, ...], is_one: bool
 ) -> None:
     given = Buffer("x", shape, "float32")
-    places = [
-        value(source[0], {I: i, J: j}) * shape[1] + value(source[1], {I: i, J: j}) for i in range(4) for j in range(6)
-    ]
+    points = [{ROW: i, COL: j} for i in range(4) for j in range(6)]
+    places = [value(source[0], point) * shape[1] + value(source[1], point) for point in points]
     assert (places == list(range(24))) is is_one
     assert is_reshape(copy(source, given)) is is_one
