@@ -5,6 +5,7 @@
     graph/          passes over graph functions               fusion/    operators and kernels put together
     kernel/         passes over tensor-level functions        memory/    explicit memory, and its plan
     target/         parts of targets, copies between them     pattern/   what stands in a graph, found and replaced
+    rewrite/        rules: sets, what they cost, passes
     autoschedule/   the default schedule of loops             schedule/  loops changed step by step by users
 
 `weft.transform.phases` names the phases and what runs in each.
@@ -52,6 +53,15 @@ from weft.transform.memory.lower_to_entry import LowerToEntry
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
+from weft.transform.rewrite.apply_rules import ApplyRules
+from weft.transform.rewrite.cancel_transposes import CancelTransposes
+from weft.transform.rewrite.decompose_ops_for_inference import DecomposeOpsForInference
+from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
+from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
+from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
+from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
+from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
 from weft.transform.schedule import Schedule
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.partition_calls import PartitionCalls
@@ -61,18 +71,24 @@ if __name__ != "weft.transform":  # the checkout root on sys.path would load a s
     raise ImportError("import weft.transform, not transform")
 
 __all__ = [
+    "AdjustMatmulOrder",
     "AnnotateTIROpPattern",
+    "ApplyRules",
     "AssignByCost",
     "BindParams",
     "BindSymbolicVars",
+    "CancelTransposes",
     "CanonicalizeBindings",
     "CheckBounds",
     "CheckMemoryPlan",
     "CombineParallelMatmul",
     "ConvertToDataflow",
     "DeadCodeElimination",
+    "DecomposeOpsForInference",
     "EliminateCommonSubexpr",
+    "FoldBatchnormToConv2D",
     "FoldConstant",
+    "FoldScaleShift",
     "FunctionPass",
     "FuseOps",
     "FuseOpsByPattern",
@@ -101,7 +117,10 @@ __all__ = [
     "PlaceCopies",
     "PrintAfter",
     "PrintBefore",
+    "RemoveRedundantCasts",
+    "RemoveRedundantReshape",
     "RemoveUnusedParameters",
+    "RuleSet",
     "Schedule",
     "ShareMemory",
     "StaticPlanBlockMemory",
@@ -121,5 +140,9 @@ __all__ = [
     "pattern",
     "phase",
     "phases",
+    "register_rules",
+    "remove_rules",
+    "rule_set",
+    "rule_sets",
     "run_phases",
 ]  # fmt: skip

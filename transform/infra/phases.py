@@ -53,6 +53,7 @@ from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.target.assign import assignment_passes
 from weft.transform.target.parts import OnParts, leaf_parts
 from weft.transform.target.place_copies import PlaceCopies
@@ -90,12 +91,17 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     return (HoistScratch(min(part.machine.stack_bytes for part in parts)), ShareMemory(), StaticPlanBlockMemory())
 
 
+_RULES = ("transposes", "reshapes", "casts", "matmul-order", "inference-norms", "scale-shift")
+"""What every module gains by: fewer operators, or products that are proved to cost less."""
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
     Phase("partition"),
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
-    Phase("legalize", (NameUnknownSizes(), FoldConstant(), CombineParallelMatmul(), LegalizeOps(), CheckBounds())),
+    Phase("legalize", (
+        NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(), LegalizeOps(),
+        CheckBounds(),
+    )),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination()), mandatory=False),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
     Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),

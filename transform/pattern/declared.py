@@ -2,6 +2,8 @@
 
     @R.rewriter
     class TwiceIsTwo:
+        I.module_attrs({"exactness": "bit"})
+
         @R.function
         def pattern(x: R.Tensor(("n",), "float32")):
             return R.add(x, x)
@@ -11,57 +13,51 @@
             return R.multiply(x, R.const(2.0))
 
 A parameter stands for any value whose type is proved to fit, the same wherever it occurs, symbols for what the types
-of those values say. Attributes of the operators count. What is replaced is the value that the pattern returns; the
-bindings of the replacement take its place, and their result must be proved to have the type of what it replaces. A rule
-is applied until its pattern is not found any more.
+of those values say; `R.Tensor` without a rank or a dtype stands for tensors of any. What is replaced is the value that
+the pattern returns; the replacement is typed afresh where it goes, and must be proved to have the type of what it
+replaces. A rule is applied until its pattern is not found any more. Side conditions are attributes of the class:
+
+    exactness    "bit", "real" (the default) or "approximate", with tolerance: see `rule`
+    constant     names of parameters that have to be known at compile time
+    where        relations of sizes that have to be proved: "k <= n"; of <=, <, ==, !=
+    attributes   operators whose attributes are any, "nn.conv2d", or some of them, "nn.conv2d(strides, padding)": the
+                 first call of one in the replacement has those of the first in the pattern, and so on. Others count.
+    cheaper      True: only where the replacement is proved to cost less
+
+Before its first use a rule is proved or tested (`evidence`), and refused where it is wrong; `unchecked()` is the rule
+that means something else on purpose.
 
 Errors: PassError W550 a module that states no rule, W551 what is rewritten is neither a function nor a module, W553 a
-replacement that does not fit, W554 a rule without an end.
+replacement that does not fit, W554 a rule without an end, W555 a wrong rule, W556 a rule that nothing is known of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from weft.errors import PassError, described
-from weft.ir import (
-    Call,
-    Expr,
-    Function,
-    GlobalVar,
-    IRModule,
-    Op,
-    ShapeExpr,
-    Tuple,
-    TupleGetItem,
-    Var,
-    VarBinding,
-)
-from weft.ir.deduction.infer import TypeContext, infer_type, type_text
+from weft.ir import Call, Expr, Function, IRModule, Op, ShapeExpr, Tuple, TupleGetItem, Var, VarBinding
+from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import match_types
-from weft.ir.dim import free_symbols, prove_equal
+from weft.ir.dim import Dim, free_symbols, parse_dim, prove_equal, prove_le, prove_lt, prove_ne, substitute
+from weft.ir.node import EMPTY
+from weft.ir.op import get_op
 from weft.transform.analysis.value_numbering import same_type
-from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.rewriting import bindings_of
+from weft.transform.pattern.application import applied
 from weft.transform.pattern.constructors import has_attr, is_expr, is_tuple, is_tuple_get_item, wildcard
+from weft.transform.pattern.evidence.check import Evidence, evidence
+from weft.transform.pattern.evidence.instances import instance_of_sides
+from weft.transform.pattern.instantiate import instantiated
 from weft.transform.pattern.language import CallPattern, DFPattern
 from weft.transform.pattern.matching import bindings_of_function
-from weft.transform.pattern.rewriting import rewrite_call
+from weft.transform.pattern.rule import Rule, Sides, Site, any_attributes_of
 
-__all__ = ["PatternMatchingRewriter", "rewriter_of"]
+__all__ = ["PatternMatchingRewriter", "relation_holds", "rewriter_of", "rule_of"]
 
-_ROUNDS = 100
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """The form, what its parts that are parameters are called, and the two functions."""
-
-    form: DFPattern
-    parameters: tuple[DFPattern, ...]
-    pattern: Function
-    replacement: Function
+_CONDITIONS = ("exactness", "tolerance", "constant", "where", "attributes", "cheaper")
 
 
 @dataclass(frozen=True)
@@ -83,32 +79,31 @@ class PatternMatchingRewriter:
     >>> main = weft.parse('@R.function\\ndef main(a: R.Tensor((8,), "float32")):\\n    return R.add(a, a)')
     >>> "R.multiply(a, " in rule(main).script()
     True
+    >>> [found.kind for found in rule.evidence()]
+    ['proved']
     """
 
-    rules: tuple[_Rule, ...]
+    rules: tuple[Rule, ...]
+    checked: bool = True
 
     @classmethod
-    def from_module(cls, module: IRModule) -> PatternMatchingRewriter:
+    def from_module(cls, module: IRModule, name: str = "") -> PatternMatchingRewriter:
         """The rule that a module with the functions `pattern` and `replacement` states; PassError W550 for others."""
-        if not isinstance(module, IRModule):
-            raise PassError(f"a rule is a module of two functions, got {described(module)}", code="W550")
-        pattern, replacement = (_function(module, name) for name in ("pattern", "replacement"))
-        if len(pattern.params) != len(replacement.params):
-            raise PassError(
-                f"the pattern has {len(pattern.params)} parameters, the replacement {len(replacement.params)}",
-                code="W550", span=replacement.span, hint="both have the same parameters, in the same order",
-            )  # fmt: skip
-        for ours, theirs in zip(pattern.params, replacement.params, strict=True):
-            if not same_type(ours.ty, theirs.ty):
-                raise PassError(
-                    f"parameter {ours.name!r} of the pattern is {type_text(ours.ty)}, that of the replacement "
-                    f"{type_text(theirs.ty)}", code="W550", span=theirs.span,
-                )  # fmt: skip
-        form, parameters = _Reader(pattern).read()
-        return cls((_Rule(form, parameters, pattern, replace(replacement, private=True)),))
+        return cls((rule_of(module, name),))
 
     def __or__(self, other: PatternMatchingRewriter) -> PatternMatchingRewriter:
-        return PatternMatchingRewriter((*self.rules, *other.rules))
+        return PatternMatchingRewriter((*self.rules, *other.rules), self.checked and other.checked)
+
+    def evidence(self) -> list[Evidence]:
+        """What is known of each rule: that it is proved, or on how much it was tested.
+
+        Raises PassError W555 with a counter-example for a wrong rule, W556 for one that no instance was found of.
+        """
+        return [evidence(rule) for rule in self.rules]
+
+    def unchecked(self) -> PatternMatchingRewriter:
+        """The same rules, for programs that are to mean something else afterwards: nothing is proved or tested."""
+        return replace(self, checked=False)
 
     @overload
     def __call__(self, target: IRModule) -> IRModule: ...
@@ -123,16 +118,142 @@ class PatternMatchingRewriter:
             return found
         if not isinstance(target, IRModule):
             raise PassError(f"rules are applied to functions and modules, got {described(target)}", code="W551")
+        if self.checked:
+            self.evidence()
         for rule in self.rules:
             for name, function in target.items():
                 if isinstance(function, Function):
-                    target = _applied(rule, target, name)
+                    target = target.with_function(name, applied([rule], function, target))
         return target
 
 
 def rewriter_of(module: IRModule) -> PatternMatchingRewriter:
     """What `@R.rewriter` makes of a class."""
     return PatternMatchingRewriter.from_module(module)
+
+
+def rule_of(module: IRModule, name: str = "") -> Rule:
+    """The rule that a module states; PassError W550 for a module that states none."""
+    if not isinstance(module, IRModule):
+        raise PassError(f"a rule is a module of two functions, got {described(module)}", code="W550")
+    pattern, replacement = (_function(module, side) for side in ("pattern", "replacement"))
+    _check_parameters(pattern, replacement)
+    conditions = _conditions(module, pattern)
+    sides = Sides(
+        pattern, replace(replacement, private=True),
+        *(tuple(conditions.get(key, ())) for key in ("constant", "where", "attributes")),
+    )  # fmt: skip
+    reader = _Reader(pattern, sides.attributes)
+    form, parameters = reader.read()
+    stated = {key: conditions[key] for key in ("exactness", "tolerance", "cheaper") if key in conditions}
+    name = name or str(module.attrs.get("name", "")) or getattr(module, "name", "") or "rule"
+    maker = _Maker(sides, parameters, reader.calls(), tuple(reader.shapes))
+    return Rule(
+        name, form, maker, lambda choices: instance_of_sides(sides, choices),
+        doc=str(module.attrs.get("doc", "")), sides=sides, **stated,
+    )  # fmt: skip
+
+
+def _check_parameters(pattern: Function, replacement: Function) -> None:
+    if len(pattern.params) != len(replacement.params):
+        raise PassError(
+            f"the pattern has {len(pattern.params)} parameters, the replacement {len(replacement.params)}",
+            code="W550", span=replacement.span, hint="both have the same parameters, in the same order",
+        )  # fmt: skip
+    for ours, theirs in zip(pattern.params, replacement.params, strict=True):
+        if not same_type(ours.ty, theirs.ty):
+            raise PassError(
+                f"parameter {ours.name!r} of the pattern is {type_text(ours.ty)}, that of the replacement "
+                f"{type_text(theirs.ty)}", code="W550", span=theirs.span,
+            )  # fmt: skip
+
+
+def _conditions(module: IRModule, pattern: Function) -> Mapping[str, Any]:
+    """The side conditions that a class states, checked."""
+    stated = {key: value for key, value in module.attrs.items() if key in _CONDITIONS}
+    for key in ("constant", "where", "attributes"):
+        items = stated.get(key, ())
+        if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
+            raise PassError(
+                f"the condition {key!r} of a rule is a list of texts, got {items!r}", code="W550", span=pattern.span
+            )
+    names = {param.name for param in pattern.params}
+    for item in stated.get("constant", ()):
+        if item not in names:
+            message = f"the rule wants {item!r} to be constant, its parameters are {', '.join(sorted(names))}"
+            raise PassError(message, code="W550", span=pattern.span)
+    for item in stated.get("where", ()):
+        _relation(item)
+    for key, kind in (("exactness", str), ("tolerance", (int, float)), ("cheaper", bool)):
+        if key in stated and not isinstance(stated[key], kind):
+            raise PassError(
+                f"the condition {key!r} of a rule cannot be {stated[key]!r}", code="W550", span=pattern.span
+            )
+    return stated
+
+
+_RELATIONS: dict[str, Callable[[Dim, Dim], bool | None]] = {
+    "<=": prove_le, "==": prove_equal, "!=": prove_ne, "<": prove_lt,
+}  # fmt: skip
+
+
+def _relation(text: str) -> tuple[Dim, str, Dim]:
+    for sign in _RELATIONS:
+        left, found, right = text.partition(sign)
+        if found:
+            return parse_dim(left.strip()), sign, parse_dim(right.strip())
+    hint = "write a relation of sizes: k <= n"
+    raise PassError(f"the condition {text!r} of a rule is no relation", code="W550", hint=hint)
+
+
+def relation_holds(text: str, symbols: Mapping[str, Dim]) -> bool:
+    """Whether a relation of sizes is proved for the values of symbols.
+
+    >>> relation_holds("k <= 2 * n", {"k": 6, "n": 3}), relation_holds("k < n", {"k": 6, "n": 3})
+    (True, False)
+    """
+    left, sign, right = _relation(text)
+    return _RELATIONS[sign](substitute(left, symbols), substitute(right, symbols)) is True
+
+
+@dataclass(frozen=True, eq=False)
+class _Maker:
+    """What takes the place of a value of the form of a pattern."""
+
+    sides: Sides
+    parameters: tuple[DFPattern, ...]
+    calls: tuple[tuple[str, DFPattern], ...] = ()
+    shapes: tuple[tuple[DFPattern, tuple[Dim, ...]], ...] = ()
+
+    def __call__(self, site: Site) -> Expr | None:
+        sides = self.sides
+        args = [site[part] for part in self.parameters]
+        given = [site.type(arg) for arg in args]
+        params = sides.pattern.params
+        types = [ty for ty in given if ty is not None]
+        if len(types) < len(given):
+            return None
+        match = match_types([param.ty for param in params], types)
+        if match.answer is not True or not all(prove_equal(a, b) for a, b in match.pairs):
+            return None
+        if any(
+            param.name in sides.constant and not site.is_constant(arg) for param, arg in zip(params, args, strict=True)
+        ):
+            return None
+        if not all(relation_holds(text, match.symbols) for text in sides.where):
+            return None
+        if not all(_same_shape(site.value(part), dims, match.symbols) for part, dims in self.shapes):
+            return None
+        attributes = [(name, getattr(site[part], "attrs", EMPTY)) for name, part in self.calls]
+        return instantiated(sides.replacement, args, match.symbols, attributes)
+
+
+def _same_shape(given: Expr, dims: Sequence[Dim], symbols: Mapping[str, Dim]) -> bool:
+    """Whether a shape as a value is proved to be one that is written with symbols."""
+    if not isinstance(given, ShapeExpr) or len(given.dims) != len(dims):
+        return False
+    pairs = zip(given.dims, dims, strict=True)
+    return all(prove_equal(one, substitute(other, symbols)) is True for one, other in pairs)
 
 
 def _function(module: IRModule, name: str) -> Function:
@@ -152,11 +273,13 @@ def _function(module: IRModule, name: str) -> Function:
 class _Reader:
     """Makes a pattern of a function."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, any_attributes: Sequence[str] = ()) -> None:
         self.function = function
+        self.any_attributes = dict(map(any_attributes_of, any_attributes))
         self.values = bindings_of_function(function)
         self.made: dict[Var, DFPattern] = {param: wildcard() for param in function.params}
         self.used: set[Var] = set()
+        self.shapes: list[tuple[DFPattern, tuple[Dim, ...]]] = []
 
     def read(self) -> tuple[DFPattern, tuple[DFPattern, ...]]:
         """The form of the result, and what stands for the parameters."""
@@ -164,7 +287,7 @@ class _Reader:
             if not isinstance(binding, VarBinding):
                 raise self.refuse("R.match_cast", binding.span)
         result = self.value(self.function.body.body)
-        if not isinstance(self.behind(self.function.body.body), Call):
+        if not isinstance(self.behind(self.function.body.body), (Call, TupleGetItem)):
             raise self.refuse("a result that is no call", self.function.span)
         idle = [param.name for param in self.function.params if param not in self.used]
         if idle:
@@ -173,6 +296,15 @@ class _Reader:
                 span=self.function.span,
             )  # fmt: skip
         return result, tuple(self.made[param] for param in self.function.params)
+
+    def calls(self) -> tuple[tuple[str, DFPattern], ...]:
+        """The calls whose attributes are any, in the order of the text."""
+        found: list[tuple[str, DFPattern]] = []
+        for binding in bindings_of(self.function.body):
+            value = binding.value
+            if isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in self.any_attributes:
+                found.append((value.op.name, self.value(binding.var)))
+        return tuple(found)
 
     def behind(self, expr: Expr) -> Expr:
         while isinstance(expr, Var) and expr in self.values:
@@ -194,7 +326,9 @@ class _Reader:
         if isinstance(expr, TupleGetItem):
             return is_tuple_get_item(self.value(expr.value), expr.index)
         if isinstance(expr, ShapeExpr) and any(free_symbols(dim) for dim in expr.dims):
-            raise self.refuse("a shape with symbols as a value", expr.span)
+            made = wildcard()  # compared once the symbols are known
+            self.shapes.append((made, expr.dims))
+            return made
         try:
             return is_expr(expr)
         except PassError:
@@ -204,34 +338,13 @@ class _Reader:
         if not isinstance(call.op, Op):
             raise self.refuse("a call of a function", call.span)
         made = CallPattern(is_expr(call.op), tuple(self.value(arg) for arg in call.args))
-        return has_attr(call.attrs, made) if call.attrs else made
+        definition = get_op(call.op.name)
+        values = definition.values(call)
+        names = [param.name for param in definition.params if param.kind in ("attr", "dtype")]
+        free = self.any_attributes.get(call.op.name)
+        attrs = {name: values[name] for name in names if free is None or (free and name not in free)}
+        return has_attr(attrs, made) if attrs else made
 
     def refuse(self, what: str, span: Any) -> PassError:
         hint = "a pattern is made of calls of operators, tuples and constants"
         return PassError(f"{what} cannot stand in the pattern of a rule", code="W550", span=span, hint=hint)
-
-
-def _applied(rule: _Rule, module: IRModule, name: str) -> IRModule:
-    """The module where a rule was applied to one function until it does not match any more."""
-    rule_name = module.fresh_name("replacement")
-    with_rule = module.with_function(rule_name, rule.replacement)
-    context = TypeContext(with_rule.functions)
-
-    def rewritten(expr: Expr, found: dict[DFPattern, Expr]) -> Expr | None:
-        args = tuple(found[part] for part in rule.parameters)
-        match = match_types([param.ty for param in rule.pattern.params], [infer_type(arg, context) for arg in args])
-        fits = match.answer is True and all(prove_equal(a, b) for a, b in match.pairs)
-        return Call(GlobalVar(rule_name), args, span=expr.span) if fits else None
-
-    for _ in range(_ROUNDS):
-        function = with_rule[name]
-        assert isinstance(function, Function)
-        new = rewrite_call(rule.form, rewritten, function, with_rule)
-        if new is function:
-            return with_rule.without(rule_name)
-        changed = InlinePrivateFunctions((rule_name,))(with_rule.with_function(name, new))
-        with_rule = changed.with_function(rule_name, rule.replacement)
-    raise PassError(
-        f"the rule is found again in {name!r} after {_ROUNDS} rounds", code="W554", span=rule.replacement.span,
-        hint="let the replacement have another form than the pattern",
-    )  # fmt: skip

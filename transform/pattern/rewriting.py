@@ -37,7 +37,7 @@ from weft.transform.pattern.context import BlockSearch, PatternContext
 from weft.transform.pattern.language import DFPattern, checked_pattern
 from weft.transform.pattern.matching import Match, bindings_of_function
 
-__all__ = ["rewrite_bindings", "rewrite_call"]
+__all__ = ["Replacements", "rewrite_bindings", "rewrite_call"]
 
 CallRewriter = Callable[[Expr, dict[DFPattern, Expr]], "Expr | None"]
 BlockRewriter = Callable[[dict[DFPattern, Expr], dict[Var, Expr]], Mapping[Var, Expr]]
@@ -74,7 +74,7 @@ def _check_function(function: Any) -> None:
         raise PassError(f"what is rewritten is a graph function, got {described(function)}", code="W551")
 
 
-class _Replacements:
+class Replacements:
     """Makes bindings of what a rewriter gives."""
 
     def __init__(self, module: IRModule) -> None:
@@ -139,7 +139,7 @@ class _Calls(FunctionRewriter):
         self.pattern = pattern
         self.rewriter = rewriter
         self.values = bindings_of_function(function)
-        self.made = _Replacements(module)
+        self.made = Replacements(module)
         self.made.owners = {id(value): var for var, value in self.values.items()}
         self.made.known.update(function.params)
 
@@ -213,7 +213,7 @@ def _changed(block: BindingBlock, changes: Mapping[Var, Expr], known: set[Var], 
         if var not in bound:
             name = repr(var.name) if isinstance(var, Var) else described(var)
             raise PassError(f"the rewriter changes {name}, which the block does not bind", code="W553")
-    made = _Replacements(module)
+    made = Replacements(module)
     made.known.update(known)
     bindings: list[Binding] = []
     for binding in block.bindings:

@@ -1,0 +1,156 @@
+"""Applying rules to functions: one walk looks at every binding, walks are repeated until nothing is found any more.
+
+Rules are found by the operator of their form, so that a function without it costs nothing. The first rule of a list
+that holds has the binding. Each application is told to `note`, and asked of `allowed` before it is made.
+
+Errors: PassError W553 a replacement whose type is not proved to fit, W554 rules without an end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from weft.errors import PassError
+from weft.ir import Binding, Call, Expr, Function, IRModule, MatchCast, Op, TupleGetItem, Var, VarBinding
+from weft.ir.op import OPS
+from weft.ir.structure.visit import walk
+from weft.transform.graph.dead_code import without_dead_bindings
+from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.pattern.matching import Match, bindings_of_function
+from weft.transform.pattern.rewriting import Replacements
+from weft.transform.pattern.rule import Rule, Site
+
+__all__ = ["Allowed", "Note", "applied", "applied_once"]
+
+ROUNDS = 100
+Note = Callable[[Rule, Var], None]
+Allowed = Callable[[Rule, Site, Expr], bool]
+
+
+def _no_note(rule: Rule, var: Var) -> None:
+    """Applications that nobody asks about."""
+
+
+def _any_place(rule: Rule, site: Site, new: Expr) -> bool:
+    return True
+
+
+def applied(
+    rules: Sequence[Rule],
+    function: Function,
+    module: IRModule | None = None,
+    *,
+    note: Note = _no_note,
+    allowed: Allowed = _any_place,
+) -> Function:
+    """The function where the rules were applied until none is found; itself where none was."""
+    names: Counter[str] = Counter()
+
+    def counted(rule: Rule, var: Var) -> None:
+        names[rule.name] += 1
+        note(rule, var)
+
+    for _ in range(ROUNDS):
+        new = applied_once(rules, function, module, note=counted, allowed=allowed)
+        if new is function:
+            return function
+        function = new
+    most = ", ".join(repr(name) for name, count in names.most_common(3) if count >= ROUNDS // 2)
+    sides = [rule.sides for rule in rules if rule.sides is not None and rule.name == names.most_common(1)[0][0]]
+    span = sides[0].replacement.span if sides else None
+    raise PassError(
+        f"rule {most} is found again in {function.name!r} after {ROUNDS} rounds", code="W554", span=span,
+        hint="let the replacement have another form than the pattern, or cost less (\"cheaper\": True)",
+    )  # fmt: skip
+
+
+def applied_once(
+    rules: Sequence[Rule],
+    function: Function,
+    module: IRModule | None = None,
+    *,
+    note: Note = _no_note,
+    allowed: Allowed = _any_place,
+) -> Function:
+    """The function after one walk, without what nothing uses any more; itself where no rule was found."""
+    by_operator: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for name in rule.operators:
+            by_operator.setdefault(name, []).append(rule)
+    if not any(isinstance(node, Op) and node.name in by_operator for node in walk(function)):
+        return function
+    module = module or IRModule()
+    new = _Walk(by_operator, function, module, note, allowed).run(function)
+    return function if new is function else without_dead_bindings(new, module)
+
+
+def _uses(function: Function) -> dict[Var, int]:
+    """How often each variable occurs where it is used."""
+    counts: Counter[Var] = Counter()
+    for node in walk(function):
+        if isinstance(node, Var):
+            counts[node] += 1
+        elif isinstance(node, (VarBinding, MatchCast)):
+            counts[node.var] -= 1  # the place where it is bound
+    return counts
+
+
+class _Walk(FunctionRewriter):
+    def __init__(
+        self, rules: Mapping[str, list[Rule]], function: Function, module: IRModule, note: Note, allowed: Allowed
+    ) -> None:
+        super().__init__()
+        self.rules, self.note, self.allowed = rules, note, allowed
+        self.values = bindings_of_function(function)
+        self.uses = _uses(function)
+        self.made = Replacements(module)
+        self.made.owners = {id(value): var for var, value in self.values.items()}
+        self.made.known.update(function.params)
+
+    def rewrite_parameter(self, param: Var) -> Var:
+        self.made.known.add(param)
+        return param
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        new: list[Binding] = [binding]
+        if isinstance(binding, VarBinding):
+            self.made.owners.pop(id(binding.value), None)  # a value inside its own replacement is computed there
+            for rule in self.rules.get(self.operator(binding.value), ()):
+                other = self.replacement(rule, binding)
+                if other is not None:
+                    new = self.made.replaced(binding, other, self.in_dataflow)
+                    self.note(rule, binding.var)
+                    break
+        self.values.update({item.var: item.value for item in new if isinstance(item, VarBinding)})
+        self.made.bound(new)
+        return new[0] if len(new) == 1 else new
+
+    def operator(self, value: Expr) -> str:
+        """The operator that a value is a call of, or a field of a call of."""
+        if isinstance(value, TupleGetItem):
+            value = value.value
+            while isinstance(value, Var) and value in self.values:
+                value = self.values[value]
+        return value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else ""
+
+    def replacement(self, rule: Rule, binding: VarBinding) -> Expr | None:
+        """What a rule makes of a binding; None where it does not hold."""
+        value = binding.value
+        match = Match(self.values, self.made.module.functions, {**self.made.owners, id(value): binding.var})
+        found = match.first(rule.form, value)
+        if found is None:
+            return None
+        if any(_is_marked(match.behind(part)) for part in found.values()):
+            return None  # what a part of a target is to do stays as it is
+        site = Site(value, found, match, self.uses)
+        other = rule.make(site)
+        return other if other is not None and other is not value and self.allowed(rule, site, other) else None
+
+
+def _is_marked(value: Expr) -> bool:
+    """Whether a call says more than the operator knows: the part of a target that it is for."""
+    if not isinstance(value, Call) or not isinstance(value.op, Op) or not value.attrs:
+        return False
+    known = {param.name for param in OPS[value.op.name].params} if value.op.name in OPS else set[str]()
+    return any(key not in known and key != "absent" for key in value.attrs)

@@ -1,0 +1,194 @@
+"""Evidence for a rule: proved for all sizes and values, or tested on generated ones; a wrong rule is refused.
+
+    evidence(rule)      Evidence("proved" | "tested", ...), remembered for the rule
+
+A rule that is written as two functions is proved where both sides have one normal form (`tensor_algebra`). Otherwise
+it is applied to instances of its form, of generated sizes (0 and 1 among them), dtypes, attributes and values,
+and both programs are interpreted. Rules that keep bits are given nan, infinities and zeros of both signs as well; for
+rules of real arithmetic, floats are small dyadic numbers, with which sums and products have no rounding.
+
+Errors: PassError W555 a wrong rule, with the smallest instance that shows it; W556 a rule of which no instance was
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from weft.errors import PassError, WeftError
+from weft.ir import Function, IRModule
+from weft.ir.deduction.infer import type_text
+from weft.ir.interpret import interpret
+from weft.transform.infra.generators.arguments import copied, random_arguments
+from weft.transform.infra.generators.choices import SeededChoices
+from weft.transform.pattern.application import applied_once
+from weft.transform.pattern.evidence.tensor_algebra import proved_equal
+from weft.transform.pattern.rule import Rule
+
+__all__ = ["Evidence", "evidence"]
+
+_ATTEMPTS, _WANTED, _SETS = 400, 24, 2
+_ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0)
+_TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-9}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a rule: `kind` is "proved" or "tested"; `detail` says of what, `instances` on how many."""
+
+    rule: str
+    kind: str
+    detail: str
+    instances: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.kind} ({self.detail})"
+
+
+_known: WeakKeyDictionary[Rule, Evidence] = WeakKeyDictionary()
+
+
+def evidence(rule: Rule) -> Evidence:
+    """What is known of a rule, found out at the first question; see the module. Raises PassError W555, W556."""
+    found = _known.get(rule)
+    if found is None:
+        found = _known[rule] = _found_out(rule)
+    return found
+
+
+def _found_out(rule: Rule) -> Evidence:
+    sides = rule.sides
+    if sides is not None and not sides.attributes and proved_equal(sides, exact=rule.exactness == "bit"):
+        what = "bits" if rule.exactness == "bit" else "real numbers"
+        return Evidence(rule.name, "proved", f"equal {what} for all sizes, by normal form")
+    return _tested(rule)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What came of one instance: applied or not, and the difference if there is one."""
+
+    applied: bool
+    difference: str = ""
+    size: int = 0
+
+
+def _tested(rule: Rule) -> Evidence:
+    instances, wrong = 0, list[_Trial]()
+    for seed in range(_ATTEMPTS):
+        choices = SeededChoices(seed)
+        function = rule.instance(choices)
+        trial = None if function is None else _trial(rule, function, choices)
+        if trial is None or not trial.applied:
+            continue
+        instances += 1
+        if trial.difference:
+            wrong.append(trial)
+        if instances >= _WANTED or len(wrong) >= 4:
+            break
+    if wrong:
+        least = min(wrong, key=lambda trial: trial.size)
+        span = rule.sides.replacement.span if rule.sides is not None else None
+        raise PassError(
+            f"rule {rule.name!r} is wrong ({rule.exactness}): {least.difference}", code="W555", span=span,
+            hint="state the condition that is missing, or `exactness`; unchecked() is for other meanings on purpose",
+        )  # fmt: skip
+    if not instances:
+        raise PassError(
+            f"no instance of rule {rule.name!r} was found in {_ATTEMPTS} attempts, so nothing is known of it",
+            code="W556", hint="state ranks and dtypes of the parameters",
+        )  # fmt: skip
+    return Evidence(rule.name, "tested", f"{instances} instances, {_SETS} sets of values each", instances)
+
+
+def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
+    module = IRModule({"main": before})
+    try:
+        after = applied_once([rule], before, module)
+    except WeftError as error:
+        return _Trial(True, f"for {_signature(before)} {error.message}", 0)
+    if after is before:
+        return _Trial(False)
+    for _ in range(_SETS):
+        arguments = [_odd(rule, value, choices) for value in random_arguments(before, choices)]
+        size = sum(np.size(value) for value in arguments)
+        try:
+            expected = _run(before, arguments)
+        except WeftError:
+            continue  # the program has no result
+        try:
+            got: Any = _run(after, arguments)
+        except WeftError as error:
+            return _Trial(True, f"for {_signature(before)} the replacement fails: {error.message}", size)
+        place = _difference(rule, expected, got)
+        if place is not None:
+            shown = ", ".join(f"{p.name} = {_shown(v)}" for p, v in zip(before.params, arguments, strict=True))
+            return _Trial(True, f"for {_signature(before)}; {shown}: {place}", size)
+    return _Trial(True)
+
+
+def _run(function: Function, arguments: Sequence[Any]) -> Any:
+    with np.errstate(all="ignore"):
+        return interpret(IRModule({"main": function}))["main"](*copied(arguments))
+
+
+def _signature(function: Function) -> str:
+    return ", ".join(f"{param.name}: {type_text(param.ty)}" for param in function.params) or "constants"
+
+
+def _odd(rule: Rule, value: Any, choices: SeededChoices) -> Any:
+    """The value with a few of those that real arithmetic does not have, where a rule is to keep bits."""
+    if not isinstance(value, np.ndarray) or value.size == 0:
+        return value
+    flat = value.reshape(-1).copy()
+    if value.dtype.kind == "f" and rule.exactness == "bit":
+        flat *= value.dtype.type(1.0123456789)  # numbers that use all the bits they have
+        if choices.flip():
+            flat[choices.integer(0, flat.size - 1)] = choices.pick(_ODD)
+    elif value.dtype.kind in "iu" and choices.flip(40):
+        info = np.iinfo(value.dtype)
+        middle = max(info.min, min(info.max, choices.integer(-1000, 1000)))
+        flat[choices.integer(0, flat.size - 1)] = choices.pick((info.max, info.min, middle))
+    return flat.reshape(value.shape)
+
+
+def _difference(rule: Rule, expected: Any, got: Any) -> str | None:
+    """Where results differ, as text."""
+    if isinstance(expected, tuple):
+        if not isinstance(got, tuple) or len(expected) != len(got):
+            return "the replacement has another number of results"
+        pairs = (_difference(rule, a, b) for a, b in zip(expected, got, strict=True))
+        return next((place for place in pairs if place is not None), None)
+    left, right = np.asarray(expected), np.asarray(got)
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return f"{left.dtype}{left.shape} becomes {right.dtype}{right.shape}"
+    unlike = ~_alike(rule, left, right)
+    if not unlike.any():
+        return None
+    place = tuple(int(i) for i in np.argwhere(unlike)[0])
+    at = f"[{', '.join(map(str, place))}]" if place else ""
+    return f"the pattern gives {left[place]}{' at ' + at if at else ''}, the replacement {right[place]}"
+
+
+def _alike(rule: Rule, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    if left.dtype.kind != "f":
+        return left == right
+    both = np.isnan(left) & np.isnan(right)
+    if rule.exactness == "bit":
+        return both | ((left == right) & (np.signbit(left) == np.signbit(right)))
+    with np.errstate(all="ignore"):
+        finite = np.abs(left[np.isfinite(left)])
+        scale = max(1.0, float(finite.max())) if finite.size else 1.0
+        limit = rule.tolerance or _TOLERANCE.get(str(left.dtype), 1e-4)
+        return both | (left == right) | (np.abs(left - right) <= limit * scale)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.size > 12:
+        return f"{value.dtype} of {'x'.join(map(str, value.shape))}"
+    return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
