@@ -35,6 +35,7 @@ class Input:
     scale: float = 1.0
     below: int = 0  # integers are drawn from 0 to this
     weight: bool = False
+    around: float = 0.0  # what floats are drawn around
 
     @property
     def annotation(self) -> str:
@@ -46,7 +47,7 @@ class Input:
         """Values."""
         if self.dtype.startswith("int"):
             return random.integers(0, self.below, self.shape, self.dtype)
-        return (random.standard_normal(self.shape, "float32") * self.scale).astype(self.dtype)
+        return (random.standard_normal(self.shape, "float32") * self.scale + self.around).astype(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -256,8 +257,8 @@ class _Graph:
         self.lines: list[str] = []
         self.steps: list[tuple[str, Callable[[Any, dict[str, Any]], Any]]] = []
 
-    def weight(self, *shape: int, scale: float = 0.05) -> str:
-        self.inputs.append(Input(shape, scale=scale, weight=True))
+    def weight(self, *shape: int, scale: float = 0.05, around: float = 0.0) -> str:
+        self.inputs.append(Input(shape, scale=scale, weight=True, around=around))
         return f"x{len(self.inputs) - 1}"
 
     def add(self, text: str, step: Callable[[Any, dict[str, Any]], Any]) -> str:
@@ -278,16 +279,31 @@ class _Graph:
         return Case("models", name, tuple(self.inputs), tuple(self.lines), None, run, symbols=symbols)
 
 
-def _resnet_18() -> Case:
+def _resnet_18(norms: bool = False) -> Case:
+    """The network with biases in its convolutions, or with norms behind them, as it is exported."""
     g = _Graph(Input((1, 3, 224, 224)))
 
     def conv(x: str, channels: int, out: int, kernel: int, stride: int) -> str:
+        if norms:
+            return norm(x, channels, out, kernel, stride)
         w, b, pad = g.weight(out, channels, kernel, kernel), g.weight(1, out, 1, 1), kernel // 2
         y = g.add(
             f"R.nn.conv2d({x}, {w}, strides={stride}, padding={pad})",
             lambda t, v: t.nn.functional.conv2d(v[x], v[w], v[b].flatten(), stride=stride, padding=pad),
         )
         return g.add(f"R.add({y}, {b})", lambda t, v: v[y])  # torch adds it in the convolution
+
+    def norm(x: str, channels: int, out: int, kernel: int, stride: int) -> str:
+        w, pad = g.weight(out, channels, kernel, kernel), kernel // 2
+        scale, shift, mean, variance = g.weight(out, around=1), g.weight(out), g.weight(out), g.weight(out, around=1)
+        y = g.add(
+            f"R.nn.conv2d({x}, {w}, strides={stride}, padding={pad})",
+            lambda t, v: t.nn.functional.conv2d(v[x], v[w], stride=stride, padding=pad),
+        )
+        return g.add(
+            f"R.nn.batch_norm({y}, {scale}, {shift}, {mean}, {variance}, axis=1, training=False)[0]",
+            lambda t, v: t.nn.functional.batch_norm(v[y], v[mean], v[variance], v[scale], v[shift]),
+        )
 
     def relu(x: str) -> str:
         return g.add(f"R.nn.relu({x})", lambda t, v: t.relu(v[x]))
@@ -310,7 +326,7 @@ def _resnet_18() -> Case:
     w, b = g.weight(512, 1000), g.weight(1000)
     product = g.add(f"R.matmul({mean}, {w})", lambda t, v: v[mean] @ v[w])
     g.add(f"R.add({product}, {b})", lambda t, v: v[product] + v[b])
-    return g.case("ResNet-18, batch 1")
+    return g.case("ResNet-18 with norms, batch 1" if norms else "ResNet-18, batch 1")
 
 
 def _linear(g: _Graph, x: str, a: int, b: int) -> str:
@@ -400,5 +416,6 @@ def _rms(g: _Graph, x: str, width: int) -> str:
 def _models() -> Iterator[Case]:
     yield _perceptron()
     yield _resnet_18()
+    yield _resnet_18(norms=True)
     yield _encoder()
     yield _decoder()
