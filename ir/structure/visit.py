@@ -13,6 +13,7 @@ Occurrences of a Buffer or Var are leaves for `walk`; their own fields (shape, t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -65,12 +66,11 @@ def _collect(value: Any, kind: int, types: bool, found: list[Node]) -> None:
 
 
 def _children(node: Node, types: bool) -> list[Node]:
-    cls = node.__class__
-    if (_KINDS.get(cls) or _kind_of(cls)) == _OCCURRENCE and isinstance(node, Var):
+    if isinstance(node, Var):
         return [node.ty] if types and node.ty is not None else []
     found: list[Node] = []
-    for info in parts_of(cls):
-        value = getattr(node, info.name)
+    for name, _ in reversed(_stacked(node.__class__)):
+        value = getattr(node, name)
         kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
         if kind != _DATA:
             _collect(value, kind, types, found)
@@ -88,6 +88,7 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
     With `types` the types of bound variables and of expressions are walked too.
     """
     stack: list[Any] = [root]  # what is only mentioned, not bound, is a leaf: it stands in a tuple of its own
+    stacked, kinds = _STACKED.get, _KINDS.get
     while stack:
         current = stack.pop()
         cls = current.__class__
@@ -99,9 +100,10 @@ def walk(root: Node, *, types: bool = False) -> Iterator[Node]:
             if types and current.ty is not None:
                 stack.append(current.ty)
             continue
-        for name, bound in _STACKED.get(cls) or _stacked(cls):
+        parts = stacked(cls)
+        for name, bound in _stacked(cls) if parts is None else parts:
             value = getattr(current, name)
-            kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
+            kind = kinds(value.__class__) or _kind_of(value.__class__)
             if kind == _NODE:
                 stack.append(value)
             elif kind == _OCCURRENCE:
@@ -120,8 +122,7 @@ def statements(root: Stmt) -> Iterator[Stmt]:
     while stack:
         current = stack.pop()
         yield current
-        cls = current.__class__
-        for name, _ in _STACKED.get(cls) or _stacked(cls):
+        for name, _ in _stacked(current.__class__):
             value = getattr(current, name)
             if isinstance(value, Stmt):
                 stack.append(value)
@@ -171,8 +172,8 @@ def rewrite(
     def mapped(value: Any) -> Any:
         kind = _KINDS.get(value.__class__) or _kind_of(value.__class__)
         if kind == _TUPLE:
-            new = [mapped(item) for item in value]
-            return tuple(new) if any(a is not b for a, b in zip(new, value, strict=True)) else value
+            new = tuple([mapped(item) for item in value])
+            return new if any(map(operator.is_not, new, value)) else value
         if kind == _MAP:
             return value.map_values(mapped)
         if kind != _DATA:
@@ -184,11 +185,11 @@ def rewrite(
     def rebuild(current: Node) -> Node:
         cls = current.__class__
         changed: dict[str, Any] = {}
-        for info in parts_of(cls):
-            old = getattr(current, info.name)
+        for name, _ in _stacked(cls):
+            old = getattr(current, name)
             new = mapped(old)
             if new is not old:
-                changed[info.name] = new
+                changed[name] = new
         if isinstance(current, Var) and current.ty is not None:
             ty = mapped(current.ty)
             if ty is not current.ty:

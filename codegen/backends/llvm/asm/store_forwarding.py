@@ -48,9 +48,11 @@ class _Anchor:
         """Forget what overlaps these bytes."""
         first = bisect_right(self.offsets, start - self.widest)
         last = bisect_left(self.offsets, end)
+        if first == last:
+            return
         for offset in self.offsets[first:last]:
-            kept = {ty: value for ty, value in self.values[offset].items() if offset + (bytes_of(ty) or 0) <= start}
-            self.values[offset] = kept
+            known = self.values[offset] if offset < start else {}
+            self.values[offset] = {ty: value for ty, value in known.items() if offset + (bytes_of(ty) or 0) <= start}
         gone = [offset for offset in self.offsets[first:last] if not self.values[offset]]
         for offset in gone:
             del self.values[offset]
@@ -74,8 +76,10 @@ class StoreForwarding:
         if instruction.opcode != "load":
             return None
         root, anchor, offset = self._place(instruction.operands[0])
-        found = self._known.get(root, {}).get(anchor)
-        return None if found is None else found.values.get(offset, {}).get(instruction.type)
+        anchors = self._known.get(root)
+        found = None if anchors is None else anchors.get(anchor)
+        values = None if found is None else found.values.get(offset)
+        return None if values is None else values.get(instruction.type)
 
     def apply(self, name: str, instruction: Instruction) -> None:
         """Note what an instruction reads, writes, or may have changed; `name` is its result."""
@@ -118,7 +122,9 @@ class StoreForwarding:
             self._known.clear()
         else:
             self._known.pop(_ANYWHERE, None)
-            self._overwrite(self._known.get(root, {}), anchor, offset, offset + size)
+            known = self._known.get(root)
+            if known:
+                self._overwrite(known, anchor, offset, offset + size)
         self._note(place, instruction.type, value)
 
     def call(self, name: str, instruction: Instruction) -> None:
@@ -145,7 +151,11 @@ class StoreForwarding:
         root, anchor, offset = place
         size = bytes_of(ty)
         if size is not None:
-            self._known.setdefault(root, {}).setdefault(anchor, _Anchor()).note(offset, ty, size, value)
+            anchors = self._known.setdefault(root, {})
+            found = anchors.get(anchor)
+            if found is None:
+                found = anchors[anchor] = _Anchor()
+            found.note(offset, ty, size, value)
 
     def _overwrite(self, known: dict[str, _Anchor], anchor: str, start: int, end: int) -> None:
         kept = known.get(anchor)
