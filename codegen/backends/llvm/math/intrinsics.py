@@ -23,7 +23,8 @@ from weft.codegen.backends.llvm.asm.instructions import (
     store,
 )
 from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
-from weft.codegen.backends.llvm.math.arithmetic import Arithmetic, mangled
+from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
+from weft.codegen.backends.llvm.math.conversions import mangled
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial, tanh_polynomial
 from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, stepped
 from weft.codegen.backends.llvm.math.vector_math import (

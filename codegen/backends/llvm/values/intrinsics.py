@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.instructions import extractelement, getelementptr, phi, shufflevector
 from weft.codegen.backends.llvm.asm.types import constant, value_type
-from weft.codegen.backends.llvm.math.arithmetic import mangled
+from weft.codegen.backends.llvm.math.conversions import mangled
 from weft.codegen.backends.llvm.values.expressions import CallForm, ExpressionEmitter, dtype_of, is_cheap
 from weft.codegen.backends.llvm.values.lanes import lanes_below
 from weft.errors import TargetError

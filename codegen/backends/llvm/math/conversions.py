@@ -1,0 +1,130 @@
+"""Casts between dtypes, in which every case is defined.
+
+    float to integer saturates, nan gives 0; to bool is `!= 0`; to a shorter float rounds once; what is held as bits or
+    has no instructions of the processor (bfloat16, float16 on some) goes through float32
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.function import FunctionWriter
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, fcmp, icmp
+from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
+from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, narrowed, widened
+from weft.errors import TargetError
+
+__all__ = ["Conversions", "call_function", "mangled"]
+
+
+def call_function(
+    w: FunctionWriter, name: str, dtype: str, operands: Sequence[tuple[str, str]], flags: str = ""
+) -> str:
+    """Call an LLVM intrinsic or library function with (type, value) operands; `dtype` is of the result."""
+    result = value_type(dtype)
+    w.module.declare(name, result, tuple([ty for ty, _ in operands]))
+    return w.emit(call(result, f"@{name}", operands, flags))
+
+
+@functools.cache
+def mangled(dtype: str) -> str:
+    """The type suffix of an LLVM intrinsic's name."""
+    lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)
+    scalar = f"f{dtypes.bits(element)}" if dtypes.is_float(element) else f"i{dtypes.bits(element)}"
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+
+class Conversions:
+    """Emits casts; `halves` are the floats that the processor converts from and to float16."""
+
+    def __init__(self, w: FunctionWriter, halves: frozenset[str]) -> None:
+        self.w = w
+        self._halves = halves
+
+    def in_float32(self, dtype: str) -> bool:
+        """Whether arithmetic on a dtype is done in float32: the processor has none of its own."""
+        return is_bits_float(dtype) or (dtypes.element(dtype) == "float16" and "float32" not in self._halves)
+
+    def cast(self, source: str, target: str, value: str) -> str:
+        """A value of dtype `source` converted to `target` (same lanes)."""
+        if source == target:
+            return value
+        a, b = dtypes.element(source), dtypes.element(target)
+        from_type, to_type = value_type(source), value_type(target)
+        if self.in_float32(a) or (a == "float16" and dtypes.is_integer(b)):  # LLVM turns half nans into integers
+            wide = dtypes.with_lanes("float32", dtypes.lanes(source))
+            return self.cast(wide, target, self._expand(source, wide, value))
+        if self.in_float32(b) or (b in SHORT_FLOATS and a == "float64" and a not in self._halves):
+            return self._contract(source, target, value)
+        if dtypes.is_bool(b):
+            return self._to_bool(source, value)
+        if dtypes.is_float(a) and dtypes.is_float(b):
+            return self.w.emit(
+                cast("fpext" if dtypes.bits(b) > dtypes.bits(a) else "fptrunc", from_type, value, to_type)
+            )
+        if dtypes.is_float(b):
+            return self.w.emit(cast("sitofp" if dtypes.is_signed(a) else "uitofp", from_type, value, to_type))
+        if dtypes.is_float(a):
+            name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
+            return call_function(self.w, name, target, [(from_type, value)])
+        return self._between_integers(a, b, from_type, to_type, value)
+
+    def _between_integers(self, a: str, b: str, from_type: str, to_type: str, value: str) -> str:
+        if "handle" in (a, b):
+            if a == b:
+                return value
+            return self.w.emit(cast("ptrtoint" if a == "handle" else "inttoptr", from_type, value, to_type))
+        if dtypes.bits(a) == dtypes.bits(b):
+            return value
+        if dtypes.bits(a) > dtypes.bits(b):
+            return self.w.emit(cast("trunc", from_type, value, to_type))
+        if value.lstrip("-").isdigit() and (dtypes.is_signed(a) or int(value) >= 0):
+            return value
+        return self.w.emit(cast("sext" if dtypes.is_signed(a) else "zext", from_type, value, to_type))
+
+    def _to_bool(self, source: str, value: str) -> str:
+        ty = value_type(source)
+        if dtypes.is_float(source):
+            return self.w.emit(fcmp("une", ty, value, constant(0.0, source)))
+        return self.w.emit(icmp("ne", ty, value, splat("null" if source == "handle" else "0", source)))
+
+    def _expand(self, source: str, wide: str, value: str) -> str:
+        """A float16 or a bfloat16 as float32."""
+        lanes, element = dtypes.lanes(source), dtypes.element(source)
+        if element not in SHORT_FLOATS:
+            raise _no_arithmetic(source)
+        if element == "float16" and "float32" in self._halves:
+            return self.w.emit(cast("fpext", value_type(source), value, value_type(wide)))
+        if element == "float16":
+            short = value_type(dtypes.with_lanes("int16", lanes))
+            return widened(self.w, source, self.w.emit(cast("bitcast", value_type(source), value, short)))
+        int32 = dtypes.with_lanes("int32", lanes)
+        ints = value_type(int32)
+        extended = self.w.emit(cast("zext", value_type(source), value, ints))
+        shifted = self.w.emit(binary("shl", ints, extended, splat("16", int32)))
+        return self.w.emit(cast("bitcast", ints, shifted, value_type(wide)))
+
+    def _contract(self, source: str, target: str, value: str) -> str:
+        """Any number as a float16 or a bfloat16, rounded once to nearest even; nan stays nan."""
+        lanes, element, short = dtypes.lanes(source), dtypes.element(source), dtypes.element(target)
+        if short not in SHORT_FLOATS:
+            raise _no_arithmetic(target)
+        if element not in ("float32", "float64"):
+            # float32 holds short floats, short integers, and whatever integer a float16 does not take for infinite.
+            exact = short == "float16" or dtypes.bits(element) <= 16
+            wide = dtypes.with_lanes("float32" if exact else "float64", lanes)
+            return self._contract(wide, target, self.cast(source, wide, value))
+        bits = narrowed(self.w, source, target, value)
+        if short == "bfloat16":
+            return bits
+        return self.w.emit(cast("bitcast", value_type(dtypes.with_lanes("int16", lanes)), bits, value_type(target)))
+
+
+def _no_arithmetic(dtype: str) -> TargetError:
+    return TargetError(
+        f"llvm: no arithmetic on {dtype}; it can only be moved",
+        code="W741",
+        hint="store it in float16, bfloat16 or float32",
+    )
