@@ -3,6 +3,8 @@
 # make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
 #                     runs the tests on emulated boards and in node
 # make test-linking   compiles everything for every level of processor, and reads what the objects need (minutes)
+# make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
+#                     of ONNX and the importers' tests that need more than `make test` has
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
@@ -11,7 +13,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded test-linking bench clean
+.PHONY: demo test check test-embedded test-linking test-frontends bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -29,6 +31,15 @@ test-embedded: $(VENV)/.test-ready
 
 test-linking: $(VENV)/.test-ready
 	@found="$$($(BIN)/python tests/codegen/linking.py whole)" && { [ -z "$$found" ] || { echo "$$found"; exit 1; }; }
+
+test-frontends: .frontends/.ready
+	.frontends/bin/python tests/frontend/node_tests.py --minimum 0.95 --native 0.9
+	.frontends/bin/python -m pytest -q tests/frontend
+
+.frontends/.ready: pyproject.toml tests/frontend/requirements.txt
+	$(PYTHON) -m venv .frontends
+	.frontends/bin/python -m pip install --quiet --disable-pip-version-check -r tests/frontend/requirements.txt -e '.[test]'
+	@touch $@
 
 bench: .bench/.ready
 	.bench/bin/python benchmarks/rivals.py
@@ -58,5 +69,5 @@ $(VENV)/.%-ready: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .bench build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .frontends build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ from weft import errors
 from weft.command.listing import describe_operator, families
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "testing")
+LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
 _CODE = re.compile(r"W\d{3}$")
 _NOTE = "<!-- written by docs/generate.py; do not edit -->"
 

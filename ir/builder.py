@@ -214,10 +214,13 @@ class BlockBuilder:
     @contextmanager
     def collect(self, dataflow: bool = False) -> Iterator[list[Binding]]:
         """Bindings apart from any function, for passes that replace one: what is emitted inside goes into the list."""
-        scope = _Scope(function=False, dataflow=dataflow)
+        scope, facts = _Scope(function=False, dataflow=dataflow), self._context.facts
         self._scopes.append(scope)
         try:
             yield scope.bindings
+        except BaseException:
+            self._context.facts = facts  # of checks that nothing will make
+            raise
         finally:
             self._scopes.pop()
 
@@ -299,6 +302,11 @@ class BlockBuilder:
     def lookup_binding(self, var: Var) -> Expr | None:
         """The value bound to a variable of this function, or None."""
         return self._bindings.get(var)
+
+    def type_of(self, expr: Expr) -> Type:
+        """The type that an expression would have here; what it leaves to check teaches nothing."""
+        with self._context.scope():
+            return infer_type(expr, self._context)
 
     def get_unique_name(self, base: str) -> str:
         """`base`, or `base` with the first free number; the name is taken from now on."""

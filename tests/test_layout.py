@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("ir", "target", "script", "transform", "codegen", "runtime", "testing")
+FOLDERS = ("ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
 NOT_PART_OF_WEFT = {"tests", "notebooks", "benchmarks", "docs", "examples", "src", "build", "dist"}
 
 

@@ -226,7 +226,11 @@ def _question(a: Dim, b: Dim, facts: Facts | None) -> tuple[Dim, tuple[Dim, ...]
     difference = as_dim(b) - as_dim(a)
     if facts is None or not isinstance(difference, DimExpr) or not (facts.equalities or facts.orders):
         return normal_form(difference), ()
-    translated = facts.world.translate(difference)
+    try:
+        translated = facts.world.translate(difference)
+    except ShapeError as error:  # products of what many sizes stand for: what is asked is answered without the facts
+        _only_limits(error)
+        translated = None
     return (normal_form(difference), ()) if translated is None else (normal_form(translated), facts.world.assumptions)
 
 

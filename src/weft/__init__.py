@@ -14,6 +14,8 @@ from weft.errors import (
     ArtifactError,
     BoundsError,
     DTypeError,
+    MissingExtraError,
+    ModelError,
     OutOfMemoryError,
     PassError,
     RecursionDepthError,
@@ -30,7 +32,7 @@ from weft.moved import install as _install_moved_names
 from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from weft import codegen, ir, runtime, script, testing, transform
+    from weft import codegen, frontend, ir, runtime, script, testing, transform
     from weft.codegen import Executable, compile, interpret, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
@@ -74,6 +76,7 @@ _HOMES = {
 }
 _MODULES = {
     "codegen": "weft.codegen",
+    "frontend": "weft.frontend",
     "ir": "weft.ir",
     "runtime": "weft.runtime",
     "script": "weft.script",
@@ -85,9 +88,11 @@ _MODULES = {
 
 __all__ = [
     "ArgumentError", "Artifact", "ArtifactError", "ArtifactSet", "BlockBuilder", "BoundsError", "Config",
-    "DTypeError", "Executable", "IRModule", "OutOfMemoryError", "PassError", "RecursionDepthError", "ResourceError",
+    "DTypeError", "Executable", "IRModule", "MissingExtraError", "ModelError", "OutOfMemoryError", "PassError",
+    "RecursionDepthError", "ResourceError",
     "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError",
     "assert_structural_equal", "assert_well_formed", "codegen", "compile", "declare_extern", "first_mismatch",
+    "frontend",
     "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime",
     "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "testing",
     "transform", "verify",

@@ -25,6 +25,8 @@ __all__ = [
     "ArtifactError",
     "BoundsError",
     "DTypeError",
+    "MissingExtraError",
+    "ModelError",
     "OutOfMemoryError",
     "PassError",
     "RecursionDepthError",
@@ -326,7 +328,7 @@ class BoundsError(WeftError):
 
 
 class ResourceError(WeftError):
-    """A call needs more than the machine gives (W950-W999)."""
+    """A call needs more than the machine gives (W950-W969)."""
 
     default_code = "W950"
 
@@ -347,3 +349,19 @@ class RecursionDepthError(ResourceError, RecursionError):
     """
 
     default_code = "W951"
+
+
+class ModelError(WeftError):
+    """A model of another framework is not valid, or not to be had (W970-W999)."""
+
+    default_code = "W970"
+
+
+class MissingExtraError(ModelError, ImportError):
+    """A package that an optional part of weft needs is not installed; the hint names the extra (W971).
+
+    >>> isinstance(MissingExtraError("weft.frontend.onnx needs onnx"), ImportError)
+    True
+    """
+
+    default_code = "W971"

@@ -1,0 +1,297 @@
+"""A model as a module: its main graph is the function `main`, node by node, in order.
+
+For each node, the first of these that works:
+
+    known       the contents of all inputs are known and small: computed now (sizes stay symbols)
+    the table   its row gives an expression
+    a function  of the model, or the definition of the operator in terms of others: its nodes, one by one
+    python      the reference implementation, called at run time
+
+What a step has emitted before it gives up is taken back. Variables have the names of the model's values, and the place
+of every call is its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ModelError, Source, Span, WeftError
+from weft.frontend.emitter import Emitter, Unsupported, identifier
+from weft.frontend.extras import require
+from weft.frontend.onnx.definitions import definition_of
+from weft.frontend.onnx.known import evaluate_known
+from weft.frontend.onnx.model import Model, node_line
+from weft.frontend.onnx.node import Node, attribute_value
+from weft.frontend.onnx.reference import FUNCTION, node_data, node_inputs
+from weft.frontend.onnx.shapes import declared_types
+from weft.frontend.onnx.signature import Signature
+from weft.frontend.onnx.table import find_row
+from weft.frontend.onnx.values import ABSENT, Value, known_value, made_expr, run_value
+from weft.frontend.report import How, ImportedNode, ImportReport
+from weft.ir.graph import Constant, Expr, StringImm, Tuple, TupleGetItem, Var
+from weft.ir.module import IRModule
+from weft.ir.types import AnyType, TensorType, TupleType
+from weft.script import relax as R
+
+__all__ = ["Importer"]
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+class Importer:
+    """One import: the scope of names, and what became of the nodes so far."""
+
+    def __init__(self, model: Model, *, parameters: bool = False, fixed: Mapping[str, Any] | None = None) -> None:
+        self.model, self.parameters, self.fixed = model, parameters, dict(fixed or {})
+        self.onnx = require("onnx", "onnx")
+        self.out = Emitter()
+        self.opsets: Mapping[str, int] = model.opsets
+        self.arrays = dict(model.initializers(model.graph))
+        self.types = declared_types(self.onnx, model)
+        self.scopes: list[dict[str, Value]] = [{}]
+        self.rows: list[ImportedNode] = []
+        self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
+        self.lines = 0
+
+    def run(self) -> tuple[IRModule, ImportReport]:
+        """The module and what became of each node."""
+        graph, builder, signature = self.model.graph, self.out.builder, Signature(self.out)
+        arrays = self.arrays
+        params: list[Var] = []
+        for item in graph.input:
+            if item.name in self.fixed:
+                arrays[item.name] = np.asarray(self.fixed[item.name])
+            elif item.name not in arrays:
+                params.append(self.out.parameter(item.name, signature.input_type(item)))
+                self.scopes[0][item.name] = Value(params[-1])
+        for name, array in arrays.items():
+            params.extend(self._initial(name, array))
+        with builder.function("main", params):
+            self.out.reserve(params)
+            self.nodes(graph.node)
+            results = [self._result(item.name) for item in graph.output]
+            builder.emit_func_output(results[0] if len(results) == 1 else Tuple(tuple(results)))
+        return builder.get(), ImportReport(tuple(self.rows))
+
+    def _initial(self, name: str, array: np.ndarray) -> list[Var]:
+        """An array as a constant, or as a parameter where the caller wants them so (small integers stay constants)."""
+        if array.dtype == object:
+            raise ModelError(f"the initial value {name!r} holds strings, which have no form", code="W977")
+        if not self.parameters or (array.size <= 64 and array.dtype.kind in "iub"):
+            self.scopes[0][name] = Value(Constant(array), known=array, dtype=array.dtype.name)
+            return []
+        var = self.out.parameter(name, TensorType(array.shape, array.dtype.name))
+        self.scopes[0][name] = Value(var)
+        return [var]
+
+    def _result(self, name: str) -> Expr:
+        expr = self.expr(self.value(name))
+        return expr if isinstance(expr, (Var, Tuple)) else self.out.builder.emit(expr, identifier(name))
+
+    # Names
+
+    def value(self, name: str) -> Value:
+        """What a name stands for."""
+        if not name:
+            return ABSENT
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        raise ModelError(f"{self.model.name}: nothing defines {name!r}", code="W973")
+
+    def expr(self, value: Value) -> Expr:
+        """A value as an expression."""
+        if value.expr is not None:
+            return value.expr
+        if value.items is not None:
+            return Tuple(tuple(self.expr(item) for item in value.items))
+        if value.known is None:
+            raise Unsupported("an input is not given")
+        made = made_expr(value)
+        return made if isinstance(made, Constant) else self.out.emit(made, "sizes")
+
+    def version(self, domain: str) -> int:
+        """The version of the operators of a domain."""
+        return self.opsets.get(_domain(domain), 1)
+
+    def attribute(self, proto: Any) -> Any:
+        """The value of an attribute; inside a function that of the call it refers to."""
+        if proto.ref_attr_name:
+            found = self.bound.get(proto.ref_attr_name)
+            return None if found is None else self.attribute(found)
+        return attribute_value(proto, self.model.folder)
+
+    def resolved_node(self, proto: Any) -> Any:
+        """A copy of a node whose attributes refer to no other ones."""
+        new = self.onnx.NodeProto()
+        new.CopyFrom(proto)
+        del new.attribute[:]
+        for item in proto.attribute:
+            found = self.bound.get(item.ref_attr_name) if item.ref_attr_name else item
+            if found is not None:
+                new.attribute.append(found)
+                new.attribute[-1].name = item.name
+        return new
+
+    @contextmanager
+    def scope(self, names: Mapping[str, Value], inner: bool) -> Iterator[None]:
+        """A scope of names: of a graph inside the current one, or of a function."""
+        before = self.scopes
+        self.scopes = [*(before if inner else []), dict(names)]
+        try:
+            yield
+        finally:
+            self.scopes = before
+
+    # Nodes
+
+    def nodes(self, nodes: Sequence[Any]) -> None:
+        """Import nodes in order."""
+        for node in nodes:
+            self.node(node)
+
+    def node(self, proto: Any) -> None:
+        """Import one node: bind what its outputs stand for, and note what it became."""
+        out, outer, text = self.out, self.out.span, node_line(proto)
+        before = out.used, out.cost
+        self.lines += 1
+        out.span = outer or Span(Source(self.model.name, text, self.lines), 0, len(text))
+        out.used, out.cost = [], 0.0
+        how, why = self._imported(proto, [self.value(name) for name in proto.input])
+        if outer is None:
+            self.rows.append(self._row(proto, how, why))
+            out.used, out.cost = before
+        else:
+            out.used, out.cost = before[0] + out.used, before[1] + out.cost
+        out.span = outer
+
+    def _row(self, proto: Any, how: How, why: str) -> ImportedNode:
+        used = self.out.used
+        if how == "native" and len(used) > 1:
+            how = "composed"
+        label = proto.name or next((name for name in proto.output if name), proto.op_type)
+        name = f"{proto.domain}.{proto.op_type}" if _domain(proto.domain) else proto.op_type
+        return ImportedNode(label, name, how, tuple(dict.fromkeys(used)), why, self.out.cost * (10 if why else 1))
+
+    def _imported(self, proto: Any, inputs: Sequence[Value]) -> tuple[How, str]:
+        """How a node was imported, and why not natively."""
+        domain = _domain(proto.domain)
+        if (domain, proto.op_type) in self.model.functions:
+            self._call_function(self.model.functions[domain, proto.op_type], proto, inputs)
+            python = "call_py" in self.out.used
+            return ("python", "a node of the function has no native form") if python else ("native", "")
+        node = Node(self, proto, inputs, self._schema(proto, domain))
+        found = evaluate_known(node)
+        if found is not None:
+            self._bind(proto, found)
+            return "known", ""
+        why = self._attempt(lambda: self._by_table(node, domain))
+        if why is None:
+            return "native", ""
+        definition = self._definition(node)
+        also = self._attempt(lambda: self._by_definition(node, definition)) if definition is not None else ""
+        if also is None:
+            return "native", ""
+        self._by_reference(node)
+        return "python", f"{why}; {also}" if also else why
+
+    def _attempt(self, step: Any) -> str | None:
+        names = dict(self.scopes[-1])
+        why = self.out.attempt(step)
+        if why is not None:
+            self.scopes[-1] = names
+        return why
+
+    def _schema(self, proto: Any, domain: str) -> Any:
+        try:
+            return self.onnx.defs.get_schema(proto.op_type, self.version(domain), domain)
+        except Exception:
+            return None
+
+    def _by_table(self, node: Node, domain: str) -> None:
+        """The row of the operator."""
+        row = find_row(domain, node.operator, self.version(domain))
+        if row is None:
+            raise Unsupported("there is no row for the operator")
+        count = len(node.inputs) if row.inputs is None else row.inputs
+        args = [node[index] for index in range(count)]
+        for index, arg in enumerate(args if not row.values else ()):
+            ty = self.out.type(arg) if arg is not None else None
+            if ty is not None and not (isinstance(ty, TensorType) and ty.dtype is not None and ty.dims is not None):
+                raise Unsupported(f"the rank or the type of input {index} is known only at run time")
+        self._bind(node.proto, row.function(node, *args))
+
+    def _definition(self, node: Node) -> Any:
+        try:
+            return definition_of(node)
+        except (Unsupported, WeftError):
+            return None
+
+    def _by_definition(self, node: Node, definition: Any) -> None:
+        """The definition of the operator in terms of others."""
+        self._call_function(definition, node.proto, node.inputs)
+        if "call_py" in self.out.used:
+            raise Unsupported("its definition needs what has no native form")
+
+    def _call_function(self, function: Any, proto: Any, inputs: Sequence[Value]) -> None:
+        """The nodes of a function in place of a call of it."""
+        given = {item.name: item for item in (*function.attribute_proto, *self.resolved_node(proto).attribute)}
+        names = {name: inputs[index] if index < len(inputs) else ABSENT for index, name in enumerate(function.input)}
+        opsets = {_domain(item.domain): item.version for item in function.opset_import}
+        before = self.bound, self.opsets
+        self.bound, self.opsets = given, {**self.opsets, **opsets}
+        try:
+            with self.scope(names, inner=False):
+                self.nodes(function.node)
+                results = [self.scopes[-1].get(name, ABSENT) for name in function.output]  # some are optional
+        finally:
+            self.bound, self.opsets = before
+        self._bind(proto, results)
+
+    def _by_reference(self, node: Node) -> None:
+        """A call of the reference implementation."""
+        proto = self.resolved_node(node.proto)
+        args = [self.expr(self.value(name)) for name in node_inputs(node.proto)]
+        outputs = [name for name in proto.output if name]
+        outermost = len(self.scopes) == 1
+        types = [self.types.get(name, AnyType()) if outermost else AnyType() for name in outputs]
+        dtypes = [ty.dtype if isinstance(ty, TensorType) else None for ty in types]
+        given = [ty.dtype if isinstance(ty := self.out.type(arg), TensorType) else None for arg in args]
+        data = node_data(proto, self.opsets, self.model.proto.functions, given, dtypes)
+        result = types[0] if len(types) == 1 else TupleType(tuple(types))
+        var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *args), out_ty=result), (*outputs, "v")[0])
+        fields = [var] if len(types) == 1 else [TupleGetItem(var, index) for index in range(len(types))]
+        for name, part in zip(outputs, fields, strict=True):
+            self.scopes[-1][name] = run_value(self.out.named_result(part, name))
+
+    # Results
+
+    def _bind(self, proto: Any, results: Any) -> None:
+        """Give the outputs of a node what they stand for."""
+        if isinstance(results, Expr) and len(proto.output) > 1:
+            results = self._fields(results, proto)
+        elif not isinstance(results, (tuple, list)):
+            results = (results,)
+        for name, result in zip(proto.output, results, strict=False):
+            if name:
+                self.scopes[-1][name] = self._bound_value(name, result)
+
+    def _fields(self, expr: Expr, proto: Any) -> list[Expr]:
+        var = self.out.emit(expr, proto.output[0] or proto.op_type)
+        return [TupleGetItem(var, index) for index in range(len(var.ty.fields))] if isinstance(
+            var.ty, TupleType) else [var]  # fmt: skip
+
+    def _bound_value(self, name: str, result: Any) -> Value:
+        if isinstance(result, Value):
+            return result
+        if isinstance(result, (np.ndarray, np.generic)):
+            return known_value(np.asarray(result))
+        if result is None:
+            raise Unsupported(f"the output {name!r} has no native form")
+        return run_value(result if isinstance(result, Constant) else self.out.emit(result, name))

@@ -1,0 +1,232 @@
+"""Reading a model: a path, bytes or a ModelProto; every claim of it is checked before anything is made of it.
+
+    W973    what is not a model, a node that is not well formed, names that nothing defines or two nodes define,
+            nodes that are out of order or in a cycle, operators of a version that nobody defines
+    W974    tensors whose bytes do not fit
+    W975    external data that is not there or not below the folder
+
+A node is told by its number, operator and name, and the file. Nothing of the model is run.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ModelError, Source, Span
+from weft.frontend.extras import require
+from weft.frontend.onnx.tensors import dense_array, tensor_array
+
+__all__ = ["Model", "free_names", "read_model"]
+
+_DEEPEST = 16  # graphs within graphs
+_MOST_NODES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that was checked: its graph, versions of operators by domain, functions, and where it came from."""
+
+    proto: Any
+    name: str
+    folder: Path | None
+    opsets: Mapping[str, int]
+    functions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Any:
+        """The main graph."""
+        return self.proto.graph
+
+    def initializers(self, graph: Any) -> Iterator[tuple[str, np.ndarray]]:
+        """The arrays of a graph by name."""
+        for tensor in graph.initializer:
+            yield tensor.name, tensor_array(tensor, self.folder)
+        for sparse in graph.sparse_initializer:
+            yield sparse.values.name, dense_array(sparse, self.folder)
+
+
+def read_model(model: Any, folder: str | Path | None = None) -> Model:
+    """A model from a path, its bytes, a file or a ModelProto; ModelError W973 for what is none."""
+    onnx = require("onnx", "onnx")
+    name, place = "<model>", Path(folder) if folder is not None else None
+    if isinstance(model, (str, Path)):
+        path = Path(model)
+        name, place = str(path), place or path.parent
+        try:
+            model = path.read_bytes()
+        except OSError as error:
+            raise ModelError(f"{path}: {error.strerror or error}", code="W973") from None
+    elif isinstance(model, io.IOBase):
+        model = model.read()
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        model = _parsed(onnx, bytes(model), name)
+    if not isinstance(model, onnx.ModelProto):
+        raise ModelError(f"a model is a path, bytes or a ModelProto, got {type(model).__name__}", code="W973")
+    opsets = {_domain(item.domain): item.version for item in model.opset_import} or {"": 1}
+    functions = {(_domain(item.domain), item.name): item for item in model.functions}
+    read = Model(model, name, place, opsets, functions)
+    _Check(onnx, read).run()
+    return read
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _parsed(onnx: Any, data: bytes, name: str) -> Any:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception as error:  # of the class that the installed protobuf has
+        raise ModelError(f"{name} is no ONNX model: {error}", code="W973") from None
+    if not proto.HasField("graph"):
+        raise ModelError(f"{name} is no ONNX model: it has no graph", code="W973")
+    return proto
+
+
+def free_names(graph: Any) -> list[str]:
+    """The names of outer graphs that a graph uses, in order."""
+    known = {item.name for item in (*graph.input, *graph.initializer)}
+    known.update(item.values.name for item in graph.sparse_initializer)
+    found: dict[str, None] = {}
+    for node in graph.node:
+        wanted = [name for name in node.input if name]
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                wanted.extend(free_names(inner))
+        found.update((name, None) for name in wanted if name not in known)
+        known.update(node.output)
+    found.update((item.name, None) for item in graph.output if item.name not in known)
+    return list(found)
+
+
+class _Check:
+    """The claims of one model, held against each other."""
+
+    def __init__(self, onnx: Any, model: Model) -> None:
+        self.onnx, self.model = onnx, model
+        self.schemas = onnx.defs
+        self.count = 0
+
+    def run(self) -> None:
+        proto = self.model.proto
+        for domain, version in self.model.opsets.items():
+            newest = self.schemas.onnx_opset_version() if domain == "" else None
+            if version < 1 or (newest is not None and version > newest):
+                raise ModelError(
+                    f"{self.model.name} uses version {version} of the operators of {domain or 'ai.onnx'!r}; the "
+                    f"installed onnx knows 1 to {newest}", code="W973", hint="pip install -U onnx",
+                )  # fmt: skip
+        self.calls()
+        self.graph(proto.graph, set(), self.model.opsets, 0)
+        for function in proto.functions:
+            opsets = {_domain(item.domain): item.version for item in function.opset_import}
+            self.body(function, set(function.input), [*function.output], opsets, f"function {function.name}", 1)
+
+    def calls(self) -> None:
+        """Functions that call themselves, in one step or several."""
+        edges = {key: {(_domain(node.domain), node.op_type) for node in body.node} & set(self.model.functions)
+                 for key, body in self.model.functions.items()}  # fmt: skip
+        left = dict(edges)
+        while ready := [key for key, wanted in left.items() if not wanted & set(left)]:
+            for key in ready:
+                del left[key]
+        if left:
+            names = ", ".join(sorted(name for _, name in left))
+            raise ModelError(f"{self.model.name}: functions call themselves: {names}", code="W973")
+
+    def graph(self, graph: Any, outer: set[str], opsets: Mapping[str, int], depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ModelError(f"{self.model.name}: graphs are nested deeper than {_DEEPEST}", code="W973")
+        known = set(outer)
+        inputs = [item.name for item in graph.input]
+        if len(set(inputs)) != len(inputs):
+            raise ModelError(f"{self.model.name}: two inputs of {graph.name!r} have one name", code="W973")
+        known.update(inputs)
+        known.update(item.name for item in graph.initializer)
+        known.update(item.values.name for item in graph.sparse_initializer)
+        self.body(graph, known, [item.name for item in graph.output], opsets, graph.name or "the graph", depth)
+
+    def body(
+        self, body: Any, known: set[str], outputs: Sequence[str], opsets: Mapping[str, int], where: str, depth: int
+    ) -> None:
+        made = {name for node in body.node for name in node.output if name}
+        own: set[str] = set()
+        self.count += len(body.node)
+        if self.count > _MOST_NODES:
+            raise ModelError(f"{self.model.name} has more than {_MOST_NODES} nodes", code="W973")
+        for index, node in enumerate(body.node):
+            for name in node.input:
+                if name and name not in known:
+                    later = "which a later node makes: a cycle, or nodes out of order"
+                    what = later if name in made else "which nothing defines"
+                    raise self.fault(body, index, f"it uses {name!r}, {what}")
+            self.node(body, index, opsets, known, depth)
+            for name in node.output:
+                if name and name in own:
+                    raise self.fault(body, index, f"{name!r} is the output of two nodes")
+                own.add(name)
+                known.add(name)
+        for name in outputs:
+            if name not in known:
+                raise ModelError(f"{self.model.name}: the output {name!r} of {where} is made by no node", code="W973")
+
+    def node(self, body: Any, index: int, opsets: Mapping[str, int], known: set[str], depth: int) -> None:
+        node = body.node[index]
+        domain = _domain(node.domain)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                self.graph(inner, known, opsets, depth + 1)
+        if (domain, node.op_type) in self.model.functions:
+            return
+        if domain not in opsets and domain == "":
+            raise self.fault(body, index, "the model imports no version of the operators of 'ai.onnx'")
+        if domain != "" or not node.op_type:
+            if not node.op_type:
+                raise self.fault(body, index, "it has no operator")
+            return
+        self.schema(body, index, opsets[domain])
+
+    def schema(self, body: Any, index: int, version: int) -> None:
+        """The node held against the definition of its operator."""
+        node = body.node[index]
+        try:
+            schema = self.schemas.get_schema(node.op_type, version, "")
+        except Exception:
+            raise self.fault(body, index, f"ONNX has no operator of this name in version {version}") from None
+        given = len(node.input)
+        if not schema.min_input <= given <= schema.max_input:
+            wanted = f"{schema.min_input} to {schema.max_input}" if schema.min_input != schema.max_input else given
+            wanted = schema.min_input if schema.min_input == schema.max_input else wanted
+            raise self.fault(body, index, f"it takes {wanted} inputs, and has {given}")
+        for name, required in ((key, item.required) for key, item in schema.attributes.items()):
+            if required and all(attribute.name != name for attribute in node.attribute):
+                raise self.fault(body, index, f"it lacks the attribute {name!r}")
+        for attribute in node.attribute:
+            wanted = schema.attributes.get(attribute.name)
+            if wanted is None:
+                known = ", ".join(schema.attributes) or "none"
+                raise self.fault(body, index, f"it has no attribute {attribute.name!r}", f"its attributes: {known}")
+            if attribute.type and not attribute.ref_attr_name and int(attribute.type) != int(wanted.type.value):
+                raise self.fault(body, index, f"the attribute {attribute.name!r} is of another type than it must be")
+
+    def fault(self, body: Any, index: int, message: str, hint: str | None = None) -> ModelError:
+        node = body.node[index]
+        label = f" {node.name!r}" if node.name else ""
+        text = node_line(node)
+        span = Span(Source(self.model.name, text, index + 1), 0, len(text))
+        return ModelError(f"node {index} {node.op_type}{label}: {message}", code="W973", span=span, hint=hint)
+
+
+def node_line(node: Any) -> str:
+    """A node as one line: `y = Relu(x)`."""
+    def listed(names: Any) -> str:
+        return ", ".join(name.replace("\n", " ") or "_" for name in names)
+
+    return f"{listed(node.output)} = {node.op_type}({listed(node.input)})"

@@ -1,0 +1,366 @@
+"""Convolutions, pooling, resizing and sampling of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.frontend.emitter import Unsupported
+from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.table import row
+from weft.ir.dim import Dim, ceildiv
+from weft.ir.graph import Constant, Expr
+from weft.script import relax as R
+
+_CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
+_CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
+_MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
+_AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
+
+
+def _spatial(n: Node, x: Expr) -> int:
+    rank = n.rank(x) - 2
+    if rank not in (1, 2, 3):
+        raise Unsupported(f"windows over {rank} axes")
+    return rank
+
+
+class Window:
+    """What the attributes of a convolution or a pooling say of its window."""
+
+    def __init__(self, n: Node, x: Expr, kernel: Sequence[int]) -> None:
+        rank = _spatial(n, x)
+        self.kernel = tuple(int(size) for size in kernel)
+        self.strides = tuple(n.attr("strides") or (1,) * rank)
+        self.dilation = tuple(n.attr("dilations") or (1,) * rank)
+        self.pads = self._pads(n, x, n.attr("auto_pad", "NOTSET"))
+
+    def _pads(self, n: Node, x: Expr, mode: str) -> list[Dim]:
+        rank = len(self.kernel)
+        if mode in ("NOTSET", ""):
+            return [int(item) for item in (n.attr("pads") or [0] * (2 * rank))]
+        if mode == "VALID":
+            return [0] * (2 * rank)
+        sizes = n.dims(x, range(2, 2 + rank))
+        before, after = [], []
+        for size, kernel, stride, dilation in zip(sizes, self.kernel, self.strides, self.dilation, strict=True):
+            total = max((ceildiv(size, stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+            small, great = total // 2, total - total // 2
+            before.append(small if mode == "SAME_UPPER" else great)
+            after.append(great if mode == "SAME_UPPER" else small)
+        return [*before, *after]
+
+
+def _biased(n: Node, result: Expr, bias: Expr | None, rank: int) -> Expr:
+    if bias is None:
+        return result
+    return R.add(result, R.reshape(bias, (1, n.shape(bias)[0], *(1,) * rank)))
+
+
+def conv(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
+    """A convolution of one to three axes, in groups."""
+    rank = _spatial(n, x)
+    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
+    result = _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group")))
+    return _biased(n, result, bias, rank)
+
+
+def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
+    """A transposed convolution; output_shape says how much is cut off."""
+    rank = _spatial(n, x)
+    kernel = n.dims(w, range(2, 2 + rank))
+    strides = tuple(n.attr("strides") or (1,) * rank)
+    dilation = tuple(n.attr("dilations") or (1,) * rank)
+    extra: list[int] = list(n.attr("output_padding") or (0,) * rank)
+    mode, wanted = n.attr("auto_pad", "NOTSET"), n.attr("output_shape")
+    pads: list[int] = list(n.attr("pads") or (0,) * (2 * rank))
+    if wanted or mode.startswith("SAME"):
+        sizes = n.dims(x, range(2, 2 + rank))
+        wanted = list(wanted or [size * stride for size, stride in zip(sizes, strides, strict=True)])[-rank:]
+        for axis in range(rank):
+            full = strides[axis] * (sizes[axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+            total = full - wanted[axis]
+            if total < 0:
+                extra[axis], total = extra[axis] - total, 0
+            less, more = total // 2, total - total // 2
+            pads[axis], pads[rank + axis] = (less, more) if mode == "SAME_UPPER" or mode == "NOTSET" else (more, less)
+            if mode == "NOTSET":
+                pads[axis], pads[rank + axis] = more, less
+    elif mode == "VALID":
+        pads = [0] * (2 * rank)
+    if any(item >= stride for item, stride in zip(extra, strides, strict=True)):
+        return _padded_transpose(n, x, w, bias, strides, pads, extra, dilation, rank)
+    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group")))
+    return _biased(n, result, bias, rank)
+
+
+def _padded_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any, pads: Any, extra: Any, dilation: Any,
+                      rank: int) -> Expr:  # fmt: skip
+    """More elements at the end than the operator takes: zeros, before the bias."""
+    less = [min(item, stride - 1) for item, stride in zip(extra, strides, strict=True)]
+    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group")))
+    widths = [0] * 4 + [item for a, b in zip(extra, less, strict=True) for item in (0, a - b)]
+    return _biased(n, R.nn.pad(result, widths, "constant", 0.0), bias, rank)
+
+
+def conv_integer(n: Node, x: Expr, w: Expr) -> Expr:
+    """A convolution of integers without their zero points, in int32."""
+    rank = _spatial(n, x)
+    window = Window(n, x, n.dims(w, range(2, 2 + rank)))
+    x, w = R.astype(x, "int32"), R.astype(w, "int32")
+    if n.has(2):
+        x = R.subtract(x, R.astype(n.need(2), "int32"))
+    if n.has(3):
+        zero = R.astype(n.need(3), "int32")
+        w = R.subtract(w, R.reshape(zero, (-1, *(1,) * (rank + 1))) if n.rank(n.need(3)) else zero)
+    return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group")))
+
+
+def max_pool(n: Node, x: Expr) -> Any:
+    """The greatest element of each window."""
+    if n.output_wanted(1):
+        raise Unsupported("the positions of the greatest elements")
+    window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
+    ceil = bool(n.attr("ceil_mode", 0))
+    dtype = n.dtype(x)
+    return _MAX_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, ceil) if dtype else None
+
+
+def average_pool(n: Node, x: Expr) -> Expr:
+    """The mean of each window."""
+    window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
+    options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
+    return _AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
+
+
+def lp_pool(n: Node, x: Expr) -> Expr:
+    """The p-norm of each window: from the mean of powers, padding counted."""
+    window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
+    p = float(n.attr("p", 2))
+    if n.attr("ceil_mode", 0):
+        raise Unsupported("windows that stand out at the end")
+    powers = R.power(R.abs(x), p)
+    mean = _AVG_POOL[rank](powers, window.kernel, window.strides, window.pads, window.dilation, False, True)
+    return R.power(R.multiply(mean, float(np.prod(window.kernel))), 1.0 / p)
+
+
+def over_space(operator: Any) -> Any:
+    """A reduction over all spatial axes, which stay with the size 1."""
+    return lambda n, x: operator(x, tuple(range(2, n.rank(x))), True)
+
+
+def lrn(n: Node, x: Expr) -> Expr:
+    """Each value over a power of the sum of squares of its neighbours among the channels."""
+    size, alpha, beta, bias = int(n.attr("size")), n.attr("alpha"), n.attr("beta"), n.attr("bias")
+    dims = n.shape(x)
+    widths = [0] * (2 * len(dims))
+    widths[2], widths[3] = (size - 1) // 2, size - 1 - (size - 1) // 2
+    squares = n.emit(R.nn.pad(R.square(x), widths, "constant", 0.0), "squares")
+    total: Any = None
+    for offset in range(size):
+        part = R.strided_slice(squares, [1], [offset], [dims[1] + offset], assume_inbound=True)
+        total = part if total is None else R.add(total, part)
+    scale = R.power(R.add(R.multiply(total, float(alpha) / size), float(bias)), float(beta))
+    return R.divide(x, scale)
+
+
+row("Conv", conv)
+row("ConvTranspose", conv_transpose)
+row("ConvInteger", conv_integer)
+row("MaxPool", max_pool)
+row("AveragePool", average_pool)
+row("LpPool", lp_pool)
+row("GlobalAveragePool", over_space(R.mean))
+row("GlobalMaxPool", over_space(R.max))
+row("LRN", lrn)
+
+# Images ---------------------------------------------------------------------------------------------------------------
+
+
+def resize(n: Node, x: Expr) -> Any:
+    """Another size for the last axes: the result is a product with a matrix of weights along each of them."""
+    rank = n.rank(x)
+    axes = [axis % rank for axis in (n.attr("axes") or range(rank))]
+    roi, scales, sizes = (1, 2, 3) if n.version >= 11 else (9, 1, 9)
+    dims = n.dims(x, axes)
+    wanted = n.constant(sizes).reshape(-1) if n.has(sizes) and n.constant(sizes).size else None
+    factors = n.constant(scales).reshape(-1).astype("float64") if wanted is None else None
+    region = n.constant(roi).reshape(-1) if n.has(roi) and n.constant(roi).size else None
+    mode = n.attr("mode", "nearest")
+    transform = n.attr("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
+    if wanted is not None:
+        wanted, factors = _target(n, dims, wanted)
+    result = x
+    for position, axis in enumerate(axes):
+        assert factors is not None
+        scale, size = float(factors[position]), dims[position]
+        new = int(wanted[position]) if wanted is not None else int(np.floor(size * scale))
+        if new == size and scale == 1.0 and transform != "tf_crop_and_resize":
+            continue
+        ends = (region[position], region[len(axes) + position]) if region is not None else (0.0, 1.0)
+        result = _resized(n, result, axis, AxisResize(size, new, scale, mode, transform, ends, n))
+    return n.inputs[0] if result is x else result
+
+
+def _target(n: Node, dims: list[int], wanted: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """The sizes that are asked for, with the proportions kept where the policy says so."""
+    policy = n.attr("keep_aspect_ratio_policy", "stretch")
+    ratios = np.asarray([int(size) / own for size, own in zip(wanted, dims, strict=True)])
+    if policy == "stretch":
+        return [int(size) for size in wanted], ratios
+    scale = ratios.min() if policy == "not_larger" else ratios.max()
+    return [int(np.floor(scale * own + 0.5)) for own in dims], np.full(len(dims), scale)
+
+
+class AxisResize:
+    """One axis of a resize: which elements, with which weights, make each new one."""
+
+    def __init__(
+        self, size: int, new: int, scale: float, mode: str, transform: str, ends: tuple[float, float], n: Node
+    ) -> None:
+        self.size, self.new, self.scale, self.mode, self.transform, self.ends = size, new, scale, mode, transform, ends
+        self.nearest = n.attr("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
+        self.cubic, self.exclude = float(n.attr("cubic_coeff_a", -0.75)), bool(n.attr("exclude_outside", 0))
+        self.outside = float(n.attr("extrapolation_value", 0.0))
+        self.antialias = bool(n.attr("antialias", 0)) and scale < 1
+
+    def positions(self) -> np.ndarray:
+        """Where each new element lies among the old ones."""
+        index = np.arange(self.new, dtype="float64")
+        length = self.size * self.scale
+        if self.transform == "asymmetric":
+            return index / self.scale
+        if self.transform == "align_corners":
+            return np.zeros(self.new) if length == 1 else index * (self.size - 1) / (length - 1)
+        if self.transform == "pytorch_half_pixel":
+            return (index + 0.5) / self.scale - 0.5 if length > 1 else np.full(self.new, -0.5)
+        if self.transform == "tf_crop_and_resize":
+            start, end = self.ends
+            if self.new == 1:
+                return np.asarray([0.5 * (start + end) * (self.size - 1)])
+            return start * (self.size - 1) + index * (end - start) * (self.size - 1) / (length - 1)
+        if self.transform == "half_pixel_symmetric":
+            adjustment = self.new / length
+            centre = self.size / 2
+            return centre * (1 - adjustment) + (index + 0.5) / self.scale - 0.5
+        return (index + 0.5) / self.scale - 0.5
+
+    def chosen(self) -> np.ndarray:
+        """The nearest old element of each new one."""
+        at = self.positions()
+        rounded = {
+            "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5), "floor": np.floor(at),
+            "ceil": np.ceil(at),
+        }[self.nearest]  # fmt: skip
+        return np.clip(rounded, 0, self.size - 1).astype("int64")
+
+    def outside_rows(self) -> np.ndarray:
+        """Which new elements lie outside of the old ones."""
+        at = self.positions()
+        return (at < 0) | (at > self.size - 1) if self.transform == "tf_crop_and_resize" else np.zeros(self.new, bool)
+
+    def weights(self) -> np.ndarray:
+        """The matrix (new, old) of weights."""
+        kernel = self._linear if self.mode == "linear" else self._cubic
+        half = 1 if self.mode == "linear" else 2
+        stretch = self.scale if self.antialias else 1.0
+        reach = int(np.ceil(half / stretch))
+        made = np.zeros((self.new, self.size))
+        for row_index, at in enumerate(self.positions()):
+            first = int(np.floor(at)) - reach + 1
+            places = np.arange(first, first + 2 * reach)
+            values = kernel((places - at) * stretch)
+            if self.exclude:
+                values = np.where((places < 0) | (places >= self.size), 0.0, values)
+            if self.exclude or self.antialias:
+                values = values / values.sum()
+            np.add.at(made[row_index], np.clip(places, 0, self.size - 1), values)
+        return made
+
+    @staticmethod
+    def _linear(x: np.ndarray) -> np.ndarray:
+        return np.maximum(1 - np.abs(x), 0)
+
+    def _cubic(self, x: np.ndarray) -> np.ndarray:
+        a, x = self.cubic, np.abs(x)
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _resized(n: Node, x: Expr, axis: int, how: AxisResize) -> Expr:
+    rank = n.rank(x)
+    if how.mode == "nearest":
+        result = R.take(x, Constant(how.chosen()), axis)
+    else:
+        dtype = n.dtype(x)
+        if dtype not in ("float32", "float64", "float16"):
+            raise Unsupported(f"the mode {how.mode} of {dtype}")
+        matrix = Constant(how.weights().astype(dtype))
+        order = [*(a for a in range(rank) if a != axis), axis]
+        back = [order.index(a) for a in range(rank)]
+        moved = x if axis == rank - 1 else R.permute_dims(x, order)
+        result = R.matmul(moved, R.permute_dims(matrix, (1, 0)))
+        result = result if axis == rank - 1 else R.permute_dims(result, back)
+    outside = how.outside_rows()
+    if outside.any():
+        mask = Constant(outside.reshape([-1 if a == axis else 1 for a in range(rank)]))
+        result = R.where(mask, Constant(np.asarray(how.outside, n.dtype(x))), result)
+    return result
+
+
+def upsample(n: Node, x: Expr) -> Any:
+    """Resize before it had that name: positions are index / scale."""
+    scales = np.asarray(n.attr("scales"), "float64") if n.given("scales") else n.constant(1).reshape(-1)
+    result, mode = x, n.attr("mode", "nearest")
+    for axis, (size, scale) in enumerate(zip(n.dims(x, range(n.rank(x))), scales, strict=True)):
+        if scale != 1:
+            how = AxisResize(size, int(np.floor(size * scale)), float(scale), mode, "asymmetric", (0.0, 1.0), n)
+            how.nearest = "floor"
+            result = _resized(n, result, axis, how)
+    return n.inputs[0] if result is x else result
+
+
+def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
+    """The image at positions of a grid, whose last axis holds them."""
+    rank = _spatial(n, x)
+    if rank == 1:
+        raise Unsupported("a grid over one axis")
+    mode = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
+            "cubic": "bicubic"}[n.attr("mode")]  # fmt: skip
+    if mode == "bicubic" and rank == 3:
+        raise Unsupported("a cubic grid over three axes")
+    axes = (0, rank + 1, *range(1, rank + 1))
+    layout = "NCHW" if rank == 2 else "NCDHW"
+    return R.image.grid_sample(
+        x, R.permute_dims(grid, axes), mode, layout, n.attr("padding_mode"), bool(n.attr("align_corners"))
+    )
+
+
+def affine_grid(n: Node, theta: Expr) -> Expr:
+    """The grid of a sampling that an affine map gives."""
+    size = n.sizes(1)
+    grid = R.image.affine_grid(theta, size[2:], bool(n.attr("align_corners")))
+    return R.permute_dims(grid, (0, *range(2, len(size)), 1))
+
+
+def roi_align(n: Node, x: Expr, rois: Expr, batches: Expr) -> Expr:
+    """Regions of images cut into bins."""
+    aligned = n.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel" and n.version >= 16
+    first = R.expand_dims(R.astype(batches, n.dtype(rois)), [1])
+    size = int(n.attr("output_height")), int(n.attr("output_width"))
+    if n.attr("mode") == "max":
+        raise Unsupported("the greatest of interpolated products")
+    ratio = int(n.attr("sampling_ratio"))
+    return R.vision.roi_align(
+        x, R.concat([first, rois], 1), size, float(n.attr("spatial_scale")), ratio or -1, aligned, "NCHW", "avg"
+    )
+
+
+row("Resize", resize)
+row("Upsample", upsample)
+row("GridSample", grid_sample)
+row("AffineGrid", affine_grid)
+row("RoiAlign", roi_align)

@@ -1,0 +1,77 @@
+"""What the package of the format deduces of a model's values: the types that results of Python functions have.
+
+Large initial values are left out of the question, so that nothing is copied. A deduction that finds a contradiction is
+an error of the model (ModelError W973).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import ModelError
+from weft.frontend.onnx.model import Model
+from weft.frontend.onnx.tensors import dtype_name
+from weft.ir.types import AnyType, TensorType, Type
+
+__all__ = ["declared_types"]
+
+_SMALL = 1024  # bytes of an initial value that deduction may look at
+
+
+def declared_types(onnx: Any, model: Model) -> dict[str, Type]:
+    """The types of the values of the main graph by name; of sizes only what is a number."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(_without_data(onnx, model.proto), True, True, True)
+    except Exception as error:
+        if type(error).__name__ != "InferenceError":
+            return {}
+        if str(error).count("(op_type:") > 1:  # in the definition of an operator: a fault of the package
+            return {}
+        raise ModelError(f"{model.name}: {_told(str(error))}", code="W973") from None
+    graph = inferred.graph
+    return {item.name: _type(item.type) for item in (*graph.value_info, *graph.output)}
+
+
+def _told(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return lines[-1] if lines else message
+
+
+def _without_data(onnx: Any, proto: Any) -> Any:
+    new = onnx.ModelProto()
+    new.ir_version = proto.ir_version
+    new.opset_import.extend(proto.opset_import)
+    new.functions.extend(proto.functions)
+    graph = new.graph
+    graph.name = proto.graph.name or "graph"
+    graph.node.extend(proto.graph.node)
+    graph.input.extend(proto.graph.input)
+    graph.output.extend(proto.graph.output)
+    graph.value_info.extend(proto.graph.value_info)
+    inputs = {item.name for item in proto.graph.input}
+    for tensor in proto.graph.initializer:
+        if tensor.ByteSize() <= _SMALL and tensor.data_location != 1:
+            graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    for sparse in proto.graph.sparse_initializer:
+        if sparse.values.name not in inputs:
+            graph.input.append(
+                onnx.helper.make_tensor_value_info(sparse.values.name, sparse.values.data_type, list(sparse.dims))
+            )
+    return new
+
+
+def _type(proto: Any) -> Type:
+    if not proto.HasField("tensor_type"):
+        return AnyType()
+    tensor = proto.tensor_type
+    dtype = dtype_name(tensor.elem_type)
+    if dtype is None:
+        return AnyType()
+    if not tensor.HasField("shape"):
+        return TensorType(None, dtype)
+    dims = tensor.shape.dim
+    if all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
+        return TensorType(tuple(dim.dim_value for dim in dims), dtype)
+    return TensorType(None, dtype, len(dims))

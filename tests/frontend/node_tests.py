@@ -1,0 +1,116 @@
+"""The node tests of ONNX, given to weft: python tests/frontend/node_tests.py [PATTERN] [--interpret] [--list WHAT]
+
+For every test of one node (and of a node expanded into its definition) the model is imported, compiled and run on the
+test's inputs, and held against its outputs with its own tolerances. Printed are how many are right, how many of these
+have no node in Python, and which are not. `--minimum 0.95 --native 0.9` make the exit status say whether that holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+import time
+import traceback
+import warnings
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft.frontend import import_report
+
+_FEATURES = ("ImageDecoder", "string", "ai.onnx.ml")
+
+
+def cases(pattern: str) -> list[Any]:
+    """The tests whose name has the pattern in it."""
+    from onnx.backend.test.loader import load_model_tests
+
+    return [case for case in load_model_tests(kind="node") if pattern in case.name]
+
+
+def equal(found: Any, expected: Any, case: Any) -> str:
+    """What differs, empty when nothing does."""
+    if isinstance(expected, list):
+        if not isinstance(found, (list, tuple)) or len(found) != len(expected):
+            return f"expected a sequence of {len(expected)}, got {type(found).__name__}"
+        return next(filter(None, (equal(a, b, case) for a, b in zip(found, expected, strict=True))), "")
+    if expected is None:
+        return "" if found is None else "expected nothing"
+    found = np.asarray(found)
+    if found.shape != expected.shape:
+        return f"shape {found.shape}, expected {expected.shape}"
+    if expected.dtype == object or expected.dtype.kind in "US":
+        return "" if (found.astype(str) == expected.astype(str)).all() else "strings differ"
+    if found.dtype != expected.dtype:
+        return f"dtype {found.dtype}, expected {expected.dtype}"
+    wide = (lambda a: a) if expected.dtype.kind in "biucf" else (lambda a: a.astype("float32"))
+    if np.allclose(wide(found), wide(expected), rtol=case.rtol, atol=case.atol, equal_nan=True):
+        return ""
+    return f"values differ: {found.reshape(-1)[:4]} expected {expected.reshape(-1)[:4]}"
+
+
+def plain(value: Any) -> Any:
+    """A value of a test as an array, or a list of them."""
+    import onnx
+
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return onnx.numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return onnx.numpy_helper.to_optional(value)
+    return value
+
+
+def run(case: Any, interpret: bool) -> tuple[str, str]:
+    """(status, detail): native, python, wrong, or the stage that failed."""
+    stage = "import"
+    try:
+        module = weft.frontend.onnx.load(case.model)
+        report = import_report(module)
+        stage = "compile"
+        main = weft.interpret(module)["main"] if interpret else weft.compile(module)["main"]
+        stage = "run"
+        for inputs, outputs in case.data_sets:
+            results = main(*map(plain, inputs))
+            results = results if isinstance(results, tuple) and len(outputs) > 1 else (results,)
+            for found, expected in zip(results, map(plain, outputs), strict=True):
+                difference = equal(found, expected, case)
+                if difference:
+                    return "wrong", difference
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        return stage, f"{type(error).__name__} at {place}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+    if report.fallbacks:
+        return "python", "; ".join(f"{node.operator}: {node.why}" for node in report.fallbacks)
+    return "native", ""
+
+
+def main() -> int:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--interpret", action="store_true")
+    parser.add_argument("--list", default="wrong,import,compile,run")
+    parser.add_argument("--minimum", type=float, default=0.0)
+    parser.add_argument("--native", type=float, default=0.0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    start, counts = time.perf_counter(), collections.Counter()
+    for case in cases(options.pattern):
+        status, detail = run(case, options.interpret)
+        counts[status] += 1
+        if status in options.list.split(","):
+            print(f"{status:8} {case.name}: {detail[:300]}", flush=True)
+    total, right = sum(counts.values()), counts["native"] + counts["python"]
+    native = counts["native"] / right if right else 0.0
+    print(f"{right} of {total} right ({right / max(total, 1):.1%}), {native:.1%} of these native; {dict(counts)}; "
+          f"{time.perf_counter() - start:.0f} s")  # fmt: skip
+    return 0 if right >= options.minimum * total and native >= options.native else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

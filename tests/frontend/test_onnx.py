@@ -1,0 +1,244 @@
+"""ONNX models as modules: values, sizes, names, the report, and what is refused. The node tests of ONNX itself run in
+`make test-frontends` (node_tests.py)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import weft
+from weft.frontend import import_report
+
+F, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def model(
+    nodes: Sequence[Any], inputs: dict[str, Any], outputs: Sequence[str], values: dict[str, Any] | None = None,
+    opset: int = 21, **options: Any,
+) -> Any:  # fmt: skip
+    """A model; inputs are shapes of float32, or (element type, shape)."""
+    made = []
+    for name, given in inputs.items():
+        element, shape = given if isinstance(given, tuple) else (F, given)
+        made.append(helper.make_tensor_value_info(name, element, shape))
+    results = [helper.make_tensor_value_info(name, 0, None) for name in outputs]
+    initial = [numpy_helper.from_array(np.asarray(array), name) for name, array in (values or {}).items()]
+    graph = helper.make_graph(list(nodes), "graph", made, results, initial)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], **options)
+
+
+def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(operator, inputs.split(), outputs.split(), **attributes)
+
+
+def rows() -> Any:
+    """A projection whose result is reshaped by sizes that the model computes."""
+    nodes = [
+        node("MatMul", "x w", "a", name="project"), node("Shape", "a", "s"), node("Gather", "s zero", "b"),
+        node("Unsqueeze", "b front", "b1"), node("Concat", "b1 rest", "sizes", axis=0), node("Reshape", "a sizes", "r"),
+        node("Relu", "r", "y"),
+    ]  # fmt: skip
+    values = {"w": np.ones((4, 3), "float32"), "zero": np.array(0), "front": np.array([0]), "rest": np.array([-1])}
+    return model(nodes, {"x": ["batch", 2, 4]}, ["y"], values)
+
+
+def test_a_shape_subgraph_leaves_nothing_at_run_time() -> None:
+    module = weft.frontend.onnx.load(rows())
+    report = import_report(module)
+    assert "shape_of" not in module.script()
+    assert [row.how for row in report.nodes].count("known") == 4
+    assert report.native_share == 1.0
+    main = weft.compile(module)["main"]
+    for size in (1, 5):
+        x = np.arange(size * 8, dtype="float32").reshape(size, 2, 4) - 4
+        np.testing.assert_allclose(main(x), np.maximum(x @ np.ones((4, 3)), 0).reshape(size, 6))
+
+
+def test_the_text_of_an_imported_module_reads_back() -> None:
+    module = weft.frontend.onnx.load(rows())
+    assert weft.structural_equal(weft.parse(module.script()), module)
+
+
+def test_a_model_is_a_path_bytes_a_file_or_a_message(tmp_path: Path) -> None:
+    proto = rows()
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(proto.SerializeToString())
+    forms = [proto, path, str(path), path.read_bytes(), io.BytesIO(path.read_bytes())]
+    modules = [weft.frontend.onnx.load(form) for form in forms]
+    assert all(weft.structural_equal(modules[0], module) for module in modules)
+
+
+def test_weights_may_be_parameters() -> None:
+    module = weft.frontend.onnx.load(
+        model([node("MatMul", "x w", "y")], {"x": ["n", 32]}, ["y"], {"w": np.ones((32, 3), "float32")}),
+        weights="parameters",
+    )
+    assert [param.name for param in module["main"].params] == ["x", "w"]
+    w = np.full((32, 3), 2, "float32")
+    np.testing.assert_allclose(weft.compile(module)["main"](np.ones((2, 32), "float32"), w), np.full((2, 3), 64))
+
+
+def test_named_sizes_are_one_symbol_and_expressions_of_them() -> None:
+    proto = model([node("Concat", "past x", "y", axis=0)], {"past": ["past"], "x": ["n"], "mask": ["past + n"]}, ["y"])
+    module = weft.frontend.onnx.load(proto)
+    assert 'mask: R.Tensor(("n + past",)' in module.script() or 'mask: R.Tensor(("past + n",)' in module.script()
+
+
+def test_variables_have_the_names_of_the_model() -> None:
+    proto = model([node("Relu", "x", "/layer.0/act"), node("Exp", "/layer.0/act", "y")], {"x": [2]}, ["y"])
+    assert "layer_0_act: R.Tensor" in weft.frontend.onnx.load(proto).script()
+
+
+def test_an_error_of_the_run_shows_the_node() -> None:
+    proto = model([node("Gather", "x i", "y", name="pick")], {"x": ["n"], "i": (I64, ["m"])}, ["y"])
+    main = weft.compile(weft.frontend.onnx.load(proto))["main"]
+    with pytest.raises(weft.BoundsError) as caught:
+        main(np.ones(3, "float32"), np.array([7]))
+    assert "y = Gather(x, i)" in str(caught.value)
+
+
+@pytest.mark.parametrize("keeps", [0, 1])
+@pytest.mark.parametrize("axes", [[1], [-1, 0], [0, 1, 2]])
+def test_axes_that_only_the_run_knows_are_native(axes: list[int], keeps: int) -> None:
+    proto = model(
+        [node("ReduceSum", "x axes", "y", keepdims=keeps)], {"x": ["n", 3, "m"], "axes": (I64, [len(axes)])}, ["y"]
+    )
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    found = weft.interpret(module)["main"](x, np.array(axes))
+    np.testing.assert_allclose(found, x.sum(tuple(axes), keepdims=bool(keeps)), rtol=1e-5)
+
+
+def test_what_has_no_native_form_runs_in_python_and_says_why() -> None:
+    proto = model([node("Det", "x", "d", name="determinant"), node("Exp", "d", "y")], {"x": ["n", 3, 3]}, ["y"])
+    module = weft.frontend.onnx.load(proto)
+    (row,) = import_report(module).fallbacks
+    assert (row.name, row.operator) == ("determinant", "Det")
+    assert row.why in str(import_report(module))
+    assert "R.call_py" in module.script()
+    again = weft.parse(module.script())
+    x = np.random.default_rng(0).normal(size=(2, 3, 3)).astype("float32")
+    for made in (module, again):
+        np.testing.assert_allclose(weft.compile(made)["main"](x), np.exp(np.linalg.det(x)), rtol=1e-4)
+    np.testing.assert_allclose(weft.interpret(again)["main"](x), np.exp(np.linalg.det(x)), rtol=1e-4)
+
+
+def test_a_version_of_an_operator_is_a_row_of_the_table() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    old = weft.frontend.onnx.load(model([node("Softmax", "x", "y", axis=1)], {"x": [2, 3, 4]}, ["y"], opset=11))
+    new = weft.frontend.onnx.load(model([node("Softmax", "x", "y", axis=1)], {"x": [2, 3, 4]}, ["y"], opset=13))
+    e = np.exp(x)
+    np.testing.assert_allclose(weft.interpret(old)["main"](x), e / e.sum((1, 2), keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(weft.interpret(new)["main"](x), e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_functions_of_the_model_are_taken_apart() -> None:
+    body = helper.make_function(
+        "custom", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 21)]
+    )
+    proto = model([helper.make_node("Twice", ["x"], ["y"], domain="custom")], {"x": [2]}, ["y"])
+    proto.functions.append(body)
+    proto.opset_import.append(helper.make_opsetid("custom", 1))
+    assert weft.interpret(weft.frontend.onnx.load(proto))["main"](np.ones(2, "float32")).tolist() == [2, 2]
+
+
+def external(folder: Path, location: str, **more: str) -> Any:
+    """A model whose weight lies in a file."""
+    proto = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": np.arange(4, dtype="float32")})
+    (tensor,) = proto.graph.initializer
+    data = tensor.raw_data
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **more}.items():
+        tensor.external_data.add(key=key, value=value)
+    (folder / "weights.bin").write_bytes(data)
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_external_data_is_read_from_the_folder(tmp_path: Path) -> None:
+    module = weft.frontend.onnx.load(external(tmp_path, "weights.bin", offset="0", length="16"))
+    assert weft.interpret(module)["main"](np.zeros(4, "float32")).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "link", "missing", ""])
+def test_external_data_outside_of_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(bytes(16))
+    (folder / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(weft.ModelError) as caught:
+        weft.frontend.onnx.load(external(folder, location))
+    assert caught.value.code == "W975"
+    assert "'w'" in caught.value.message
+
+
+def hostile() -> dict[str, tuple[Any, str]]:
+    """Models that are not valid, and what their error says."""
+    cycle = model([node("Add", "x b", "a"), node("Relu", "a", "b")], {"x": [2]}, ["b"])
+    unknown = model([node("Relu", "nothing", "y", name="act")], {"x": [2]}, ["y"])
+    twice = model([node("Relu", "x", "y"), node("Exp", "x", "y")], {"x": [2]}, ["y"])
+    short = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": np.arange(4, dtype="float32")})
+    short.graph.initializer[0].raw_data = b"abc"
+    great = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": np.arange(4, dtype="float32")})
+    great.graph.initializer[0].dims[:] = [2**40, 2**40]
+    listed = model([node("Add", "x w", "y")], {"x": [4]}, ["y"], {"w": np.arange(4, dtype="float32")})
+    listed.graph.initializer[0].ClearField("raw_data")
+    listed.graph.initializer[0].dims[:] = [2**38]
+    misspelt = model([node("Rellu", "x", "y", name="act")], {"x": [2]}, ["y"])
+    attribute = model([node("Relu", "x", "y", name="act", slope=1.0)], {"x": [2]}, ["y"])
+    types = model([node("Add", "x i", "y", name="mixed")], {"x": [2], "i": (I64, [2])}, ["y"])
+    output = model([node("Relu", "x", "y")], {"x": [2]}, ["z"])
+    deep, result = node("Relu", "x", "y"), helper.make_tensor_value_info("y", F, None)
+    other = helper.make_graph([deep], "branch", [], [result])
+    for _ in range(20):
+        deep = node("If", "c", "y", then_branch=helper.make_graph([deep], "branch", [], [result]), else_branch=other)
+    future = model([node("Relu", "x", "y")], {"x": [2]}, ["y"], opset=900)
+    return {
+        "cycle": (cycle, "a cycle, or nodes out of order"),
+        "unknown": (unknown, "node 0 Relu 'act': it uses 'nothing'"),
+        "twice": (twice, "the output of two nodes"), "short": (short, "takes 16 bytes and has 3"),
+        "great": (great, "has the sizes"), "listed": (listed, "'w'"),
+        "misspelt": (misspelt, "node 0 Rellu 'act': ONNX has no operator"),
+        "attribute": (attribute, "no attribute 'slope'"),
+        "types": (types, "mixed"), "output": (output, "'z'"), "future": (future, "version 900"),
+        "deep": (model([deep], {"x": [2], "c": (TensorProto.BOOL, [])}, ["y"]), "nested deeper"),
+        "bytes": (b"not a model", "no ONNX model"), "empty": (b"", "no graph"), "type": (7, "got int"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(hostile()))
+def test_what_is_no_valid_model_has_one_clear_error(name: str) -> None:
+    proto, said = hostile()[name]
+    with pytest.raises(weft.ModelError) as caught:
+        weft.frontend.onnx.load(proto)
+    assert said in str(caught.value)
+
+
+def test_functions_that_call_themselves_are_refused() -> None:
+    body = helper.make_function("f", "Self", ["a"], ["b"], [helper.make_node("Self", ["a"], ["b"], domain="f")],
+                                [helper.make_opsetid("f", 1)])  # fmt: skip
+    proto = model([helper.make_node("Self", ["x"], ["y"], domain="f")], {"x": [2]}, ["y"])
+    proto.functions.append(body)
+    proto.opset_import.append(helper.make_opsetid("f", 1))
+    with pytest.raises(weft.ModelError, match="call themselves"):
+        weft.frontend.onnx.load(proto)
+
+
+def test_sizes_beyond_memory_are_not_allocated_while_importing() -> None:
+    values = {"sizes": np.array([2**35, 2**10])}
+    module = weft.frontend.onnx.load(model([node("ConstantOfShape", "sizes", "y")], {"x": [1]}, ["y"], values))
+    assert module["main"].ret_type.shape == (2**35, 2**10)
+
+
+def test_a_module_that_nobody_imported_has_no_report() -> None:
+    with pytest.raises(weft.ModelError):
+        import_report(weft.IRModule())
