@@ -103,7 +103,7 @@ class Driver:
             later = self.rules[self.rules.index(rule) + 1 :]
             inner = replace(self, rules=later, constants=frozenset(), shares_rows=False, is_outermost=False)
             new = sequence(inner.body(statements_of(new)))
-        return new, rule.takes(site)
+        return new, rule.takes(site, decision)
 
 
 def _has_nests(stmt: Stmt) -> bool:

@@ -116,7 +116,7 @@ class Rule:
         """The statement that does it; PassError W528 (`refused`) for a decision that cannot be followed."""
         raise NotImplementedError
 
-    def takes(self, site: Site) -> Taken:
+    def takes(self, site: Site, decision: Decision) -> Taken:
         """What becomes part of the statement besides the nest."""
         return Taken()
 

@@ -25,6 +25,9 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["Blocking", "blocking_of", "known"]
 
+_WHOLE = 8
+"""How many times longer a block may be where sums that go on would need memory of their own."""
+
 
 @dataclass(frozen=True, eq=False)
 class Blocking:
@@ -101,22 +104,29 @@ class Blocking:
     @cached_property
     def a(self) -> Buffer:
         """The packed block of A, or all of a constant one; a last tile of symbolic size may have rows to spare."""
-        rows, dtype = self.found.extents[self.r], self.capacity.dtype
-        if self.constant_a:
-            return Buffer("a_packed", (ceil_div(known(rows), self.mr), self.mr * self.terms), dtype)
-        return Buffer("a_packed", ((self.mc + self.mr) * self.kc,), dtype)
+        if self.constant_a:  # as narrow as it is stored
+            rows = known(self.found.extents[self.r])
+            return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.terms), self.found.scalar.dtype)
+        return Buffer("a_packed", ((self.mc + self.mr) * self.kc,), self.capacity.dtype)
 
     @cached_property
     def b(self) -> Buffer:
         """The packed panels of B, or all of a constant one."""
-        dtype = self.capacity.dtype
         if self.constant_b:
             panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
-            return Buffer("b_packed", (panels, self.nr * self.terms), dtype)
+            return Buffer("b_packed", (panels, self.nr * self.terms), self.found.vector.dtype)
         many = self.capacity.knobs.many_panels
         max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.remainders_apart, many)
         slots = (max_panels,) if self.reuses_panels else ()
-        return Buffer("b_packed", (self.chunks, *slots, self.kc * self.nr), dtype)
+        return Buffer("b_packed", (self.chunks, *slots, self.kc * self.nr), self.capacity.dtype)
+
+    def of_a(self, value: PrimExpr) -> PrimExpr:
+        """What a tile reads of A, in the type of the sums: copies are converted as they are made, constants are not."""
+        return self.found.of_a(value) if self.constant_a or self.view_of_a is not None else value
+
+    def of_b(self, value: PrimExpr) -> PrimExpr:
+        """What a tile reads of B, in the type of the sums."""
+        return self.found.of_b(value) if self.constant_b else value
 
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
@@ -173,7 +183,10 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
-    mc = pins.get("mc", _even_block(rows, capacity.mc if found.window is None else knobs.window_mc, mr))
+    max_mc = capacity.mc if found.window is None else knobs.window_mc
+    if found.sums is not None:
+        max_mc = max(mr, max_mc * knobs.kc // max(knobs.kc, steps * granularity))
+    mc = pins.get("mc", _even_block(rows, max_mc, mr))
     is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
     are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr
     shares_rows = are_known and is_narrow and whole
@@ -186,8 +199,8 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
-        None if constant_a or not is_narrow else _in_place(found.scalar, found), constant_a, constant_b, shares_rows,
-        reuses, repacks, apart,
+        _in_place(found.scalar, found) if is_narrow and not constant_a and not found.casts[0] else None,
+        constant_a, constant_b, shares_rows, reuses, repacks, apart,
     )  # fmt: skip
 
 
@@ -198,6 +211,8 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
     assert found.r is not None
     rows, kc = found.extents[found.r], capacity.knobs.kc
     limit = kc if is_large else 3 * kc // 4
+    if found.sums is not None:  # sums that end in one block need no memory of their own
+        limit = _WHOLE * kc
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
     return _block(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))

@@ -84,12 +84,16 @@ def _joined(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
         buffer, indices = place_in(node, place)
         return replace(node, buffer=buffer, indices=indices)
 
-    at = _place(found, found.store, axes)
     scalar = moved(found.scalar)
-    assert at is not None
     assert isinstance(scalar, BufferLoad)
-    buffer, indices = place_in(found.store, at)
-    store = replace(found.store, buffer=buffer, indices=indices)
+
+    def moved_store(store: BufferStore) -> BufferStore:
+        at = _place(found, store, axes)
+        assert at is not None
+        buffer, indices = place_in(store, at)
+        return replace(store, buffer=buffer, indices=indices)
+
+    store = moved_store(found.store)
     epilogue = found.epilogue
     if epilogue is not None:
         value = substitute(rewrite(epilogue.value, moved), _separate(found, axes, row))
@@ -97,6 +101,7 @@ def _joined(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
     rest = {x: extent for x, extent in found.extents.items() if x not in axes}
     return dataclasses.replace(
         found, store=store, scalar=scalar, epilogue=epilogue, r=row,
+        sums=None if found.sums is None else moved_store(found.sums),
         extents={row: product_of([found.extents[x] for x in axes]), **rest},
         outer=tuple(x for x in (found.r, *found.outer) if x is not None and x not in axes),
         views=(*found.views, *map(DeclBuffer, views.values())),

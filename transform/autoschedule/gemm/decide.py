@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir import FrozenMap
-from weft.ir.tensor import Buffer, Extent, For, IfThenElse, PrimExpr, Stmt
+from weft.ir import FrozenMap, walk
+from weft.ir.tensor import Buffer, DeclBuffer, Extent, For, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
-from weft.transform.autoschedule.gemm.direct import direct
+from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
 from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
@@ -53,7 +53,8 @@ def _values(found: Contraction, capacity: Capacity, constants: frozenset[Buffer]
     rows = 1 if found.r is None else tile_rows(found.extents[found.r], capacity)
     vectors = tile_vectors(rows, found.extents[found.v], capacity)
     return {
-        "form": form, "mr": rows, "nr_vectors": vectors, "lanes": capacity.lanes, "accumulates": found.accumulates,
+        "form": form, "mr": rows, "nr_vectors": vectors, "lanes": capacity.lanes,
+        "accumulates": found.accumulates or streams(found, capacity),
         "epilogue": found.epilogue is not None,
     }  # fmt: skip
 
@@ -83,15 +84,35 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     """Views, what packs constants, and the nest."""
     pinned = _pinned(decision, capacity)
     form = decision.values["form"]
+    views = _views(found, decision)
     if form == "direct":
-        return sequence([*found.views, direct(found, pinned)])
+        return sequence([*views, direct(found, pinned)])
     blocking = blocking_of(found, pinned, constants)
     tiles = packed(blocking)
     if form == _BOTH:
         packs = packing_pays(found, capacity, constants)
         assert not isinstance(packs, bool)
         tiles = IfThenElse(packs, tiles, direct(found, pinned))
-    return sequence([*found.views, *packed_constants(blocking), tiles])
+    return sequence([*views, *packed_constants(blocking), tiles])
+
+
+def _keeps_sums(found: Contraction, decision: Decision) -> bool:
+    """Whether sums that are not complete are somewhere in memory."""
+    return found.sums is None or bool(decision.values["accumulates"]) or decision.values["form"] == _BOTH
+
+
+def _views(found: Contraction, decision: Decision) -> list[DeclBuffer]:
+    """The views that the nest goes through, without those of sums that are never in memory."""
+    if _keeps_sums(found, decision):
+        return list(found.views)
+    gone: set[object] = {found.result}
+    views: list[DeclBuffer] = []
+    for view in found.views:
+        if view.buffer.data is not None and any(part in gone for part in walk(view.buffer.data)):
+            gone.add(view.buffer)
+        else:
+            views.append(view)
+    return views
 
 
 def _pinned(decision: Decision, capacity: Capacity) -> Capacity:
@@ -143,7 +164,7 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
     found = _recognised(site.stmt)
     if found is None or not found.pays:
         return None
-    capacity = Capacity(machine, knobs, found.store.buffer.dtype)
+    capacity = Capacity(machine, knobs, found.dtype)
     following = site.following
     if following:
         fused = with_epilogue(found, following[0], following[1:])
@@ -194,7 +215,10 @@ class GemmRule(Rule):
         assert found is not None
         return apply_gemm(found.contraction, decision, found.capacity, site.constants)
 
-    def takes(self, site: Site) -> Taken:
-        """The statement that became the epilogue."""
+    def takes(self, site: Site, decision: Decision) -> Taken:
+        """The statement that became the epilogue, and the sums of another type where all end in a tile."""
         found = site.once(_found, site)
-        return Taken(int(found is not None and found.takes_next))
+        if found is None or not found.takes_next:
+            return Taken()
+        keeps, result = _keeps_sums(found.contraction, decision), found.contraction.result
+        return Taken(1, frozenset() if keeps or result is None else frozenset((result,)))

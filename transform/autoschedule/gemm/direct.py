@@ -26,7 +26,7 @@ from weft.transform.autoschedule.gemm.tiles import (
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
 
-__all__ = ["direct"]
+__all__ = ["direct", "streams"]
 
 _ZERO = const(0, INDEX)
 
@@ -34,7 +34,7 @@ _ZERO = const(0, INDEX)
 def direct(found: Contraction, capacity: Capacity) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
-    over_columns = _streams if len(found.reduction) == 1 and _is_large(found, capacity) else _columns
+    over_columns = _streams if streams(found, capacity) else _columns
 
     def single(panel: Panel, part: Part | None) -> Stmt:
         return _tile(found, None if rows is None else lambda i: _ZERO, panel, 1, part)
@@ -51,8 +51,10 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
     return IfThenElse(binary("eq", rows, const(1, INDEX)), one, several)
 
 
-def _is_large(found: Contraction, capacity: Capacity) -> bool:
-    """Whether B comes from a far cache, or may do so."""
+def streams(found: Contraction, capacity: Capacity) -> bool:
+    """Whether rows of B are read from end to end: it comes from a far cache, or may do so."""
+    if len(found.reduction) != 1:
+        return False
     columns, terms = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
     return columns is None or terms is None or columns * terms >= capacity.pack_from
 
@@ -127,7 +129,7 @@ def _tile(
         p = PrimVar("p", INDEX)
         loops = [(p, part.extent)]
         reduction = {found.reduction[0]: plus(part.start, p)}
-    target = BufferLoad(found.store.buffer, found.store.indices)
+    target = found.target
     vectors, lanes = panel.vectors, panel.lanes
 
     def columns(load: BufferLoad, j: PrimExpr) -> BufferLoad:
@@ -136,14 +138,14 @@ def _tile(
     def in_row(load: BufferLoad, i: PrimExpr) -> BufferLoad:
         return load if row is None else row_at(load, found.r, row(i))
 
-    def of_b(j: PrimExpr) -> BufferLoad:
+    def of_b(j: PrimExpr) -> PrimExpr:
         load = substitute(columns(found.vector, j), reduction)
         mask = panel.mask(j)
-        return load if mask is None else replace(load, predicate=mask)
+        return found.of_b(load if mask is None else replace(load, predicate=mask))
 
     return Tile(
         rows, panel,
-        scalar=lambda i: substitute(in_row(found.scalar, i), reduction),
+        scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
         vector=of_b,
         element=lambda i, j: columns(in_row(target, i), j),
         loops=loops, accumulates=found.accumulates or (part is not None and part.accumulates),

@@ -50,8 +50,6 @@ def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Cont
             return None
         if any(load.buffer is store.buffer for load in loads_in(store.value)) or _mentioned(later, sums):
             return None
-        if store.buffer.dtype != sums.dtype:
-            return None
     return _attached(found, nest)
 
 
@@ -116,9 +114,14 @@ def _attached(found: Contraction, nest: Nest) -> Contraction | None:
     result = found.store.buffer
     if store.buffer is not found.result:
         result = flat_view(store.buffer, count) if axes else store.buffer
-        kept = tuple(view for view in found.views if view.buffer is not found.store.buffer)
+        kept = found.views
+        before = None
+        if store.buffer.dtype == found.result.dtype:
+            kept = tuple(view for view in kept if view.buffer is not found.store.buffer)
+        else:  # sums that are not complete have another type
+            before = found.store
         views = (*(() if not axes else (DeclBuffer(result),)), *kept, *views)
-        found = dataclasses.replace(found, store=replace(found.store, buffer=result))
+        found = dataclasses.replace(found, store=replace(found.store, buffer=result), sums=before)
     else:
         views = (*found.views, *views)
     return dataclasses.replace(found, views=views, epilogue=Epilogue(total, value, cost(value) is Cost.EXPENSIVE))

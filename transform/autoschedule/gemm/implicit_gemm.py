@@ -11,6 +11,7 @@ Groups o // 4 in X split the variable of rows into a group and a row.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from weft.ir import Node, replace, rewrite, substitute, walk
@@ -36,16 +37,17 @@ def match_windows(found: Products, min_axes: int = 1) -> Contraction | None:
     """The contraction whose columns are the positions of windows along at min_axes so many axes, or None."""
     if found.accumulates:
         return None
-    for scalar, vector in (found.factors, found.factors[::-1]):
-        split = _without_groups(found, scalar, vector)
+    for order in found.orders:
+        split = _without_groups(order)
         result = None if split is None else _match(split, *split.factors, min_axes)
         if result is not None:
             return result
     return None
 
 
-def _without_groups(found: Products, scalar: BufferLoad, vector: BufferLoad) -> Products | None:
-    """The products with `scalar` first, and the variable of rows split where `vector` has its quotient."""
+def _without_groups(found: Products) -> Products | None:
+    """The products with the variable of rows split where the second factor has its quotient."""
+    scalar, vector = found.factors
     for var in found.spatial:
         if not uses(scalar.indices, var) or not uses(vector.indices, var):
             continue
@@ -61,9 +63,9 @@ def _without_groups(found: Products, scalar: BufferLoad, vector: BufferLoad) -> 
         new_vector = rewrite(vector, divided)
         extents = {group: extent // size, row: size, **{x: e for x, e in found.extents.items() if x is not var}}
         spatial = tuple(y for x in found.spatial for y in ((group, row) if x is var else (x,)))
-        store = substitute(found.store, {var: whole})
-        return Products(store, (substitute(scalar, {var: whole}), new_vector), extents, spatial, found.reduction)
-    return Products(found.store, (scalar, vector), found.extents, found.spatial, found.reduction)
+        store, factors = substitute(found.store, {var: whole}), (substitute(scalar, {var: whole}), new_vector)
+        return dataclasses.replace(found, store=store, factors=factors, extents=extents, spatial=spatial)
+    return found
 
 
 def _is_quotient(node: object, var: PrimVar) -> bool:
@@ -109,10 +111,14 @@ def _match(found: Products, scalar: BufferLoad, vector: BufferLoad, min_axes: in
         scalar = substitute(scalar, dict.fromkeys(gone, const(0, INDEX)))
         kept = {x: extent for x, extent in extents.items() if x not in gone}
         views = (DeclBuffer(flat), view_of_b)
-        return Contraction(target, scalar, load, kept, outer, reduction, v, r, None, views, store.buffer)
+        return Contraction(
+            target, scalar, load, kept, outer, reduction, v, r, None, views, store.buffer, casts=found.casts
+        )
     window = Window(tuple(axes), sizes)
     views = (DeclBuffer(flat),)
-    return Contraction(target, scalar, vector, extents, outer, found.reduction, v, r, window, views, store.buffer)
+    return Contraction(
+        target, scalar, vector, extents, outer, found.reduction, v, r, window, views, store.buffer, casts=found.casts
+    )
 
 
 def _plain_product(

@@ -4,14 +4,19 @@
 
 `v` runs along the last axis of C and, with stride one, of B, and does not occur in A; `r` is a variable of A's rows
 that B does not have; the other spatial variables are outer ones.
+
+One description holds for all types: what each operand is stored in, how it is converted to the type that products are
+taken and summed in, where sums are kept until they are complete, and what becomes of them then (`Epilogue`: rounding,
+scale, bias, activation).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from weft.dtypes import bits, is_bool, is_float, is_integer, lanes, with_lanes
 from weft.ir import walk
 from weft.ir.dim import DimExpr, symbol
 from weft.ir.dim import substitute as substitute_dim
@@ -22,17 +27,20 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Cast,
     DeclBuffer,
     Extent,
     FloatImm,
     For,
+    IntImm,
     PrimExpr,
     PrimVar,
     Stmt,
 )
+from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
-    "Contraction", "Epilogue", "Products", "Window", "match", "products_of", "row_variable", "rows_length",
+    "Contraction", "Epilogue", "Products", "Window", "converted", "match", "products_of", "row_variable", "rows_length",
     "runs_along", "uses",
 ]  # fmt: skip
 
@@ -61,9 +69,10 @@ class Epilogue:
 class Contraction:
     """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
 
-    `result` is the buffer that the nest writes, of which `store` may go through a view. Where there is a `window`, B
-    has its axes in place of v. `views` declare buffers that the accesses go through. A nest that `accumulates`
-    goes on with the sums that C holds already.
+    `casts` convert elements of A and of B to the type of the sums, the first one first. `result` is the buffer that the
+    nest writes, of which `store` may go through a view; `sums` is the store of sums that are not complete, where their
+    epilogue stores another type. Where there is a `window`, B has its axes in place of v. `views` declare buffers that
+    the accesses go through. A nest that `accumulates` goes on with the sums that C holds already.
     """
 
     store: BufferStore
@@ -79,6 +88,27 @@ class Contraction:
     result: Buffer | None = None
     epilogue: Epilogue | None = None
     accumulates: bool = False
+    casts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    sums: BufferStore | None = None
+
+    @property
+    def dtype(self) -> str:
+        """The type of the sums."""
+        return (self.sums or self.store).buffer.dtype
+
+    @property
+    def target(self) -> BufferLoad:
+        """Where a sum is kept until it is complete."""
+        store = self.sums or self.store
+        return BufferLoad(store.buffer, store.indices)
+
+    def of_a(self, value: PrimExpr) -> PrimExpr:
+        """Elements of A in the type of the sums."""
+        return converted(value, self.casts[0])
+
+    def of_b(self, value: PrimExpr) -> PrimExpr:
+        """Elements of B in the type of the sums."""
+        return converted(value, self.casts[1])
 
     @property
     def has_long_epilogue(self) -> bool:
@@ -101,8 +131,8 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Products:
-    """A nest that sums products: its store, the two factors, its variables and their extents; whether it goes on with
-    sums that are there."""
+    """A nest that sums products: its store, the two factors with how they are converted, its variables and their
+    extents; whether it goes on with sums that are there."""
 
     store: BufferStore
     factors: tuple[BufferLoad, BufferLoad]
@@ -110,6 +140,20 @@ class Products:
     spatial: tuple[PrimVar, ...]
     reduction: tuple[PrimVar, ...]
     accumulates: bool = False
+    casts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    @property
+    def orders(self) -> tuple[Products, Products]:
+        """The products with their factors in both orders."""
+        (a, b), (first, second) = self.factors, self.casts
+        return self, replace(self, factors=(b, a), casts=(second, first))
+
+
+def converted(value: PrimExpr, casts: Sequence[str]) -> PrimExpr:
+    """A value, or a vector of values, after conversions."""
+    for dtype in casts:
+        value = Cast(with_lanes(dtype, lanes(value.dtype)), value)
+    return value
 
 
 def products_of(loop: For) -> Products | None:
@@ -129,21 +173,22 @@ def products_of(loop: For) -> Products | None:
     parts = _multiply_add(inner)
     if parts is None or not reduction or len(sizes) != len(extents):
         return None
-    store, a, b = parts
-    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction), inner.init is None)
+    store, (a, of_a), (b, of_b) = parts
+    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction), inner.init is None, (of_a, of_b))
 
 
 def match(found: Products) -> Contraction | None:
     """The contraction along one variable of the result that a sum of products is, or None."""
     store, spatial = found.store, found.spatial
-    for scalar, vector in (found.factors, found.factors[::-1]):
+    for order in found.orders:
+        scalar, vector = order.factors
         v = _vector_variable(store, scalar, vector, spatial)
         if v is not None:
             r = row_variable(store, scalar, vector, [x for x in spatial if x is not v], found.extents)
             outer = tuple(x for x in spatial if x is not v and x is not r)
             return Contraction(
                 store, scalar, vector, found.extents, outer, found.reduction, v, r, result=store.buffer,
-                accumulates=found.accumulates,
+                accumulates=found.accumulates, casts=order.casts,
             )  # fmt: skip
     return None
 
@@ -158,10 +203,14 @@ def _is_plain(block: Block, extents: dict[PrimVar, Extent]) -> bool:
     return covered and kinds and bare and len(set(values)) == len(extents) and not used & set(extents)
 
 
-def _multiply_add(block: Block) -> tuple[BufferStore, BufferLoad, BufferLoad] | None:
+_Factor = tuple[BufferLoad, tuple[str, ...]]
+"""What is loaded, and how it is converted."""
+
+
+def _multiply_add(block: Block) -> tuple[BufferStore, _Factor, _Factor] | None:
     """(store, a, b) of a block that adds a * b to an element that starts at zero, or that does not start anew."""
     store, init = block.body, block.init
-    if not isinstance(store, BufferStore) or store.buffer.dtype not in ("float32", "float64"):
+    if not isinstance(store, BufferStore) or not _can_sum(store.buffer.dtype):
         return None
     if init is not None and not _is_zero_at(init, store):
         return None
@@ -172,24 +221,34 @@ def _multiply_add(block: Block) -> tuple[BufferStore, BufferLoad, BufferLoad] | 
     products = [part for part in (total.a, total.b) if isinstance(part, Binary) and part.kind == "mul"]
     if len(same) != 1 or len(products) != 1:
         return None
-    a, b = products[0].a, products[0].b
-    if (
-        not isinstance(a, BufferLoad)
-        or not isinstance(b, BufferLoad)
-        or a.predicate is not None
-        or b.predicate is not None
-    ):
-        return None
-    if store.buffer in (a.buffer, b.buffer) or a.dtype != store.buffer.dtype or b.dtype != store.buffer.dtype:
+    a, b = _factor(products[0].a), _factor(products[0].b)
+    if a is None or b is None or store.buffer in (a[0].buffer, b[0].buffer):
         return None
     return store, a, b
+
+
+def _can_sum(dtype: str) -> bool:
+    """Whether vectors of a type are added and multiplied by single instructions."""
+    return lanes(dtype) == 1 and bits(dtype) >= 32 and (is_float(dtype) or is_integer(dtype))
+
+
+def _factor(value: PrimExpr) -> _Factor | None:
+    """A load and its conversions, all of types that vectors are converted between."""
+    casts: list[str] = []
+    if kinds_in(value) is None:
+        return None
+    while isinstance(value, Cast):
+        casts.insert(0, value.dtype)
+        value = value.value
+    plain = isinstance(value, BufferLoad) and value.predicate is None and not is_bool(value.dtype)
+    return (value, tuple(casts)) if plain and isinstance(value, BufferLoad) else None
 
 
 def _is_zero_at(init: Stmt, store: BufferStore) -> bool:
     """Whether an element starts at zero."""
     if not isinstance(init, BufferStore) or init.buffer is not store.buffer:
         return False
-    zero = isinstance(init.value, FloatImm) and init.value.value == 0.0
+    zero = isinstance(init.value, (FloatImm, IntImm)) and init.value.value == 0
     return zero and _same_indices(init.indices, store.indices)
 
 

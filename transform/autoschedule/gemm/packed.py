@@ -235,14 +235,13 @@ class _Loops:
         """The tile of `rows` rows from `at` on in the block of rows that starts at `first`."""
         blocking, found = self.blocking, self.blocking.found
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
-        target = BufferLoad(found.store.buffer, found.store.indices)
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            row = row_at(target, blocking.r, plus(first, clamp(plus(at, i))))
+            row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
         def prefetch_c(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            row = row_at(target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
+            row = row_at(found.target, blocking.r, plus(first, plus(plus(at, const(rows, INDEX)), i)))
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
         def prefetch_b(j: PrimExpr) -> BufferLoad:
@@ -253,8 +252,8 @@ class _Loops:
         end = binary("ge", plus(terms.k, as_expr(terms.steps, INDEX)), as_expr(extent, INDEX))
         return Tile(
             rows, panel,
-            scalar=lambda i: self._of_a(p, i, first, at, rows, clamp, terms),
-            vector=lambda j: self._of_b(p, j, lanes, terms, panel),
+            scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, terms)),
+            vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, terms, panel)),
             element=element,
             loops=[(p, times_of(terms.steps, blocking.granularity))],
             accumulates=found.accumulates or (several and binary("gt", terms.k, const(0, INDEX))),

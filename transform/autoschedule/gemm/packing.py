@@ -88,7 +88,8 @@ class Packing:
 
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             place = plus(times(at, blocking.kc), plus(times(number, count), i))
-            return For(i, 0, count, BufferStore(blocking.a, substitute(load, values), (place,)), "unrolled")
+            value = blocking.found.of_a(substitute(load, values))
+            return For(i, 0, count, BufferStore(blocking.a, value, (place,)), "unrolled")
 
         return each_term(blocking, k, steps, term)
 
@@ -124,10 +125,10 @@ class Packing:
             place = plus(panel.start, at)
             return place if panel.left is None else binary("min", place, last)
 
-        def row(t: int) -> BufferLoad:
+        def row(t: int) -> PrimExpr:
             place = column(plus(times(j, lanes), const(t, INDEX)))
             indices = tuple(substitute(x, {v: place}) for x in load.indices[:-1])
-            return BufferLoad(load.buffer, (*indices, vector_index(plus(k, times(p, lanes)), lanes)))
+            return found.of_b(BufferLoad(load.buffer, (*indices, vector_index(plus(k, times(p, lanes)), lanes))))
 
         def put(t: int, value: PrimExpr) -> Stmt:
             place = plus(times(plus(times(p, lanes), const(t, INDEX)), width), times(j, lanes))
@@ -140,7 +141,7 @@ class Packing:
         if not (isinstance(remainder, int) and remainder == 0):
             q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
             term = plus(as_expr(times_of(whole, lanes), INDEX), q)
-            value = substitute(load, {v: column(i), self.blocking.k: plus(k, term)})
+            value = found.of_b(substitute(load, {v: column(i), self.blocking.k: plus(k, term)}))
             copy = BufferStore(b, value, self.place_in_b(panel, plus(times(term, width), i)))
             stmts.append(For(q, 0, remainder, For(i, 0, width, copy)))
         return SeqStmt(tuple(stmts))
@@ -150,7 +151,7 @@ class Packing:
         j, found = PrimVar("j", INDEX), self.blocking.found
 
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
-            value = substitute(found.vector, {**values, found.v: plus(panel.start, j)})
+            value = found.of_b(substitute(found.vector, {**values, found.v: plus(panel.start, j)}))
             place = self.place_in_b(panel, plus(times(number, panel.width), j))
             copy = BufferStore(self.blocking.b, value, place)
             return For(j, 0, panel.width, copy, "unrolled") if panel.left is None else For(j, 0, panel.left, copy)
@@ -168,7 +169,7 @@ class Packing:
             mask = panel.mask(j)
             if mask is not None:
                 value = BufferLoad(value.buffer, value.indices, mask)
-            return For(j, 0, panel.vectors, BufferStore(self.blocking.b, value, place), "unrolled")
+            return For(j, 0, panel.vectors, BufferStore(self.blocking.b, found.of_b(value), place), "unrolled")
 
         return each_term(self.blocking, k, steps, term)
 
@@ -194,9 +195,10 @@ class Packing:
 
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = plus(times(j, lanes), lane)
-            value = substitute(self.blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
+            load = substitute(self.blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
             place = self.place_in_b(panel, plus(plus(times(number, panel.width), to), at))
-            copy = IfThenElse(binary("lt", at, count), BufferStore(self.blocking.b, value, place), None)
+            store = BufferStore(self.blocking.b, self.blocking.found.of_b(load), place)
+            copy = IfThenElse(binary("lt", at, count), store, None)
             return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
 
         rows = binary("add", binary("sub", last, row), const(1, INDEX))

@@ -175,7 +175,7 @@ class _ChainRule(Rule):
             found, loops, start, count, limit
         )))  # fmt: skip
 
-    def takes(self, site: Site) -> Taken:
+    def takes(self, site: Site, decision: Decision) -> Taken:
         """All nests of the chain, and the buffers that are kept for a block only."""
         found = site.once(chain_of, site)
         assert found is not None

@@ -1,0 +1,162 @@
+"""Contractions of every type: the same sums in tiles, whatever operands are stored in and results are rounded to."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.dtypes import array_dtype
+from weft.ir import AllocBuffer, IRModule, PrimFunc, TensorType, Var, walk
+from weft.ir.builder import BlockBuilder
+from weft.ir.dim import Dim, symbol
+from weft.ir.op import get_op
+from weft.script import tir as T
+from weft.target import MachineModel
+from weft.transform import Knobs, LegalizeOps, TileContractions
+from weft.transform.infra.decisions import decisions_of
+
+N = symbol("n")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "uint8", "int16", "int32")
+
+
+def product(op: str, dtype: str, *shapes: tuple[Dim, ...], **options: object) -> IRModule:
+    params = [Var(f"x{i}", TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
+    builder = BlockBuilder()
+    with builder.function("main", params):
+        builder.emit_func_output(builder.emit(get_op(op).bind(params, options, None)))
+    return LegalizeOps()(builder.get())
+
+
+def random(dtype: str, *shape: int) -> np.ndarray:
+    generator, kind = np.random.default_rng(0), array_dtype(dtype)
+    if dtype in INTEGERS:
+        limits = np.iinfo(kind)
+        return generator.integers(limits.min, limits.max, shape, kind, endpoint=True)
+    return generator.standard_normal(shape).astype(kind)
+
+
+def tiled(module: IRModule, bits: int = 128, **knobs: int) -> IRModule:
+    return TileContractions(MachineModel(bits, 16), Knobs(**knobs))(module)
+
+
+def forms(module: IRModule) -> list[object]:
+    functions = (f for f in module.functions.values() if isinstance(f, PrimFunc))
+    return [item.values["form"] for f in functions for item in decisions_of(f) if item.kind == "gemm"]
+
+
+def same_bits(module: IRModule, new: IRModule, *arrays: np.ndarray) -> None:
+    """The order of the sums is kept and the interpreter fuses nothing, so results have the same bits."""
+    assert weft.verify(new) == []
+    weft.assert_structural_equal(weft.parse(new.script()), new)
+    got, wanted = (weft.interpret(item)["main"](*arrays) for item in (new, module))
+    assert got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got.view(f"V{got.itemsize}"), wanted.view(f"V{got.itemsize}"))
+
+
+def sums_in(dtype: str) -> str:
+    return {"float16": "float32", "bfloat16": "float32"}.get(dtype, "int32" if dtype in INTEGERS else dtype)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(FLOATS + INTEGERS), st.booleans(),
+    st.tuples(st.integers(2, 14), st.integers(1, 9), st.integers(4, 21)), st.booleans(),
+    st.sampled_from(({}, {"pack_from": 1}, {"pack_from": 1, "kc": 1, "mc": 4})),
+)  # fmt: skip
+def test_products_of_any_type_and_size_have_the_same_bits_in_tiles(
+    dtype: str, wide: bool, sizes: tuple[int, int, int], is_symbolic: bool, knobs: dict[str, int]
+) -> None:
+    rows, terms, columns = sizes
+    options = {"out_dtype": sums_in(dtype)} if wide or dtype in INTEGERS else {}
+    module = product("matmul", dtype, (N if is_symbolic else rows, terms), (terms, columns), **options)
+    new = tiled(module, **knobs)
+    assert len(forms(new)) == 1
+    same_bits(module, new, random(dtype, rows, terms), random(dtype, terms, columns))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_another_type_that_end_in_a_tile_have_no_memory(dtype: str) -> None:
+    module = product("matmul", dtype, (40, 20), (20, 64))
+
+    def buffers(item: IRModule) -> list[tuple[int, ...]]:
+        return [x.buffer.shape for f in item.functions.values() for x in walk(f) if isinstance(x, AllocBuffer)]
+
+    assert (40, 64) in buffers(module)
+    assert (40, 64) not in buffers(tiled(module, pack_from=1))
+    assert (40, 64) in buffers(tiled(module, pack_from=1, kc=1))  # sums go on from block to block
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize(
+    ("op", "shapes", "options"),
+    [
+        ("matmul", ((3, 5, 6), (3, 6, 32)), {}), ("matmul", ((2, 3, 5, 6), (6, 32)), {}),
+        ("linear", ((9, 16), (32, 16)), {}), ("nn.conv2d", ((2, 3, 9, 9), (6, 3, 3, 3)), {"padding": 1}),
+        ("nn.conv2d", ((1, 8, 6, 6), (8, 4, 3, 3)), {"groups": 2}), ("nn.conv1d", ((2, 3, 20), (4, 3, 3)), {}),
+    ],
+)  # fmt: skip
+def test_other_forms_of_products_are_tiled_in_narrow_types_too(
+    dtype: str, op: str, shapes: tuple[tuple[int, ...], ...], options: dict[str, object]
+) -> None:
+    if dtype == "int8" and op != "linear":
+        options = {**options, "out_dtype": "int32"}
+    module = product(op, dtype, *shapes, **options)
+    new = tiled(module)
+    assert len(forms(new)) == (op != "linear" or dtype != "int8")
+    same_bits(module, new, *(random(dtype, *shape) for shape in shapes))
+
+
+def test_a_nest_that_a_user_rounds_is_one_nest() -> None:
+    @T.prim_func
+    def main(
+        x: T.Buffer((12, 8), "bfloat16"), w: T.Buffer((8, 32), "bfloat16"), b: T.Buffer((32,), "float32"),
+        y: T.Buffer((12, 32), "bfloat16"),
+    ) -> None:  # fmt: skip
+        s = T.alloc_buffer((12, 32), "float32")
+        for i, j, k in T.grid(12, 32, 8):
+            with T.block("s"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    s[vi, vj] = T.float32(0)
+                s[vi, vj] = s[vi, vj] + T.Cast("float32", x[vi, vk]) * T.Cast("float32", w[vk, vj])
+        for i, j in T.grid(12, 32):
+            with T.block("y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = T.Cast("bfloat16", T.max(s[vi, vj] + b[vj], T.float32(0)))
+
+    new = tiled(IRModule({"main": main}))
+    (decision,) = (item for item in decisions_of(new["main"]) if item.kind == "gemm")
+    assert decision.values["epilogue"]
+    x, w, b = random("bfloat16", 12, 8), random("bfloat16", 8, 32), random("float32", 32)
+    got, wanted = np.zeros((12, 32), ml_dtypes.bfloat16), np.zeros((12, 32), ml_dtypes.bfloat16)
+    weft.interpret(new)["main"](x, w, b, got)
+    weft.interpret(IRModule({"main": main}))["main"](x, w, b, wanted)
+    np.testing.assert_array_equal(got.view("int16"), wanted.view("int16"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("rows", "columns"), [(70, 130), (1, 96), (3, 33)])
+def test_compiled_sums_are_rounded_once(dtype: str, rows: int, columns: int) -> None:
+    terms = 300
+    module = product("matmul", dtype, (rows, terms), (terms, columns))
+    x, w = random(dtype, rows, terms), random(dtype, terms, columns)
+    got = weft.compile(module)["main"](x, w)
+    exact = x.astype("float64") @ w.astype("float64")
+    size = np.abs(x.astype("float64")) @ np.abs(w.astype("float64"))
+    half_a_place = np.abs(exact) * float(ml_dtypes.finfo(got.dtype).eps) / 2
+    assert got.dtype == array_dtype(dtype)
+    assert np.all(np.abs(got.astype("float64") - exact) <= half_a_place * 1.01 + terms * 2.0**-24 * size)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_compiled_sums_of_integers_have_the_bits_of_the_interpreter(dtype: str) -> None:
+    module = product("matmul", dtype, (N, 70), (70, 50), out_dtype="int32")
+    exe = weft.compile(module)
+    for rows in (1, 7, 40):
+        x, w = random(dtype, rows, 70), random(dtype, 70, 50)
+        np.testing.assert_array_equal(exe["main"](x, w), weft.interpret(module)["main"](x, w))
