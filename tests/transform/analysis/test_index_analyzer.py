@@ -9,11 +9,13 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.ir.dim import symbol
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.tensor import Binary, Buffer, Cast, IntImm, PrimExpr, PrimVar
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.exactness import LARGEST, limits_of, most_elements
 from weft.transform.analysis.indices.facts import Facts
+from weft.transform.analysis.indices.translation import dtype_facts
 
 X, Y, M = PrimVar("i", "int64"), PrimVar("j", "int64"), PrimVar("n", "int64")
 _KINDS = ["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
@@ -186,3 +188,8 @@ def test_conditions_in_a_narrow_dtype_say_nothing_of_the_number_in_64_bits() -> 
     inside = known.assume(Binary("lt", a * a, IntImm(8, "int32")), facts)
     index = known.dim(cast("int64", a * a), inside)
     assert not known.proves(7 - index, inside)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int64x16"])
+def test_the_bounds_of_64_bits_say_nothing_of_a_value(dtype: str) -> None:
+    assert dtype_facts(dtype, symbol("n") - symbol("m")) == ()

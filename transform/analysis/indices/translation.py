@@ -215,7 +215,7 @@ def dtype_facts(dtype: str, value: Dim) -> tuple[Fact, ...]:
     """What a dtype says of its values."""
     if dtypes.is_bool(dtype):
         return Fact(value), Fact(1 - value)
-    if not dtypes.is_integer(dtype) or dtype == INDEX:
+    if not dtypes.is_integer(dtype) or dtypes.element(dtype) == INDEX:
         return ()
     low, high = int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
     return (Fact(value - low), Fact(high - value)) if dtypes.bits(dtype) < 64 else (Fact(value - low),)
