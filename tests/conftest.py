@@ -10,6 +10,7 @@ and then fails the run, so that a person looks at what changed before it is kept
 from __future__ import annotations
 
 import atexit
+import difflib
 import os
 import re
 import shutil
@@ -30,6 +31,8 @@ os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-cache-")
 atexit.register(shutil.rmtree, os.environ["WEFT_CACHE_DIR"], ignore_errors=True)
 
 ROOT = Path(__file__).resolve().parent.parent
+MOST_LINES, MOST_COLUMNS = 60, 200
+"""Of a difference that is shown."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +45,14 @@ def root() -> Path:
     return ROOT
 
 
+def difference(expected: str, text: str, name: str) -> str:
+    """What changed in a text, in the lines around it, with how to accept it."""
+    lines = [*difflib.unified_diff(expected.splitlines(), text.splitlines(), name, "now", lineterm="", n=2)]
+    shown = [line[:MOST_COLUMNS] for line in lines[:MOST_LINES]]
+    more = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return "\n".join([*shown, *more, "if that is meant: pytest --update-golden, and look at the difference"])
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Compare text with the file kept for this test; a test may call it once per name."""
@@ -49,14 +60,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
     folder = ROOT / "tests" / "golden" / node.path.relative_to(ROOT / "tests").with_suffix("")
     stem = re.sub(r"[^\w.-]+", "_", node.name).strip("_")
 
-    def check(text: str, name: str = "") -> None:
-        path = folder / (f"{stem}.{name}.txt" if name else f"{stem}.txt")
+    def check(text: str, name: str = "", suffix: str = "txt") -> None:
+        path = folder / (f"{stem}.{name}.{suffix}" if name else f"{stem}.{suffix}")
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             pytest.fail(f"wrote {path.relative_to(ROOT)}; look at it, then run again without --update-golden")
         if not path.exists():
             pytest.fail(f"{path.relative_to(ROOT)} does not exist; run pytest --update-golden to write it")
-        assert text == path.read_text(encoding="utf-8")
+        expected = path.read_text(encoding="utf-8")
+        if text != expected:
+            pytest.fail(difference(expected, text, str(path.relative_to(ROOT))), pytrace=False)
 
     return check
