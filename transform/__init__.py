@@ -5,7 +5,7 @@
     graph/          passes over graph functions               fusion/    operators and kernels put together
     kernel/         passes over tensor-level functions        memory/    explicit memory, and its plan
     target/         parts of targets, copies between them     pattern/   what stands in a graph, found and replaced
-    rewrite/        rules: sets, what they cost, passes
+    rewrite/        rules: sets, what they cost, passes       interface/ what functions take and give
     autoschedule/   the default schedule of loops             schedule/  loops changed step by step by users
 
 `weft.transform.phases` names the phases and what runs in each.
@@ -43,6 +43,10 @@ from weft.transform.infra.instruments import Instrument, PassTime, PrintAfter, P
 from weft.transform.infra.phases import Step, default_pipeline, phase, phases, run_phases
 from weft.transform.infra.pipeline import Pipeline, parse_pipeline
 from weft.transform.infra.registry import find_pass, pass_names
+from weft.transform.interface.bundle_model_params import BundleModelParams
+from weft.transform.interface.expand_tuple_arguments import ExpandTupleArguments
+from weft.transform.interface.lift_transform_params import LiftTransformParams
+from weft.transform.interface.remove_unused_outputs import RemoveUnusedOutputs
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.lower_blocks import LowerBlocks
 from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
@@ -57,10 +61,14 @@ from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.rewrite.cancel_transposes import CancelTransposes
 from weft.transform.rewrite.decompose_ops_for_inference import DecomposeOpsForInference
+from weft.transform.rewrite.expand_matmul_of_sum import ExpandMatmulOfSum
 from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
+from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
+from weft.transform.rewrite.reorder_permute_dims_after_concat import ReorderPermuteDimsAfterConcat
+from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMatmul
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
 from weft.transform.schedule import Schedule
 from weft.transform.target.assign_by_cost import AssignByCost
@@ -77,6 +85,7 @@ __all__ = [
     "AssignByCost",
     "BindParams",
     "BindSymbolicVars",
+    "BundleModelParams",
     "CancelTransposes",
     "CanonicalizeBindings",
     "CheckBounds",
@@ -86,6 +95,8 @@ __all__ = [
     "DeadCodeElimination",
     "DecomposeOpsForInference",
     "EliminateCommonSubexpr",
+    "ExpandMatmulOfSum",
+    "ExpandTupleArguments",
     "FoldBatchnormToConv2D",
     "FoldConstant",
     "FoldScaleShift",
@@ -93,6 +104,7 @@ __all__ = [
     "FuseOps",
     "FuseOpsByPattern",
     "FuseTIR",
+    "FuseTransposeMatmul",
     "FusionPattern",
     "HoistScratch",
     "InlinePrivateFunctions",
@@ -100,6 +112,7 @@ __all__ = [
     "Knobs",
     "LambdaLift",
     "LegalizeOps",
+    "LiftTransformParams",
     "LowerBlocks",
     "LowerToEntry",
     "LowerToMemory",
@@ -119,7 +132,10 @@ __all__ = [
     "PrintBefore",
     "RemoveRedundantCasts",
     "RemoveRedundantReshape",
+    "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
+    "ReorderPermuteDimsAfterConcat",
+    "ReorderTakeAfterMatmul",
     "RuleSet",
     "Schedule",
     "ShareMemory",

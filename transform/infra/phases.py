@@ -91,7 +91,7 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     return (HoistScratch(min(part.machine.stack_bytes for part in parts)), ShareMemory(), StaticPlanBlockMemory())
 
 
-_RULES = ("transposes", "reshapes", "casts", "matmul-order", "inference-norms", "scale-shift")
+_RULES = ("transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms", "scale-shift")
 """What every module gains by: fewer operators, or products that are proved to cost less."""
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),

@@ -15,6 +15,7 @@ from weft.errors import PassError
 from weft.ir import Binding, Call, Expr, Function, IRModule, MatchCast, Op, TupleGetItem, Var, VarBinding
 from weft.ir.op import OPS
 from weft.ir.structure.visit import walk
+from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.rewriting import FunctionRewriter
 from weft.transform.pattern.matching import Match, bindings_of_function
@@ -81,8 +82,12 @@ def applied_once(
     if not any(isinstance(node, Op) and node.name in by_operator for node in walk(function)):
         return function
     module = module or IRModule()
-    new = _Walk(by_operator, function, module, note, allowed).run(function)
-    return function if new is function else without_dead_bindings(new, module)
+    walked = _Walk(by_operator, function, module, note, allowed)
+    new = walked.run(function)
+    if new is function:
+        return function
+    new = without_dead_bindings(new, module)
+    return _Replaced(walked.matched, new, module).run(new)
 
 
 def _uses(function: Function) -> dict[Var, int]:
@@ -96,12 +101,26 @@ def _uses(function: Function) -> dict[Var, int]:
     return counts
 
 
+class _Replaced(FunctionRewriter):
+    """Drops what was matched and nothing uses now, though it may fail: the replacement fails for the same values."""
+
+    def __init__(self, matched: set[Var], function: Function, module: IRModule) -> None:
+        super().__init__()
+        self.matched, self.module = matched, module
+        self.uses = _uses(function) if matched else {}
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        dead = binding.var in self.matched and not self.uses.get(binding.var, 0)
+        return () if dead and isinstance(binding, VarBinding) and is_pure(binding.value, self.module) else binding
+
+
 class _Walk(FunctionRewriter):
     def __init__(
         self, rules: Mapping[str, list[Rule]], function: Function, module: IRModule, note: Note, allowed: Allowed
     ) -> None:
         super().__init__()
         self.rules, self.note, self.allowed = rules, note, allowed
+        self.matched: set[Var] = set()
         self.values = bindings_of_function(function)
         self.uses = _uses(function)
         self.made = Replacements(module)
@@ -145,7 +164,11 @@ class _Walk(FunctionRewriter):
             return None  # what a part of a target is to do stays as it is
         site = Site(value, found, match, self.uses)
         other = rule.make(site)
-        return other if other is not None and other is not value and self.allowed(rule, site, other) else None
+        if other is None or other is value or not self.allowed(rule, site, other):
+            return None
+        inner = (match.place(match.behind(part)) for pattern, part in found.items() if pattern is not rule.form)
+        self.matched.update(part for part in inner if isinstance(part, Var))
+        return other
 
 
 def _is_marked(value: Expr) -> bool:

@@ -50,6 +50,9 @@ y = R.nn.conv2d(x, w, strides=2, padding=1)
 z = R.nn.batch_norm(y, g, b, m, v, axis=1, training=False)
 out = R.nn.relu(z[0])
 """
+PAIR = 'x: R.Tensor(("n", 4), "float32"), y: R.Tensor((5, 4), "float32")'
+TAKEN = 'x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 6), "float32"), i: R.Tensor((3,), "int64")'
+SUM = 'x: R.Tensor(("n", 4), "float32"), a: R.Tensor((4, 5), "float32"), b: R.Tensor((4, 5), "float32")'
 IMAGE = 'x: R.Tensor(("n", 3, 8, 8), "float32"), w: R.Tensor((5, 3, 3, 3), "float32")'
 STATISTICS = ", ".join(f'{name}: R.Tensor((5,), "float32")' for name in "gbmv")
 CANCEL, RESHAPE = transform.CancelTransposes(), transform.RemoveRedundantReshape()
@@ -62,6 +65,11 @@ BEFORE_AFTER = (
     (RESHAPE, "a = R.reshape(x, (n, 12))\nb = R.reshape(a, (n, 3, 4))\nout = R.exp(b)", X, ["exp"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float64")\nout = R.astype(a, "float16")', X, ["astype"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float16")\nout = R.astype(a, "float32")', X, ["astype"] * 2),
+    (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["einsum"]),
+    (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
+    (transform.ReorderTakeAfterMatmul(), "t = R.take(w, i, axis=1)\nout = R.matmul(x, t)", TAKEN, ["matmul", "take"]),
+    (transform.ReorderPermuteDimsAfterConcat(),
+     "a = R.permute_dims(x)\nb = R.permute_dims(y)\nout = R.concat((a, b), axis=1)", PAIR, ["concat", "permute_dims"]),
     (transform.FoldBatchnormToConv2D(), NORM, f"{IMAGE}, {STATISTICS}", ["nn.conv2d", "add", "nn.relu"]),
     (transform.DecomposeOpsForInference(), NORM, f"{IMAGE}, {STATISTICS}",
      ["nn.conv2d", "multiply", "add", "nn.relu"]),

@@ -3,9 +3,10 @@
     evidence(rule)      Evidence("proved" | "tested", ...), remembered for the rule
 
 A rule that is written as two functions is proved where both sides have one normal form (`tensor_algebra`). Otherwise
-it is applied to instances of its form, of generated sizes (0 and 1 among them), dtypes, attributes and values,
-and both programs are interpreted. Rules that keep bits are given nan, infinities and zeros of both signs as well; for
-rules of real arithmetic, floats are small dyadic numbers, with which sums and products have no rounding.
+it is applied to instances of its form, of generated sizes (0 and 1 among them), dtypes, attributes and values, and both
+programs are interpreted; where one fails (an index out of range), the other has to fail as well. Rules that keep bits
+are given nan, infinities and zeros of both signs, too; for rules of real arithmetic, floats are small dyadic numbers,
+with which sums and products have no rounding.
 
 Errors: PassError W555 a wrong rule, with the smallest instance that shows it; W556 a rule of which no instance was
 found.
@@ -119,8 +120,11 @@ def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
         size = sum(np.size(value) for value in arguments)
         try:
             expected = _run(before, arguments)
-        except WeftError:
-            continue  # the program has no result
+        except WeftError as error:
+            if _fails(after, arguments):
+                continue
+            said = f"the pattern fails, the replacement does not: {error.message}"
+            return _Trial(True, f"for {_signature(before)} {said}")
         try:
             got: Any = _run(after, arguments)
         except WeftError as error:
@@ -135,6 +139,14 @@ def _trial(rule: Rule, before: Function, choices: SeededChoices) -> _Trial:
 def _run(function: Function, arguments: Sequence[Any]) -> Any:
     with np.errstate(all="ignore"):
         return interpret(IRModule({"main": function}))["main"](*copied(arguments))
+
+
+def _fails(function: Function, arguments: Sequence[Any]) -> bool:
+    try:
+        _run(function, arguments)
+    except WeftError:
+        return True
+    return False
 
 
 def _signature(function: Function) -> str:

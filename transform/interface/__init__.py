@@ -1,0 +1,1 @@
+"""Passes that change what functions take and give: parameters and results."""
