@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from weft.dtypes import check_dtype
 from weft.errors import DTypeError, Span
 from weft.script.forms.reading import COMMON
+from weft.script.forms.showing import SHOWN
 from weft.script.source.diagnostics import fail
 
 __all__ = ["KINDS", "Kind", "ReaderLike", "string_text"]
@@ -34,7 +35,7 @@ class ReaderLike(Protocol):
 
 
 class Kind:
-    """A kind whose conversions are methods of the reader (`read_<name>`) and of the printer (`show_<name>`)."""
+    """A kind that the functions registered for its name read (see `reading`) and show (see `showing`)."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,7 +46,7 @@ class Kind:
 
     def show(self, printer: Any, value: Any) -> Any:
         """The text of a value (or pieces of text, see the printer)."""
-        return getattr(printer, f"show_{self.name}")(value)
+        return SHOWN.hole[self.name](printer, value)
 
 
 class Plain(Kind):

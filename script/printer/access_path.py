@@ -12,7 +12,9 @@ from typing import Any
 
 from weft.errors import Source, Span
 from weft.ir.tensor import For, Stmt
-from weft.script.printer.module import _Printer
+from weft.script.printer.state import Printer, Style
+from weft.script.printer.statements import write_loop, write_statement
+from weft.script.printer.unit import write_text
 from weft.script.source.text import deep_stack
 
 __all__ = ["locate"]
@@ -29,11 +31,11 @@ def locate(root: Any, target: Stmt, name: str = "<module>") -> Span | None:
     'x[0] = T.float32(0.0)'
     """
     with deep_stack():
-        printer = _Locator(target)
-        text = printer.text(root)
-    if printer.place is None:
+        place = _Place(target)
+        text = write_text(Printer(style=place.style()), root)
+    if place.found is None:
         return None
-    start, word = printer.place
+    start, word = place.found
     line = text[start : text.index("\n", start)] if "\n" in text[start:] else text[start:]
     first, end = len(line) - len(line.lstrip(" ")), len(line)
     if word:
@@ -42,24 +44,27 @@ def locate(root: Any, target: Stmt, name: str = "<module>") -> Span | None:
     return Span(Source(name, text), start + first, start + end)
 
 
-class _Locator(_Printer):
-    """A printer that remembers where the line of a statement begins, and the word of it that means a grouped loop."""
+class _Place:
+    """Where the line of a statement begins, and the word of it that means a grouped loop."""
 
     def __init__(self, target: Stmt) -> None:
-        super().__init__("weft", True)
         self.target = target
-        self.place: tuple[int, str] | None = None
+        self.found: tuple[int, str] | None = None
 
-    def _offset(self) -> int:
-        return sum(len(line) + 1 for line in self.lines)
+    def style(self) -> Style:
+        """The style that notes the place on the way."""
+        return {write_statement: self._statement, write_loop: self._loop}
 
-    def statement(self, stmt: Stmt) -> None:
-        """One statement."""
+    def _statement(self, printer: Printer, stmt: Stmt) -> None:
         if stmt is self.target:
-            self.place = (self._offset(), "")
-        super().statement(stmt)
+            self.found = (_offset(printer), "")
+        write_statement.plain(printer, stmt)
 
-    def _loop(self, group: list[For], head: str) -> None:
+    def _loop(self, printer: Printer, group: list[For], head: str) -> None:
         if len(group) > 1 and any(loop is self.target for loop in group):
-            self.place = (self._offset(), self.name(self.target.loop_var))  # type: ignore[attr-defined]
-        super()._loop(group, head)
+            self.found = (_offset(printer), printer.name(self.target.loop_var))  # type: ignore[attr-defined]
+        write_loop.plain(printer, group, head)
+
+
+def _offset(printer: Printer) -> int:
+    return sum(len(line) + 1 for line in printer.lines)

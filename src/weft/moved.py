@@ -144,10 +144,9 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.script",
         "weft.script.printer",
-        "print_base>base print_dim>dim print_graph>graph print_scalar>scalars print_tensor>tensor show "
-        "locate>access_path",
+        "print_base>state print_graph>graph print_scalar>scalars print_tensor>statements show locate>access_path",
     ),
-    ("weft.script", "weft.script.printer.tvm", "print_peer>module print_peer_tensor>tensor"),
+    ("weft.script", "weft.script.printer.tvm", "print_peer>module print_peer_tensor>statements print_dim>dim"),
     (
         "weft.script",
         "weft.script.source",

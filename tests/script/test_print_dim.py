@@ -7,7 +7,7 @@ import random
 import pytest
 
 from weft.ir.dim import Dim, maximum, minimum, symbol, value_at
-from weft.script.printer.dim import peer_dim
+from weft.script.printer.tvm.dim import peer_dim
 
 n, m, k = symbol("n"), symbol("m"), symbol("k")
 
