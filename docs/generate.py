@@ -15,6 +15,7 @@ from pathlib import Path
 
 from weft import errors
 from weft.command.listing import describe_operator, families
+from weft.command.passes import described_passes
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
@@ -107,7 +108,33 @@ def _escape(message: str) -> str:
     return " ".join(message.split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
-PAGES = {"operators.md": operators_page, "errors.md": errors_page}
+def passes_page() -> str:
+    """Every pass of weft."""
+    parts = [
+        _NOTE,
+        "# Passes",
+        "Named in pipelines (`weft pass NAME{option=value},... FILE`, `weft.transform.parse_pipeline`) and in\n"
+        "`weft.transform` by their classes. `weft pass --list NAME` prints one of these entries. A pass that keeps\n"
+        "what programs compute is compared by the interpreter under `WEFT_CHECK=3`.",
+    ]
+    for facts in described_passes(own=True):
+        runs = f"Runs in {', '.join(facts['phases'])}" if facts["phases"] else "Runs where it is asked for"
+        keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
+        also = f", also `{'`, `'.join(facts['aliases'])}`" if facts["aliases"] else ""
+        parts.append(f"## {facts['name']}\n\n`weft.transform.{facts['class']}`{also}, `{facts['source']}`.")
+        parts.append(f"{runs}, from level {facts['level']} on; {keeps}.\n\n```\n{facts['about']}\n```")
+        rows = [_option_row(item) for item in facts["options"]]
+        if rows:
+            parts.append("\n".join(["| option | type | default |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _option_row(item: dict[str, str]) -> str:
+    kind = item["type"].replace("|", "\\|")
+    return f"| `{item['name']}` | {kind} | {item['default'] or 'required'} |"
+
+
+PAGES = {"operators.md": operators_page, "errors.md": errors_page, "passes.md": passes_page}
 
 
 def main() -> int:

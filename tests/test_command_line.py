@@ -544,6 +544,24 @@ def test_pass_takes_phases_and_runs_the_hooks_of_the_target(run: Run) -> None:
         assert ("T.vectorized" in found["text"]) is vectors
 
 
+def test_pass_lists_the_passes_and_describes_one(run: Run) -> None:
+    code, out, _ = run("pass", "--list")
+    assert code == 0
+    assert "fold-constant" in out
+    assert "Multiply several matrices in the order" in out
+    code, out, _ = run("pass", "--list", "dce", "--json")
+    facts = json.loads(out)
+    assert facts["name"] == "dead-code-elimination"
+    assert facts["options"] == [{"name": "entry_functions", "type": "tuple[str, ...]", "default": "[]"}]
+    assert "optimize" in facts["phases"]
+    code, _, error = run("pass", "--list", "fold-constnt")
+    assert code != 0
+    assert "fold-constant" in error
+    code, _, error = run("pass")
+    assert code != 0
+    assert "no passes are named" in error
+
+
 def test_an_unknown_pass_comes_with_the_nearest_name(run: Run) -> None:
     status, (found,) = run.json("pass", "dead-code-eliminatio", "model.py")
     assert (status, found["code"]) == (1, "W501")

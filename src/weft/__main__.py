@@ -180,8 +180,11 @@ def _artifact_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _pass_options(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "weft pass [OPTION...] PASSES [FILE]"
-    parser.add_argument("pipeline", metavar="PASSES", help="passes and phases: 'normalize,legalize,fuse{max_ops=8}'")
+    parser.usage = "weft pass [OPTION...] PASSES [FILE], weft pass --list [NAME]"
+    parser.add_argument(
+        "pipeline", metavar="PASSES", nargs="?", help="passes and phases: 'normalize,legalize,fuse{max_ops=8}'"
+    )
+    parser.add_argument("--list", action="store_true", help="list the passes, or describe the one that is named")
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="default: standard input")
     _add_unit(parser)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import weft
 from weft.codegen.plan import make_plan
 from weft.command.files import InputError, as_module, file_name, load_one, load_units
+from weft.command.passes import list_passes
 from weft.command.report import as_json, print_json, say
 from weft.command.targets import chosen_target
 from weft.errors import WeftError
@@ -124,7 +125,11 @@ def _verdict(units: int, errors: int, warnings: int) -> str:
 
 
 def pass_command(options: argparse.Namespace) -> int:
-    """Apply a pipeline to a module and print it."""
+    """Apply a pipeline to a module and print it; or list the passes."""
+    if options.list:
+        return list_passes(options.pipeline, options.json)
+    if options.pipeline is None:
+        raise InputError("no passes are named", code="W027", hint="weft pass --list names them")
     target, _ = chosen_target(options)
     module = as_module(load_one(options.file, options.unit))
     with make_plan(module, target).passes:  # the target of the phases that it names
