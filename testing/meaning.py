@@ -25,7 +25,8 @@ from weft.testing import checks, graphs, kernels, opaque
 from weft.transform.infra.generators import arguments as generated
 from weft.transform.infra.generators.choices import SeededChoices
 
-__all__ = ["assert_same_meaning", "compare", "random_arguments", "random_kernel", "random_module", "runner"]
+__all__ = ["assert_same_meaning", "compare", "random_arguments", "random_kernel", "random_module", "register_library",
+           "runner"]  # fmt: skip
 
 Program = IRModule | Function | PrimFunc | Executable
 Run = Callable[[str, Sequence[Any]], Any]
@@ -76,7 +77,7 @@ def _library(name: str) -> Callable[..., Any] | None:
     return graphs.extern(name) or find_func(name)
 
 
-def _register_library() -> None:
+def register_library() -> None:
     """Compiled code finds the functions that random modules call among the registered ones."""
     for name, function in graphs.EXTERN.items():
         if find_func(name) is None:
@@ -90,7 +91,7 @@ def runner(program: Program, target: Any = None) -> Run:
     """
     made = program if isinstance(program, Executable) else _as_module(program)
     if isinstance(made, IRModule) and target is not None:
-        _register_library()
+        register_library()
         made = compile(made, target)
     functions: Any = interpret(made, functions=_library) if isinstance(made, IRModule) else made
 

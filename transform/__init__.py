@@ -72,7 +72,7 @@ from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMat
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
 from weft.transform.schedule import Schedule
 from weft.transform.target.assign_by_cost import AssignByCost
-from weft.transform.target.partition_calls import PartitionCalls
+from weft.transform.target.partition_calls import Declined, PartitionCalls
 from weft.transform.target.place_copies import PlaceCopies
 
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
@@ -93,6 +93,7 @@ __all__ = [
     "CombineParallelMatmul",
     "ConvertToDataflow",
     "DeadCodeElimination",
+    "Declined",
     "DecomposeOpsForInference",
     "EliminateCommonSubexpr",
     "ExpandMatmulOfSum",

@@ -8,33 +8,49 @@ in the attribute `artifacts` of the module; what called the functions calls the 
 
     cls.kernel(x, y)     R.call_packed("kernel", x, y) with dps=True       a kernel writes its outputs
     y = cls.f(x)         y = R.call_packed("f", x)                         a graph function returns its result
+
+A generator that returns `Translated(artifacts, statements)` says what of each function its artifacts do: a statement
+that stores, calls or asserts and is left out of it is an error, instead of memory that nobody wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
 from weft.errors import ArtifactError, described
-from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
-from weft.ir.module import IRModule
+from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op
+from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import FrozenMap, Node, replace
 from weft.ir.structure.structural import structural_hash
-from weft.ir.structure.visit import rewrite
+from weft.ir.structure.visit import rewrite, walk
+from weft.ir.tensor import AssertStmt, BufferStore, Evaluate, PrimFunc, Stmt
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.target.parts import leaf_parts, owners, part_view
 from weft.version import VERSION
 
-__all__ = ["ARTIFACTS", "generate_artifacts", "provenance"]
+__all__ = ["ARTIFACTS", "Translated", "generate_artifacts", "provenance"]
 
 ARTIFACTS = "artifacts"
 """The attribute of a module that holds its artifacts."""
 
 
 Generator = Callable[[IRModule, Target], Any]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """What a code generator made, and of what: the statements of each function that its artifacts do.
+
+    A statement stands for those inside of it; bindings are the statements of graph functions.
+    """
+
+    artifacts: Artifact | Iterable[Artifact]
+    statements: Mapping[str, Iterable[Node]]
 
 
 def generate_artifacts(
@@ -73,7 +89,12 @@ def _generated(
     view, _ = part_view(module, mine)
     if ARTIFACTS in view.attrs:  # what others made is not its concern
         view = view.without_attr(ARTIFACTS)
-    artifacts = [_completed(item, part, view) for item in _listed(generator(view, part), part, label)]
+    result = generator(view, part)
+    if isinstance(result, Translated):
+        for name in mine:
+            _check_translated(name, view[name], result.statements.get(name, ()), part, label)
+        result = result.artifacts
+    artifacts = [_completed(item, part, view) for item in _listed(result, part, label)]
     provided = {symbol.name for artifact in artifacts for symbol in artifact.provides}
     missing = [name for name in _promised(module, mine) if name not in provided]
     if missing:
@@ -84,6 +105,29 @@ def _generated(
             hint=f"it provides {', '.join(sorted(provided)) or 'nothing'}",
         )
     return artifacts
+
+
+def _check_translated(
+    name: str, function: BaseFunc, statements: Iterable[Node], part: Target, label: str
+) -> None:  # fmt: skip
+    """W820 unless everything that a function does is among the statements that were translated."""
+    done = {id(node) for statement in statements for node in walk(statement)}
+    for node in _effects(function):
+        if id(node) not in done:
+            text = " ".join(node.script().split())
+            raise ArtifactError(
+                f"the code generator of {part} ({_where(label)}) leaves out a statement of {name!r}: {text[:80]}",
+                code="W820", span=node.span or function.span,
+                hint=f"kind {part.kind.name!r} cannot do it: leave its label out",
+            )  # fmt: skip
+
+
+def _effects(function: BaseFunc) -> Iterator[Stmt | Binding]:
+    """What a function does: statements that hold no others and declare nothing, bindings of a graph function."""
+    if isinstance(function, Function):
+        yield from (node for node in walk(function.body) if isinstance(node, Binding))
+    elif isinstance(function, PrimFunc):
+        yield from (node for node in walk(function.body) if isinstance(node, (BufferStore, Evaluate, AssertStmt)))
 
 
 def _where(label: str) -> str:

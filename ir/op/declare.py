@@ -186,6 +186,11 @@ class OpDef:
         return f"<operator {self.name}>"
 
     @property
+    def is_computed(self) -> bool:
+        """Whether calls become kernels, or simpler operators that do."""
+        return self.lowering is not None or self.decompose is not None
+
+    @property
     def __signature__(self) -> inspect.Signature:
         """The parameters, as inspect and editors ask for them."""
         made: list[inspect.Parameter] = []

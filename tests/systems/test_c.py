@@ -249,7 +249,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "partition-calls": {"label": "a", "patterns": {"a.add": ("add",)}},
     **{
         name: {"target": "a: llvm; b: c"}
-        for name in ("assign", "place-copies", "run-lowering-hooks", "specialise-by-label", "verify-targets")
+        for name in (
+            "assign", "outline-labelled", "place-copies", "run-lowering-hooks", "specialise-by-label", "verify-targets",
+        )
     },
     "fuse-ops-by-pattern": {"patterns": ()},
     "lower-to-entry": {"function": "double"},

@@ -93,9 +93,17 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 _RULES = ("transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms", "scale-shift")
 """What every module gains by: fewer operators, or products that are proved to cost less."""
+
+
+def _partition(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
+    """Hooks find what their parts can do in dataflow blocks; pure bindings that stand outside of one are as good."""
+    hooked = any("partition" in part.kind.hooks for part in (target, *(part for _, part in leaf_parts(target))))
+    return (ConvertToDataflow(min_size=1),) if hooked else ()
+
+
 PHASES: tuple[Phase, ...] = (
     Phase("import", (Normalize(), CanonicalizeBindings())),
-    Phase("partition"),
+    Phase("partition", for_target=_partition),
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (

@@ -18,14 +18,18 @@ from weft.errors import Span, TargetError
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.op import get_op
 from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import Buffer, PrimCall, PrimFunc, PrimVar
 from weft.target import Target
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter
+from weft.transform.target.partition_calls import outlined_function
 from weft.transform.target.parts import LABEL, leaf_parts, owners
 
-__all__ = ["Assign", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment", "assignment_passes"]
+__all__ = [
+    "Assign", "OutlineLabelled", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment", "assignment_passes",
+]  # fmt: skip
 
 Policy = Callable[[Call, str, Target], str]
 """A policy: (a call, the label of the function it stands in, the whole target) -> the label of the call."""
@@ -36,7 +40,7 @@ def assignment_passes(target: Target) -> tuple[Pass, ...]:
     if len(leaf_parts(target)) == 1:
         return ()
     text = target.to_str()
-    return (VerifyTargets(text), Assign(text), SpecialiseByLabel(text))
+    return (VerifyTargets(text), Assign(text), OutlineLabelled(text), SpecialiseByLabel(text))
 
 
 def callee_of(call: Call) -> str | None:
@@ -166,6 +170,58 @@ class VerifyTargets(Pass):
 
 
 @dataclass(frozen=True)
+class OutlineLabelled(Pass):
+    """Operators labelled for a part that lowers functions itself become functions of it, which its hook may take.
+
+    y = R.exp(x, target="npu")   becomes   y = cls.npu_exp(x)      with a private function of the part
+    """
+
+    text_name: ClassVar[str] = "outline-labelled"
+    target: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", Target(self.target).to_str())
+
+    def run(self, module: IRModule) -> IRModule:
+        """Rewrite the graph functions of other parts."""
+        parts = dict(leaf_parts(Target(self.target)))
+        hooked = {label for label, part in parts.items() if part.kind.lowering_hook is not None}
+        if not hooked:
+            return module
+        owner = owners(module, parts)
+        made: dict[str, BaseFunc] = {}
+        for name, function in module.items():
+            if isinstance(function, Function):
+                rewriter = _LabelledOutliner(hooked - {owner[name]}, {*module, *made})
+                made[name] = rewriter.run(function)
+                made.update(rewriter.made)
+            else:
+                made[name] = function
+        unchanged = len(made) == len(module) and all(made[name] is function for name, function in module.items())
+        return module if unchanged else module.with_functions(made)
+
+
+class _LabelledOutliner(FunctionRewriter):
+    def __init__(self, labels: set[str], used: set[str]) -> None:
+        super().__init__()
+        self.labels, self.used = labels, used
+        self.made: dict[str, BaseFunc] = {}
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        call = binding.value
+        if not isinstance(binding, VarBinding) or not isinstance(call, Call) or not isinstance(call.op, Op):
+            return binding
+        label = call.attrs.get(LABEL)
+        if label not in self.labels or not get_op(call.op.name).is_computed:
+            return binding
+        function, args = outlined_function((binding,), {LABEL: str(label)})
+        name = fresh_name("".join(char if char.isalnum() else "_" for char in f"{label}_{call.op.name}"), self.used)
+        self.used.add(name)
+        self.made[name] = replace(function, name=name)
+        return replace(binding, value=Call(GlobalVar(name), args, span=call.span))
+
+
+@dataclass(frozen=True)
 class SpecialiseByLabel(Pass):
     """Give each part its own copy of a function that calls under several labels share, named after the part.
 
@@ -188,10 +244,11 @@ class _Specialiser:
     def __init__(self, module: IRModule, labels: tuple[str, ...]) -> None:
         self.module, self.labels = module, labels
         self.names: dict[tuple[str, str], str] = {}
+        self.owner = owners(module, labels)
 
     def run(self) -> IRModule:
         reached = self.reached()
-        if all(len(labels) == 1 and self.own(name) in (None, *labels) for name, labels in reached.items()):
+        if all(list(labels) == [self.own(name) or self.owner[name]] for name, labels in reached.items()):
             return self.module
         used = set(self.module.functions)
         for name, labels in reached.items():
@@ -208,7 +265,8 @@ class _Specialiser:
                 continue
             for label in labels:
                 new = self.names[name, label]
-                functions[new] = self.variant(function, label, new, copy=new != name, several=len(labels) > 1)
+                several = len(labels) > 1 or self.owner[name] != label
+                functions[new] = self.variant(function, label, new, copy=new != name, several=several)
         return self.module.with_functions(functions)
 
     def own(self, name: str) -> str | None:

@@ -9,10 +9,11 @@ Hooks run in the order of the parts, then of registration; `before` and `after` 
 functions of its part (`weft.transform.target.parts`) unless the hook asks for scope "module".
 
 A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module
-to look at; `Target.current()` is its part. It returns functions of its own and the one to call instead: a graph
-function of the same signature, or a kernel over the same tensors followed by the results. They join the module under
-fresh names where names conflict. Kernels belong to the part; a graph function that the hook returns is run by whoever
-calls it, who plans its memory.
+to look at; `Target.current()` is its part. A part is never given what it cannot do: a hook that does not take a
+function raises `Declined` with the reason, and kernels of the part are those that the hook made. It returns functions
+of its own and the one to call instead: a graph function of the same signature, or a kernel over the same tensors
+followed by the results. They join the module under fresh names where names conflict. Kernels belong to the part; a
+graph function that the hook returns is run by whoever calls it, who plans its memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weft.errors import PassError, described
+from weft.errors import PassError, TargetError, described
 from weft.ir import (
     BaseFunc,
     BindingBlock,
@@ -55,6 +56,7 @@ from weft.target.kinds import check_phase
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass
+from weft.transform.target.partition_calls import Declined
 from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owners
 
 __all__ = ["RunLoweringHooks", "has_lowering_hooks", "hook_passes", "on_host_parts"]
@@ -162,16 +164,30 @@ class RunLoweringHooks(Pass):
         parts = dict(leaf_parts(Target(self.target)))
         owner = owners(module, parts)
         before = set(module)
+        hooked = {label for label, part in parts.items() if part.kind.lowering_hook is not None}
+        _refuse_foreign_kernels(module, owner, {label: parts[label] for label in hooked})
         for name in _entries(module, owner):
             part = parts[owner[name]]
             function = module[name]
             if part.kind.lowering_hook is not None and isinstance(function, Function):
                 module = _Contract(module, name, function, owner[name], part).run()
-        module = _without_unused(module, owner, {label for label, part in parts.items() if part.kind.lowering_hook})
+        module = _without_unused(module, owner, hooked)
         # Graph functions of hooks become part of their callers: straight-line programs hold no calls of graph
         # functions, and the memory of both is planned as one.
         made = tuple(name for name, f in module.items() if name not in before and isinstance(f, Function) and f.private)
         return InlinePrivateFunctions(made)(module) if made else module
+
+
+def _refuse_foreign_kernels(module: IRModule, owner: dict[str, str], parts: dict[str, Target]) -> None:
+    """W753 for a kernel that is given to a part whose lowering hook has not made it."""
+    for name, function in module.items():
+        part = parts.get(owner[name])
+        if part is not None and part.kind.code_generator is not None and isinstance(function, PrimFunc):
+            raise TargetError(
+                f"kernel {name!r} is labelled for part {owner[name]!r} ({part}), which takes graph functions only: its "
+                "kernels are those that its lowering hook makes",
+                code="W753", span=function.span, hint="leave the label out, or label the operator that it computes",
+            )  # fmt: skip
 
 
 def _entries(module: IRModule, owner: dict[str, str]) -> Iterator[str]:
@@ -216,7 +232,10 @@ class _Contract:
         hook = self.target.kind.lowering_hook
         assert hook is not None
         with self.target:  # `Target.current()` is the part that the function is for
-            result = hook(self.module, self.function)
+            try:
+                result = hook(self.module, self.function)
+            except Declined as error:
+                raise self.declined(error.message) from None
         made, top = self.checked_result(result)
         if made[top] is self.function:
             return self.module
@@ -226,6 +245,17 @@ class _Contract:
         labelled = {name: self.labelled(function) for name, function in new.items()}
         merged = merge(self.module, replace(made, functions=FrozenMap(labelled)))
         return self.redirected(merged.module, merged.mapping.get(top, top))
+
+    def declined(self, reason: str) -> TargetError:
+        """W753: the hook does not take the function."""
+        calls = [node for node in walk(self.function) if isinstance(node, Call) and isinstance(node.op, Op)]
+        named = ", ".join(dict.fromkeys(f"R.{call.op.name}" for call in calls if isinstance(call.op, Op)))
+        span = next((call.span for call in calls if call.span is not None), self.function.span)
+        part = f"part {self.label!r} ({self.target})" if self.label else f"the target {self.target}"
+        return TargetError(
+            f"{part} does not take {named or 'a function without operators'}: {reason}", code="W753", span=span,
+            hint="leave its label out" if self.label else None,
+        )  # fmt: skip
 
     def broken(self, message: str, hint: str | None = None) -> PassError:
         return PassError(
@@ -277,7 +307,8 @@ class _Contract:
 
     def check_lowered(self, functions: dict[str, BaseFunc]) -> None:
         for name, function in functions.items():
-            left = sorted({node.name for node in walk(function) if isinstance(node, Op) and _lowers(node)})
+            named = {node.name for node in walk(function) if isinstance(node, Op)}
+            left = sorted(name for name in named if get_op(name).is_computed)
             if left:
                 raise self.broken(f"left operators in {name!r}: {', '.join(left)}")
 
@@ -313,8 +344,3 @@ class _Contract:
             return replace(call, op=GlobalVar(top))
         ret = self.function.ret_type
         return Call(Op("call_tir"), (GlobalVar(top), Tuple(call.args)), ty_args=(ret,), span=call.span)
-
-
-def _lowers(op: Op) -> bool:
-    definition = get_op(op.name)
-    return definition.lowering is not None or definition.decompose is not None

@@ -7,14 +7,17 @@
 
 A chain is a sequence of calls in one dataflow block, each of which takes the result of the one before, which nothing
 else uses. Longer chains come before shorter ones, earlier patterns before later ones. What is in a function of its own
-already stays there, so that several backends take their parts one after the other.
+already stays there, so that several backends take their parts one after the other. A call with the label of another
+part is left to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
+from weft.errors import TargetError
 from weft.ir import (
     Call,
     Constant,
@@ -40,7 +43,14 @@ from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
 from weft.transform.target.parts import LABEL
 
-__all__ = ["COMPOSITE", "PartitionCalls", "outlined_function"]
+__all__ = ["COMPOSITE", "Declined", "PartitionCalls", "outlined_function"]
+
+
+class Declined(TargetError):
+    """A part does not take a function: what its lowering hook raises, with the reason (W753)."""
+
+    default_code = "W753"
+
 
 COMPOSITE = "Composite"
 """The attribute of a function that holds the name of the pattern it was made by."""
@@ -59,6 +69,27 @@ class PartitionCalls(Pass):
     def accepts(self, name: str, calls: Sequence[Call]) -> bool:
         """Whether a chain is wanted; types and attributes of the calls decide."""
         return True
+
+    def taken(self, function: Function) -> tuple[str, tuple[VarBinding, ...]]:
+        """The pattern that a whole function is, with its bindings; raises `Declined` for what is none, or not accepted.
+
+        What a lowering hook asks first: labels give it functions that its part did not choose.
+        """
+        bindings = [item for block in function.body.blocks for item in block.bindings]
+        chain = tuple(item for item in bindings if isinstance(item, VarBinding) and isinstance(item.value, Call))
+        if len(chain) != len(bindings) or not chain or function.body.body is not chain[-1].var:
+            return self._declined("what is no chain of operators")
+        used = {node for item in chain for node in walk(item.value) if isinstance(node, Var)}
+        if not used.issuperset(param for param in function.params if not isinstance(param.ty, ShapeType)):
+            return self._declined("a function with parameters that it does not use")
+        operators, calls = tuple(map(_operator, chain)), [item.value for item in chain if isinstance(item.value, Call)]
+        names = (name for name, pattern in self.patterns.items() if tuple(pattern) == operators)
+        found = next(((name, chain) for name in names if self.accepts(name, calls)), None)
+        return found or self._declined(", ".join(f"R.{name}" for name in operators if name))
+
+    def _declined(self, what: str) -> NoReturn:
+        operators = "; ".join(" > ".join(f"R.{name}" for name in pattern) for pattern in self.patterns.values())
+        raise Declined(f"it takes {operators} of types that it accepts, and this is {what}")
 
     def run(self, module: IRModule) -> IRModule:
         """Outline the chains of every graph function that has no label of its own."""
@@ -110,11 +141,15 @@ class _Outliner:
         for name, operators in patterns:
             for binding in bound.values():
                 chain = _chain(binding, operators, bound, uses)
-                if chain is None or any(item.var in taken for item in chain):
+                if chain is None or any(item.var in taken or self.is_elsewhere(item) for item in chain):
                     continue
                 if self.item.accepts(name, [item.value for item in chain if isinstance(item.value, Call)]):
                     taken.update(item.var for item in chain)
                     yield name, chain
+
+    def is_elsewhere(self, binding: VarBinding) -> bool:
+        """Whether a call says that it is for another part."""
+        return isinstance(binding.value, Call) and binding.value.attrs.get(LABEL, self.item.label) != self.item.label
 
     def outlined(self, name: str, chain: Sequence[VarBinding]) -> VarBinding:
         """The call of a new function in place of the last binding of a chain."""
@@ -162,6 +197,13 @@ def _operator(binding: VarBinding) -> str | None:
     return call.op.name if isinstance(call, Call) and isinstance(call.op, Op) else None
 
 
+def _plain(value: Expr) -> Expr:
+    """A call without its label, which is that of the function now."""
+    if isinstance(value, Call) and LABEL in value.attrs:
+        return replace(value, attrs=value.attrs.without(LABEL))
+    return value
+
+
 def outlined_function(
     chain: Sequence[VarBinding], attrs: dict[str, str], *, constants: bool = True
 ) -> tuple[Function, tuple[Expr, ...]]:
@@ -185,9 +227,10 @@ def outlined_function(
     def rename(node: object) -> Var | None:
         return names.get(node) if isinstance(node, (Var, Constant)) else None
 
-    bindings = tuple(replace(item, var=local[item.var], value=rewrite(item.value, rename)) for item in chain)
+    bindings = tuple(replace(item, var=local[item.var], value=_plain(rewrite(item.value, rename))) for item in chain)
     body = SeqExpr((DataflowBlock(bindings),), local[result.var])
-    function = Function(tuple(params.values()), body, result.var.ty, private=True, attrs=FrozenMap(attrs))
+    span = result.value.span or result.span
+    function = Function(tuple(params.values()), body, result.var.ty, private=True, attrs=FrozenMap(attrs), span=span)
     args: tuple[Expr, ...] = tuple(params)
     loose = sorted(symbols_of(function) - {name for var in params.values() for name in bare_symbols(var.ty)})
     if loose:  # sizes that no parameter says

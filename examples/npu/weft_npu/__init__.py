@@ -18,8 +18,9 @@ import numpy as np
 
 import weft
 from weft import ir
+from weft.codegen.backends.generators import Translated
 from weft.ir.op import get_op
-from weft.ir.tensor import PrimCall
+from weft.ir.tensor import Evaluate, PrimCall
 from weft.runtime.artifact import Symbol
 from weft.target import Int
 from weft.transform import PartitionCalls
@@ -107,23 +108,21 @@ def _kernel(call: ir.Call, result: Any) -> tuple[Any, list[Any]]:
 @NPU.lowering
 def lower(module: ir.IRModule, function: ir.Function) -> tuple[ir.IRModule, ir.GlobalVar]:
     """A function for the host that calls the kernel of commands, and has the memory it needs planned."""
-    ((binding,),) = (block.bindings for block in function.body.blocks)
-    call: Any = binding.value
-    kernel, types = _kernel(call, binding.var.ty)
+    binding: Any = PartitionForNpu("", PATTERNS).taken(function)[1][0]
+    kernel, types = _kernel(binding.value, binding.var.ty)
     written, result = ir.Var("written", ir.TupleType(tuple(types))), ir.Var("result", binding.var.ty)
-    run = ir.Call(ir.Op("call_tir"), (ir.GlobalVar("npu_kernel"), ir.Tuple(call.args)), ty_args=(written.ty,))
+    run = ir.Call(ir.Op("call_tir"), (ir.GlobalVar("npu_kernel"), ir.Tuple(binding.value.args)), ty_args=(written.ty,))
     bindings = ir.VarBinding(written, run), ir.VarBinding(result, ir.TupleGetItem(written, 0))
     body = ir.SeqExpr((ir.BindingBlock(bindings),), result)
     entry = ir.replace(function, name="npu_entry", body=body, attrs=ir.FrozenMap())
     return ir.IRModule({"npu_entry": entry, "npu_kernel": kernel}), ir.GlobalVar("npu_entry")
 
 
-def _commands(kernel: ir.PrimFunc) -> Iterator[tuple[str, list[int]]]:
-    """The commands of a kernel: an address is the number of a parameter and an offset in bytes."""
-    for node in ir.walk(kernel):
-        if isinstance(node, PrimCall) and node.op == "call_extern":
-            name, *args = node.args
-            yield name.value, [field for arg in args for field in _fields(kernel, arg)]  # type: ignore[union-attr]
+def _commands(kernel: ir.PrimFunc) -> dict[Evaluate, tuple[str, list[int]]]:
+    """The commands of statements: an address is the number of a parameter and an offset in bytes."""
+    calls: list[tuple[Any, Any]] = [(node, node.value) for node in ir.walk(kernel) if isinstance(node, Evaluate)]
+    calls = [(node, call.args) for node, call in calls if getattr(call, "op", "") == "call_extern"]
+    return {node: (args[0].value, [i for arg in args[1:] for i in _fields(kernel, arg)]) for node, args in calls}
 
 
 def _fields(kernel: ir.PrimFunc, arg: Any) -> list[int]:
@@ -135,15 +134,15 @@ def _fields(kernel: ir.PrimFunc, arg: Any) -> list[int]:
 
 
 @NPU.codegen
-def generate(module: ir.IRModule, target: weft.Target) -> list[weft.Artifact]:
+def generate(module: ir.IRModule, target: weft.Target) -> Translated:
     """A command stream for each kernel, and its driver in C."""
-    made = []
-    kernels: dict[str, Any] = dict(module.items())
-    for name, kernel in kernels.items():
-        stream = assembler.assemble(_commands(kernel), target.get("array"), target.get("sram"))
+    made, done = [], {}
+    for name, kernel in dict[str, Any](module.items()).items():
+        done[name] = _commands(kernel)
+        stream = assembler.assemble(done[name].values(), target.get("array"), target.get("sram"))
         driver = assembler.driver(name, stream, len(kernel.params)).encode()
         prototype = assembler.prototype(name, len(kernel.params))
         symbol, needs = (Symbol(name, prototype),), (Symbol("npu_execute"),)
         made.append(weft.Artifact("npu-stream", f"{name}.npu", stream, provides=symbol, loader="npu"))
         made.append(weft.Artifact("c", f"{name}.c", driver, provides=symbol, needs=needs, loader="cc"))
-    return made
+    return Translated(made, done)

@@ -28,6 +28,7 @@ from weft.transform import PartitionCalls
 
 OPENBLAS = weft.target_kind("openblas", {}, doc="products of matrices by OpenBLAS")
 SYMBOL = "openblas_matmul"
+PATTERNS = {"openblas.matmul": ("matmul",)}
 _ROW_MAJOR, _NO_TRANSPOSE = 101, 111
 # Prefixes, suffixes and the integers that go with them, of the builds of the library that are around.
 _SPELLINGS: list[tuple[str, str, Any]] = [
@@ -88,13 +89,13 @@ class PartitionForOpenblas(PartitionCalls):
 @OPENBLAS.hook("partition", scope="module")
 def partition(target: weft.Target, label: str) -> PartitionForOpenblas:
     """The pass that gives functions to the library."""
-    return PartitionForOpenblas(label, {"openblas.matmul": ("matmul",)})
+    return PartitionForOpenblas(label, PATTERNS)
 
 
 @OPENBLAS.lowering
 def lower(module: ir.IRModule, function: ir.Function) -> tuple[ir.IRModule, ir.GlobalVar]:
     """The same function, with a call of the library in place of the operator."""
-    ((binding,),) = (block.bindings for block in function.body.blocks)
+    (binding,) = PartitionForOpenblas("", PATTERNS).taken(function)[1]
     call: Any = binding.value
     args = (ir.ExternFunc(SYMBOL), ir.Tuple(call.args))
     library_call = ir.Call(ir.Op("call_dps_packed"), args, ty_args=(binding.var.ty,), span=call.span)
