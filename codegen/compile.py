@@ -183,7 +183,8 @@ def _lowered(
     """The module after the phases of a plan, ready for code generators."""
     level = plan.opt
     if plan.straight_line and start is None:
-        module = transform.InlinePrivateFunctions()(module)
+        for item in (transform.UnrollLoops(), transform.LambdaLift(), transform.InlinePrivateFunctions()):
+            module = item(module)
     if pipeline is not None:
         module, start, level = *_piped(module, plan, pipeline, start, trace), 0
         if start is None:

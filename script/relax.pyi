@@ -767,6 +767,12 @@ def logical_xor(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.logical_xor(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "bool")
     """
 
+def loop(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None) -> _t.Any:
+    """Run a pure body over a range, while a condition holds, or both, on values that it carries."""
+
+def loop_with_effects(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None) -> _t.Any:
+    """`loop` of a body or condition that has effects."""
+
 def make_closure(func: _t.Any, args: _t.Any) -> _t.Any:
     """A function with its first arguments fixed."""
 

@@ -37,6 +37,7 @@ from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
 from weft.transform.graph.normalize import Normalize
 from weft.transform.graph.remove_unused_parameters import RemoveUnusedParameters
 from weft.transform.graph.to_non_dataflow import ToNonDataflow
+from weft.transform.graph.unroll_loops import UnrollLoops
 from weft.transform.infra.base import FunctionPass, Pass, function_pass, map_functions, module_pass
 from weft.transform.infra.context import PassContext
 from weft.transform.infra.instruments import Instrument, PassTime, PrintAfter, PrintBefore, Timing, Verify
@@ -145,6 +146,7 @@ __all__ = [
     "TileContractions",
     "Timing",
     "ToNonDataflow",
+    "UnrollLoops",
     "VectorizeNests",
     "Verify",
     "default_pipeline",

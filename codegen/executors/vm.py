@@ -189,6 +189,46 @@ class _Emitter:
         self.call(into, "builtin", "same", [result], None)
         self.call(-1, "builtin", "leave", [], None)
 
+    def loop(self, step: host.Loop) -> None:
+        """Emit a loop: a register for each carried value, a jump back to what asks whether to go on."""
+        into, state = self.register(step.into), [self.new_register() for _ in step.initial]
+        for register, initial, ty in zip(state, step.initial, step.types, strict=True):
+            self.call(register, "builtin", "same", [self.operand(initial)], step.span)
+            self.match(["r", register], ty, "an initial value of the loop", step.span)
+        carried: list[Operand] = [["r", register] for register in state]
+        indices, place, result = self.new_register(), self.new_register(), self.new_register()
+        if step.bounds is not None:
+            self.call(indices, "builtin", "range", [self.operand(bound) for bound in step.bounds], step.span)
+            self.call(place, "builtin", "same", [["i", 0]], step.span)
+        head, exits = len(self.code), list[int]()
+        given: list[Operand] = []
+        if step.bounds is not None:
+            self.call(result, "builtin", "more", [["r", indices], ["r", place]], step.span)
+            self.leave_unless(["r", result], exits)
+            given = [["r", self.new_register()]]
+            self.call(given[0][1], "builtin", "index", [["r", indices], ["r", place]], step.span)
+            self.call(place, "builtin", "increment", [["r", place]], step.span)
+        if step.condition is not None:
+            self.call(result, "value", self.operand(step.condition), carried, step.span)
+            self.leave_unless(["r", result], exits)
+        self.call(result, "value", self.operand(step.body), [*given, *carried], step.span)
+        for number, register in enumerate(state):
+            self.call(register, "builtin", "item", [["r", result], ["i", number]], step.span)
+        self.code.append(["goto", head - len(self.code) - 1])
+        for place_ in exits:
+            self.code[place_][2] = len(self.code) - place_ - 1
+        self.call(into, "builtin", "same", [["t", carried]], step.span)
+
+    def leave_unless(self, condition: Operand, exits: list[int]) -> None:
+        """Append a jump whose target is set later, taken unless the condition holds."""
+        exits.append(len(self.code))
+        self.code.append(["if", condition, 0])
+
+    def new_register(self) -> int:
+        """A register of no variable."""
+        self.count += 1
+        return self.count - 1
+
     def call_function(self, step: host.Call) -> None:
         into = self.register(step.into)
         self.call(into, "function", step.function, [self.operand(arg) for arg in step.arguments], step.span)
@@ -249,8 +289,7 @@ class _Emitter:
         return ["k", index]
 
     def item(self, item: host.Item) -> Operand:
-        into = self.count
-        self.count += 1
+        into = self.new_register()
         self.call(into, "builtin", "item", [self.operand(item.value), ["i", item.index]], item.span)
         return ["r", into]
 
@@ -269,6 +308,7 @@ _STEPS: Mapping[type, Callable[[_Emitter, Any], None]] = {
     host.Extern: _Emitter.extern,
     host.Match: _Emitter.match_value,
     host.Conditional: _Emitter.conditional,
+    host.Loop: _Emitter.loop,
     host.Call: _Emitter.call_function,
     host.Invoke: _Emitter.invoke,
     host.Closure: _Emitter.closure,

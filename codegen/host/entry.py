@@ -276,6 +276,9 @@ class _Reader:
     def conditional(self, step: host.Conditional) -> None:
         raise self.refuse("control flow", step.span)
 
+    def loop(self, step: host.Loop) -> None:
+        raise self.refuse("a loop of more than 64 iterations, or of as many as a run decides,", step.span)
+
     def call(self, step: host.Call) -> None:
         hint = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"
         raise self.refuse(f"a call of the graph function {step.function!r}", step.span, hint)
@@ -382,6 +385,7 @@ _STEPS: Mapping[type, Callable[[_Reader, Any], None]] = {
     host.Match: _Reader.match,
     host.Bind: _Reader.bind,
     host.Conditional: _Reader.conditional,
+    host.Loop: _Reader.loop,
     host.Call: _Reader.call,
     host.Invoke: _Reader.function_value,
     host.Closure: _Reader.function_value,

@@ -3,13 +3,12 @@
     program   ::= functions by name, kernels by name
     function  ::= name, parameters, body, type of the result
     body      ::= step*, operand                                 the operand is what the body gives: its `return`
-    step      ::= alloc | view | free | launch | extern | match | conditional | call | invoke | closure | bind
+    step      ::= alloc | view | free | launch | extern | match | conditional | loop | call | invoke | closure | bind
                 | operation
     operand   ::= variable | constant | Size | Number | Extents | Group | Item | Text | FunctionName
 
 A step binds the variable `into`; each variable is bound once, and its name and type are those of the text of the
-module. Free steps stand where memory is used for the last time, and where the text says so. Loops are calls of the
-function itself: graph functions have no other ones.
+module. Free steps stand where memory is used for the last time, and where the text says so.
 
 `codegen.host.read` makes programs of graph functions in explicit-memory form. `str(program)` shows one:
 
@@ -48,6 +47,7 @@ __all__ = [
     "Invoke",
     "Item",
     "Launch",
+    "Loop",
     "Match",
     "Number",
     "Operand",
@@ -265,6 +265,26 @@ class Conditional:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A body that takes the carried values, after the index of a loop over `bounds` (start, stop, step), and gives the
+    next ones; a condition of the carried values is asked before each iteration. `into` gets a tuple of the last ones.
+    """
+
+    into: Var
+    body: Operand
+    initial: tuple[Operand, ...]
+    types: tuple[Type, ...]
+    bounds: tuple[Operand, ...] | None
+    condition: Operand | None
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        over = "" if self.bounds is None else f" over ({_listed(self.bounds)})"
+        asked = "" if self.condition is None else f" while {operand_text(self.condition)}"
+        return f"{operand_text(self.into)} = loop {operand_text(self.body)}({_listed(self.initial)}){over}{asked}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """Another graph function of the module, or this one."""
 
@@ -328,7 +348,7 @@ class Operation:
         return f"{operand_text(self.into)} = {self.name}({_listed(self.arguments)})"
 
 
-Step = Alloc | View | Free | Launch | Extern | Match | Conditional | Call | Invoke | Closure | Bind | Operation
+Step = Alloc | View | Free | Launch | Extern | Match | Conditional | Loop | Call | Invoke | Closure | Bind | Operation
 
 
 # Programs.

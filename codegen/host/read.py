@@ -6,6 +6,7 @@
     y = R.memory.view(x, ...)                    view            y = R.make_closure(f, (x,))   closure
     R.memory.kill_tensor(y)                      free            y = R.invoke_closure(f, a)    invoke
     y = R.match_cast(x, type)                    match           y = if                        conditional
+    y = R.loop(body, (x,), range=...)            loop
 
 The `vm` spellings of these operators mean the same. What copies between devices of one address space is a name for
 its argument. Every other operator is an `Operation`, which an executor knows or refuses.
@@ -40,6 +41,7 @@ from weft.codegen.host.program import (
     Invoke,
     Item,
     Launch,
+    Loop,
     Match,
     Number,
     Operand,
@@ -55,6 +57,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.op import get_op
+from weft.ir.op.program.loop import carried_types
 from weft.ir.structure.recursion import deep_recursion
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, TupleType, Type
@@ -266,6 +269,15 @@ class _Reader:
         function, *rest = call.args
         return Invoke(var, self.operand(function), self.spread(rest[0] if rest else None), span)
 
+    def loop(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+        parts = _parts(call)
+        bounds, condition = parts["range"], parts["condition"]
+        return Loop(
+            var, self.operand(parts["body"]), self.spread(parts["initial"]), carried_types(parts["out_ty"]),
+            None if bounds is None else self.spread(bounds),
+            None if condition is None else self.operand(condition), span,
+        )  # fmt: skip
+
 
 def _is_void(ty: Type | None) -> bool:
     return isinstance(ty, TupleType) and not ty.fields
@@ -308,6 +320,8 @@ _RULES: Mapping[str, Callable[[_Reader, graph.Call, graph.Var, Span | None], Ste
     "print": _Reader.print_values,
     "assert_op": _Reader.assertion,
     "make_closure": _Reader.make_closure,
+    "loop": _Reader.loop,
+    "loop_with_effects": _Reader.loop,
     "invoke_closure": _Reader.invoke_closure,
     "invoke_pure_closure": _Reader.invoke_closure,
     "call_packed": _Reader.packed,

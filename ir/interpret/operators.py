@@ -6,13 +6,14 @@ encoded after it. Those that call functions, make memory, print or test somethin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
-from weft.errors import BoundsError, DTypeError, ShapeError, WeftError
+from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, WeftError
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -211,6 +212,27 @@ def _invoke_closure(given: _Given) -> Any:
     return given.value("closure")(*given.many("args"))
 
 
+def _loop(given: _Given) -> Any:
+    body, condition = given.value("body"), given.value("condition")
+    carried = given.many("initial")
+    for index in _iterations(given):
+        if condition is not None and not np.all(condition(*carried)):
+            break
+        after = body(*index, *carried)
+        carried = after if isinstance(after, tuple) else (after,)
+    return carried
+
+
+def _iterations(given: _Given) -> Iterator[tuple[int, ...]]:
+    """What each iteration of a loop gets before the carried values: its index, or nothing where there is no range."""
+    if given.parts["range"] is None:
+        return itertools.repeat(())
+    start, stop, step = (int(value) for value in given.many("range"))
+    if step == 0:
+        raise ArgumentError("the step of a loop is 0", code="W868", span=given.node.span)
+    return ((index,) for index in range(start, stop, step))
+
+
 def _call_tir_dyn(given: _Given) -> Any:
     """A kernel called in place whose scalar parameters come last, as one shape."""
     callee = given.parts["func"]
@@ -373,6 +395,8 @@ _SPECIAL: dict[str, Callable[[_Given], Any]] = {
     "call_builtin_with_ctx": _call_packed,
     "call_py": _call_py,
     "make_closure": _make_closure,
+    "loop": _loop,
+    "loop_with_effects": _loop,
     "invoke_closure": _invoke_closure,
     "invoke_pure_closure": _invoke_closure,
     "print": _print,

@@ -40,6 +40,7 @@ FORMAT, VERSION = "weft-bytecode", 1
 BUILTINS = (
     "alloc_tensor", "alloc_storage", "tensor_in_storage", "view", "kill", "same", "null", "shape_of",
     "tensor_to_shape", "shape_to_tensor", "print", "assert", "make_closure", "match", "item", "enter", "leave",
+    "range", "more", "index", "increment",
 )  # fmt: skip
 _CALLEES = ("kernel", "function", "packed", "value", "builtin")
 
@@ -103,18 +104,19 @@ class _Check:
                 self.operand(instruction[1])
             elif kind == "if" and len(instruction) == 3:
                 self.operand(instruction[1])
-                self.jump(instruction[2])
+                self.jump(instruction[2], back=False)
             elif kind == "goto" and len(instruction) == 2:
-                self.jump(instruction[1])
+                self.jump(instruction[1], back=True)
             else:
                 raise self.refuse(f"has no instruction {kind!r} of this form")
 
     def refuse(self, what: str) -> ArtifactError:
         return ArtifactError(f"bytecode of {self.function['name']!r}, instruction {self.place}: {what}", code="W840")
 
-    def jump(self, offset: Any) -> None:
+    def jump(self, offset: Any, *, back: bool) -> None:
         target = self.place + 1 + offset
-        if not isinstance(offset, int) or offset < 0 or target >= len(self.function["code"]):
+        least = 0 if back else self.place + 1
+        if not isinstance(offset, int) or not least <= target < len(self.function["code"]):
             raise self.refuse("jumps out of the function")
 
     def call(self, register: Any, callee: Any, operands: Any, span: Any) -> None:

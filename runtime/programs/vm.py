@@ -356,6 +356,13 @@ def _leave(frame: _Frame, args: list[Any]) -> Any:
     return ()
 
 
+def _range(frame: _Frame, args: list[Any]) -> range:
+    start, stop, step = (int(value) for value in args)
+    if step == 0:
+        raise ArgumentError("the step of a loop is 0", code="W868")
+    return range(start, stop, step)
+
+
 def _make_closure(frame: _Frame, args: list[Any]) -> Closure:
     function, fixed = args
     return Closure(function.name, (*function.fixed, *fixed))
@@ -375,6 +382,10 @@ _BUILTINS: dict[str, Callable[[_Frame, list[Any]], Any]] = {
     "print": _print,
     "assert": _assert,
     "make_closure": _make_closure,
+    "range": _range,
+    "more": lambda frame, args: args[1] < len(args[0]),
+    "index": lambda frame, args: args[0][args[1]],
+    "increment": lambda frame, args: args[0] + 1,
     "match": _match,
     "item": lambda frame, args: args[0][args[1]],
     "enter": _enter,

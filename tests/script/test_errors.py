@@ -328,15 +328,15 @@ CASES: dict[str, tuple[str, type[weft.WeftError], str, int, int, int, str, str]]
         "",
     ),
     "unused value": (GRAPH + "    R.exp(x)\n    return x\n", weft.ScriptError, "W115", 3, 5, 13, "not used", "_ ="),
-    "while in a graph": (
-        GRAPH + "    while x:\n        pass\n    return x\n",
+    "while without an end": (
+        GRAPH + "    while True:\n        x = x + 1.0\n    return x\n",
         weft.ScriptError,
         "W115",
         3,
         5,
-        13,
-        "while",
-        "T.prim_func",
+        20,
+        "without a `break` never ends",
+        None,
     ),
     "method call": (GRAPH + "    return x.exp()\n", weft.ScriptError, "W115", 3, 12, 17, ".exp", "R.exp"),
     "unpacking the wrong number": (

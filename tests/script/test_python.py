@@ -235,7 +235,7 @@ def _index_text(item: Any) -> str:
 
 # name: (body, code, line in the body, column, end column, part of the message)
 GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
-    "while": ("while x:\n    pass", "W115", 1, 5, -1, "`while` is not part of the script"),
+    "while": ("while x:\n    x = x + 1.0", "W123", 1, 11, 12, "a condition is a bool scalar"),
     "try": ("try:\n    pass\nexcept E:\n    pass", "W115", 1, 5, -1, "`try` is not"),
     "try star": ("try:\n    pass\nexcept* E:\n    pass", "W115", 1, 5, -1, "`trystar` is not"),
     "with": ("with open('f') as g:\n    pass", "W115", 1, 10, 19, "`with open('f')` is not"),
@@ -290,7 +290,7 @@ GRAPH_ERRORS: dict[str, tuple[str, str, int, int, int, str]] = {
     "step of zero": ("y = x[::0]", "W115", 1, 13, 14, "the step of a slice"),
     "assertion that fails": ('assert x.shape[0] == 5, "five rows"', "W124", 1, 5, 40, "false while reading: five rows"),
     "assertion in a pure function": ("assert R.sum(x) > 0.0", "W115", 1, 5, 26, "an effect"),
-    "comparison of sizes": ("assert n == 5", "W115", 1, 12, 18, "whether n == 5 depends"),
+    "comparison of sizes": ("assert n == 5", "W115", 1, 5, 18, "an assertion about values is an effect"),
     "value of a branch": ("y = R.exp(x)\nif R.sum(x) > 0.0:\n    y = R.abs(x)\n    z = R.exp(y)\nelse:\n    z = y\nu = R.add(y, z)", "W119", 7, 15, 16, "'y' is not visible here"),
     "a lambda over a variable of a block": ("with R.dataflow():\n    f = lambda: a\n    a = R.exp(x)\n    z = f()\n    R.output(z)\ny = f()", "W119", 6, 9, 10, "'f' is not visible here"),
     "a dictionary of variables of a block": ("with R.dataflow():\n    a = R.exp(x)\n    d = {'a': a}\n    R.output(a)\nwith R.dataflow():\n    b = R.exp(x)\n    e = {'b': b}\n    z = R.exp(b)\n    R.output(z)\ny = e['b']", "W119", 10, 9, 10, "'e' is not visible here"),

@@ -34,7 +34,7 @@ from weft.ir import (
     replace,
     substitute_symbols,
 )
-from weft.ir.deduction.infer import TypeContext, infer_type, is_base_of
+from weft.ir.deduction.infer import TypeContext, exact_type, infer_type, is_base_of
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, fresh_name, symbol
 from weft.transform.analysis.free_symbols import symbols_of
@@ -144,7 +144,7 @@ class _Inliner(FunctionRewriter):
     def expand(self, binding: VarBinding, args: Sequence[Expr], callee: Function) -> list[Binding]:
         """The bindings that stand for one call."""
         span = derived(binding.span, self.origin)
-        callee = self.with_symbols(callee, [infer_type(arg, self.context) for arg in args])
+        callee = self.with_symbols(callee, [exact_type(arg, self.context) for arg in args])
         new: list[Binding] = []
         copier = _Copier(self.in_dataflow, self.origin)
         for param, arg in zip(callee.params, args, strict=True):
@@ -164,7 +164,7 @@ class _Inliner(FunctionRewriter):
 
     def cast(self, arg: Expr, ty: Type, name: str, span: Span | None, new: list[Binding]) -> Expr:
         """The argument under the parameter's type, checked at run time where its own does not say that it fits."""
-        given = infer_type(arg, self.context)
+        given = exact_type(arg, self.context)
         if same_type(ty, given):
             return arg
         var = self.fresh(name, ty, span)

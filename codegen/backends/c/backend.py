@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from weft.codegen.backends.base import BackEnd, Job
+from weft.codegen.backends.base import BackEnd, Job, Plan
 from weft.codegen.backends.c.library import SourceTree, source_tree
 from weft.codegen.backends.c.part import compiles_here, kernels_of_part
 from weft.codegen.backends.generators import Generator
@@ -38,6 +38,10 @@ class CBackEnd(BackEnd):
     """C99."""
 
     forms = ("c",)
+
+    def is_straight_line(self, plan: Plan) -> bool:
+        """The driver in C calls kernels and nothing else."""
+        return True
 
     def generator(self, label: str, part: Target) -> Generator | None:
         """Kernels, compiled by the C compiler of this machine."""

@@ -104,6 +104,9 @@ class _Reader:
     def conditional(self, step: host.Conditional, label: str) -> None:
         raise unsupported("control flow in a graph function", step.span)
 
+    def loop(self, step: host.Loop, label: str) -> None:
+        raise unsupported("a loop of more than 64 iterations, or of as many as a run decides", step.span)
+
     def allocate(self, ty: TensorType) -> Memory:
         memory = Memory("", ty, len(self.allocations))
         self.allocations.append(memory)
@@ -259,6 +262,7 @@ _STEPS: Mapping[type, Callable[[_Reader, Any, str], None]] = {
     host.Match: _Reader.bind,
     host.Free: _Reader.nothing,
     host.Conditional: _Reader.conditional,
+    host.Loop: _Reader.loop,
     host.Call: _Reader.function_call,
     host.Launch: _Reader.launch,
     host.Extern: _Reader.extern,

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import is_base_of, type_symbols
+from weft.ir.dim import DimExpr
 from weft.ir.graph import Expr, ExternFunc, GlobalVar, MatchCast
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import PrimType, Type
@@ -29,6 +30,7 @@ from weft.script.reader.graph.bindings import (
     emit_binding,
     fresh_target,
     make_var,
+    scalar_tensor,
     type_of,
 )
 from weft.script.reader.graph.elements import parts_of
@@ -86,6 +88,8 @@ def _assign_to(
         return
     value = session.value(tree)
     session.known(value, tree)  # pays for going through it
+    if target.id in session.carried and _is_scalar(value):
+        value = scalar_tensor(session, value, tree)
     if annotation is None and is_static(value):
         session.scope.names[target.id] = value
         return
@@ -93,6 +97,11 @@ def _assign_to(
     if isinstance(declared, PrimType) and (session.known(value, tree) or is_dim(value)):
         value = scalar_value(session, value, declared.dtype, tree)
     session.scope.names[target.id] = bind_value(session, target, as_expr(session, value, tree), declared, statement)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value is a number or a size, or an expression that may be one."""
+    return isinstance(value, (bool, int, float, DimExpr, Expr)) and not isinstance(value, (ExternFunc, GlobalVar))
 
 
 def _declares(session: GraphSession, tree: ast.expr) -> bool:
@@ -171,7 +180,7 @@ def _unpack_value(
             _unpack_value(session, item, part, tree, statement)
         elif not isinstance(item, ast.Name):
             raise session.fail("W115", "only names can be unpacked into", item)
-        elif is_static(part):
+        elif is_static(part) and item.id not in session.carried:
             session.scope.names[item.id] = part
         else:
             session.scope.names[item.id] = bind_value(session, item, as_expr(session, part, tree), None, statement)

@@ -31,6 +31,7 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
+from weft.ir.op import get_op
 from weft.ir.tensor import FloatImm, IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.constants import constant_value
@@ -207,6 +208,21 @@ def prim_leaf(session: GraphSession, value: PrimExpr, tree: ast.AST) -> PrimValu
     if isinstance(value, FloatImm):
         return PrimValue(value.value, value.dtype, span=session.span(tree))
     raise session.fail("W114", f"a tensor-level {type(value).__name__} is no value of a graph function", tree)
+
+
+def scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
+    """A scalar as a tensor of rank 0, which arithmetic gives; every other value as it is."""
+    if isinstance(value, PrimValue) and not isinstance(value.value, DimExpr):
+        return Constant(np.asarray(value.value, value.dtype), span=session.span(tree))
+    if isinstance(value, (bool, int, float)):
+        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+        return Constant(np.asarray(value, dtype), span=session.span(tree))
+    made = as_leaf(session, value, tree)
+    ty = type_of(session, made, tree)
+    if not isinstance(ty, PrimType):
+        return made
+    call = get_op("full").bind([(), made], {"dtype": ty.dtype}, session.span(tree))
+    return as_leaf(session, call, tree)
 
 
 @GRAPH.hole("leaf")

@@ -12,7 +12,7 @@ import numpy as np
 from weft.errors import WeftError
 from weft.ir.deduction.device_mesh import check_placement, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
-from weft.ir.graph import Expr, Function, Tuple
+from weft.ir.graph import Expr, Function, PrimValue, Tuple
 from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
@@ -75,15 +75,13 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
     return call_operator(session, BINARY[kind].graph, [left, right], {}, tree)
 
 
-def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> bool:
-    """A comparison of sizes, where it holds (or not) for all of them."""
+def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
+    """A comparison of sizes: known where it holds (or not) for all of them, else computed when the program runs."""
     known = session.fold(lambda: _RELATIONS[kind](left, right), tree)
-    if known is None:
-        raise session.fail(
-            "W115", f"whether {left} {BINARY[kind].text} {right} depends on the sizes of a run", tree,
-            "R.match_cast checks sizes when the function runs",
-        )  # fmt: skip
-    return known
+    if known is not None:
+        return known
+    scalars = [PrimValue(side, "int64", span=session.span(tree)) for side in (left, right)]
+    return call_operator(session, BINARY[kind].graph, scalars, {}, tree)
 
 
 def operator_instead(session: GraphSession, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from weft.errors import Span
@@ -53,6 +54,7 @@ class GraphSession(Session):
     raw_return: bool = False  # whether `return` gives a value as it is (of a macro), not a leaf
     return_span: Span | None = None
     # names
+    carried: Collection[str] = ()  # that a loop around the place hands on: tensors, not scalars
     counter: int = 0  # of values that the text does not name
     hidden: dict[str, str] = field(default_factory=dict)  # names bound elsewhere -> why they are not visible
     open_symbols: dict[str, ast.AST] = field(default_factory=dict)  # declared in the body, without a value yet

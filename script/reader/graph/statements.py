@@ -16,7 +16,6 @@ from weft.script.forms.syntax import ALL_FORMS
 from weft.script.reader.expression.arguments import bind_arguments
 from weft.script.reader.expression.attributes import check_private, joined_attributes
 from weft.script.reader.expression.names import dotted_name
-from weft.script.reader.expression.unrolling import static_for
 from weft.script.reader.graph.bindings import LEAVES, emit_binding, make_var, type_of
 from weft.script.reader.graph.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
@@ -78,12 +77,6 @@ def _expression(session: GraphSession, tree: ast.Expr) -> None:
     if ty is not VOID and not structural_equal(ty, VOID) and not isinstance(ty, AnyType):
         raise session.fail("W115", f"the value ({type_text(ty)}) is not used", tree, "bind it to a name: `_ = ...`")
     emit_binding(session, VarBinding(make_var(session, "_", ty, tree), value, span=session.span(tree)))
-
-
-@GRAPH.tree(ast.For)
-def _for(session: GraphSession, tree: ast.For) -> None:
-    """A loop over a range known while reading is unrolled."""
-    static_for(session, tree, session.level.iterable(session, session.value(tree.iter), tree.iter))
 
 
 @GRAPH.tree(ast.Assert)

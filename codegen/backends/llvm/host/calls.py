@@ -26,7 +26,7 @@ from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import TupleType
 
-__all__ = ["call_function", "closure", "extern", "invoke", "launch"]
+__all__ = ["call_function", "call_value", "closure", "extern", "invoke", "launch"]
 
 
 def launch(emitter: OperandEmitter, step: host.Launch) -> Value:
@@ -63,8 +63,14 @@ def invoke(emitter: OperandEmitter, step: host.Invoke) -> Value:
         hint = "run LambdaLift first; weft.interpret runs functions that are chosen while the program runs"
         message = "llvm: the function called is not known when compiling"
         raise TargetError(message, code="W743", span=step.span, hint=hint)
-    values = [*function.fixed, *(emitter.value(arg) for arg in step.arguments)]
-    return _call_module(emitter, function.name, values, (), step.into, step.span)
+    return call_value(emitter, function, [emitter.value(arg) for arg in step.arguments], step.into, step.span)
+
+
+def call_value(
+    emitter: OperandEmitter, function: Callable_, values: Sequence[Value], var: Var, span: Span | None
+) -> Value:
+    """Call a function value on the rest of its arguments."""
+    return _call_module(emitter, function.name, [*function.fixed, *values], (), var, span)
 
 
 def _call_module(

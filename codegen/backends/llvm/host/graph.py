@@ -14,7 +14,7 @@ from typing import Any
 from weft.codegen.backends.llvm.asm.instructions import alloca, call, icmp, load
 from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import Program
-from weft.codegen.backends.llvm.host import calls, operations
+from weft.codegen.backends.llvm.host import calls, loops, operations
 from weft.codegen.backends.llvm.host.checks import is_void
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load_value, owners, store_value, width
@@ -121,11 +121,11 @@ def _conditional(emitter: OperandEmitter, step: host.Conditional) -> Value:
 
 def _branch(emitter: OperandEmitter, branch: host.Body, ty: Type | None, block: str) -> None:
     """What is bound or computed in a branch is not there after it; its value is stored with the type stated."""
-    outer = dict(emitter.symbols), dict(emitter.sources), dict(emitter.sizes), dict(emitter.held)
+    outer = emitter.known()
     value = _body(emitter, branch)
     if ty is not None:
         store_value(emitter.w, emitter.shaped(value, ty, "the value of a branch", branch.span), ty, block)
-    emitter.symbols, emitter.sources, emitter.sizes, emitter.held = outer
+    emitter.forget_all_but(outer)
 
 
 _STEPS: Mapping[type, Callable[[OperandEmitter, Any], Value]] = {
@@ -140,4 +140,5 @@ _STEPS: Mapping[type, Callable[[OperandEmitter, Any], Value]] = {
     host.Bind: _bind,
     host.Match: _match,
     host.Conditional: _conditional,
+    host.Loop: loops.loop,
 }

@@ -23,6 +23,9 @@ from weft.runtime.abi.frame import PLACE
 __all__ = ["FunctionState"]
 
 
+Known = tuple[dict[str, Size], dict[str, str], dict[DimExpr, Size], dict[Var, list[int]]]
+
+
 class FunctionState:
     """What every part of the emitter of one graph function stands on."""
 
@@ -50,6 +53,16 @@ class FunctionState:
         """Go to the way out with a status."""
         self.w.do(store("i32", status, self.status))
         self.w.jump(self.exit)
+
+    # What is known at a place
+
+    def known(self) -> Known:
+        """Symbols, where each came from, sizes computed and references held up to here."""
+        return dict(self.symbols), dict(self.sources), dict(self.sizes), dict(self.held)
+
+    def forget_all_but(self, known: Known) -> None:
+        """Go back to what was known: the code since then may not have run."""
+        self.symbols, self.sources, self.sizes, self.held = (dict(part) for part in known)  # type: ignore[assignment]
 
     # References
 

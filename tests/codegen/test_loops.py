@@ -1,0 +1,310 @@
+"""Loops of graph functions: each text is run as Python on NumPy arrays, and by every executor."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import ArgumentError, ShapeError, TargetError
+from weft.ir import Call, Function, IRModule, Op, structural_equal, walk
+from weft.transform import BindSymbolicVars, UnrollLoops
+
+HEAD = "from weft.script import relax as R\n\n\n"
+SIGNATURE = '@R.function\ndef main(x: R.Tensor(("n",), "float32"), k: R.Tensor((), "int64")):\n'
+
+
+def read(body: str, signature: str = SIGNATURE) -> Any:
+    return weft.parse(HEAD + signature + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n")
+
+
+def in_python(body: str, *names: str) -> Callable[..., Any]:
+    """The same statements as a Python function of NumPy arrays."""
+    place: dict[str, Any] = {"np": np, "abs": abs}
+    exec(f"def main({', '.join(names)}):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    "), place)
+    return place["main"]
+
+
+PROGRAMS = {
+    "over a size": """
+        h = x
+        for i in range(n):
+            h = h * 0.5 + x[i]
+        return h
+    """,
+    "over a scalar": """
+        h = x
+        for i in range(k):
+            h = h + 1.0
+        return h
+    """,
+    "from, to, by": """
+        s = 0.0
+        for i in range(1, n, 2):
+            s = s * 0.5 + x[i]
+        return x + s
+    """,
+    "downward": """
+        s = 0.0
+        for i in range(n - 1, -1, -1):
+            s = s * 0.5 + x[i]
+        return x * s
+    """,
+    "while": """
+        j = 0
+        h = x
+        while j * j < k:
+            h = h + 0.5
+            j = j + 1
+        return h
+    """,
+    "nested": """
+        s = 0.0
+        for i in range(n):
+            t = 0.0
+            for j in range(k):
+                t = t + x[i]
+            s = s + t * 0.25
+        return x + s
+    """,
+    "swapped": """
+        a = x
+        b = x * 2.0
+        for i in range(k):
+            a, b = b, a + 1.0
+        return a - b
+    """,
+    "break and continue": """
+        s = 0.0
+        last = 0
+        for i in range(n):
+            v = x[i]
+            if v < 0.0:
+                continue
+            if v > 1.5:
+                last = i
+                break
+            s = s + v
+        return x * s
+    """,
+    "two names in an if": """
+        best = x[0]
+        seen = 0
+        for i in range(n):
+            if x[i] > best:
+                best = x[i]
+                seen = seen + 1
+            else:
+                seen = seen + 2
+        while True:
+            seen = seen + 3
+            if seen > 20:
+                break
+        return x + best * 0.5
+    """,
+    "unchanged": """
+        a = x
+        b = x + 1.0
+        for i in range(k):
+            a = a
+            b = b * 0.5
+        return a + b
+    """,
+    "none": """
+        h = x
+        for i in range(n, n):
+            h = h * 2.0
+        return h
+    """,
+    "twice": """
+        h = x
+        for i in range(k):
+            h = h + 1.0
+        for i in range(k):
+            h = h * 0.5
+        return h
+    """,
+}  # fmt: skip
+
+
+def expected(body: str, x: np.ndarray, k: int) -> Any:
+    return in_python("n = len(x)\n" + textwrap.dedent(body), "x", "k")(x, k)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_loop_means_what_python_says(name: str) -> None:
+    function = read(PROGRAMS[name])
+    ways = [weft.interpret(function), weft.compile(function), weft.compile(function, executor="vm")]
+    for size, count in ((1, 0), (5, 3), (17, 6)):
+        x = np.random.default_rng(size).normal(size=size).astype("float32")
+        want = expected(PROGRAMS[name], x, count)
+        for run in ways:
+            np.testing.assert_allclose(run(x, np.array(count)), want, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_loop_is_read_back_as_it_was_printed(name: str) -> None:
+    function = read(PROGRAMS[name])
+    again = weft.parse(function.script())
+    assert structural_equal(again, function)
+    assert again.script() == function.script()
+
+
+class _Writer:
+    """Random statements over vectors `a`, `b`, scalars `s`, `t` and indices."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+
+    def text(self) -> str:
+        self.lines = ["a = x", "b = x * 0.5", "s = 0.0", "t = 1.0"]
+        for _ in range(3):
+            self.statement(0, [])
+        return "\n".join([*self.lines, "return a * 0.25 + b + s - t"])
+
+    def statement(self, depth: int, indices: list[str]) -> None:
+        choice = self.random.random()
+        pad = "    " * depth
+        if choice < 0.3 and depth < 2:
+            index = "ij"[depth]
+            over = self.random.choice(["range(n)", "range(k)", "range(0, n, 2)", "range(n - 1, -1, -1)", "range(1, k)"])
+            self.lines.append(f"{pad}for {index} in {over}:")
+            self.body(depth, [*indices, index] if "k" not in over else indices)
+        elif choice < 0.4 and depth < 2:
+            name = f"c{depth}{len(self.lines)}"
+            self.lines += [f"{pad}{name} = 0", f"{pad}while {name} < k:"]
+            self.lines.append(f"{pad}    {name} = {name} + 1")
+            self.body(depth, indices)
+        else:
+            self.assign(pad, indices)
+
+    def body(self, depth: int, indices: list[str]) -> None:
+        pad = "    " * (depth + 1)
+        for _ in range(self.random.randint(1, 3)):
+            if self.random.random() < 0.25:
+                self.lines.append(f"{pad}if {self.random.choice('st')} > {self.random.choice(['0.0', '1.0'])}:")
+                self.assign(pad + "    ", indices)
+                if self.random.random() < 0.4:
+                    self.lines.append(f"{pad}    {self.random.choice(['break', 'continue'])}")
+                elif self.random.random() < 0.5:
+                    self.lines.append(f"{pad}else:")
+                    self.assign(pad + "    ", indices)
+            else:
+                self.statement(depth + 1, indices)
+        self.assign(pad, indices)
+
+    def assign(self, pad: str, indices: list[str]) -> None:
+        if self.random.random() < 0.5:
+            name, other = self.random.choice(["ab", "ba"])
+            value = self.random.choice([f"{name} * 0.5 + {other} * 0.25", f"{name} - s * 0.125", f"{other} * t"])
+            self.lines.append(f"{pad}{name} = {value} * 0.5")
+        else:
+            name, other = self.random.choice(["st", "ts"])
+            element = f"x[{self.random.choice(indices)}]" if indices else "0.75"
+            self.lines.append(f"{pad}{name} = {name} * 0.5 - {other} * 0.25 + {element}")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_with_loops_agree_with_python(seed: int) -> None:
+    body = _Writer(seed).text()
+    function = read(body)
+    assert structural_equal(weft.parse(function.script()), function)
+    x = np.random.default_rng(seed).normal(size=6).astype("float32")
+    with np.errstate(all="ignore"):
+        want = expected(body, x, 3)
+    runs = [weft.interpret(function), weft.compile(function), weft.compile(function, executor="vm")]
+    for run in runs:
+        np.testing.assert_allclose(run(x, np.array(3)), want, rtol=1e-4, atol=1e-5, err_msg=body)
+
+
+def fixed() -> IRModule:
+    function = read(
+        """
+        h = x
+        for i in range(R.prim_value(4)):
+            h = R.tanh(h * 0.5 + x[i])
+        return h
+        """
+    )
+    return BindSymbolicVars({"n": 6})(IRModule({"main": function}))
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot", "native", "vm"])
+def test_a_loop_of_known_length_runs_in_every_executor(executor: str) -> None:
+    x = np.linspace(-1, 1, 6).astype("float32")
+    want = x
+    for i in range(4):
+        want = np.tanh(want * np.float32(0.5) + x[i])
+    found = weft.compile(fixed(), executor=executor)(x, np.array(0))
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
+def test_c_unrolls_a_loop_of_known_length() -> None:
+    sources = weft.compile(fixed(), "c")
+    assert any(artifact.name.endswith(".c") for artifact in sources.values())
+
+
+def loops_in(module: IRModule) -> int:
+    return sum(isinstance(n, Call) and isinstance(n.op, Op) and n.op.name == "loop" for n in walk(module["main"]))
+
+
+def test_unrolling_stops_at_its_limit() -> None:
+    assert loops_in(fixed()) == 1
+    assert loops_in(UnrollLoops(limit=4)(fixed())) == 0
+    assert loops_in(UnrollLoops(limit=3)(fixed())) == 1
+
+
+def test_a_loop_that_only_a_run_decides_is_refused_where_it_cannot_run() -> None:
+    function = read(PROGRAMS["over a scalar"])
+    module = BindSymbolicVars({"n": 6})(IRModule({"main": function}))
+    refusal = "a loop of more than 64 iterations, or of as many as a run decides"
+    with pytest.raises(TargetError, match=refusal) as caught:
+        weft.compile(module, executor="graph")
+    assert caught.value.code == "W741"
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", None])
+def test_a_step_of_zero_is_an_error(executor: str | None) -> None:
+    function = read("h = x\nfor i in range(0, n, 0):\n    h = h + 1.0\nreturn h")
+    run = weft.interpret(function) if executor is None else weft.compile(function, executor=executor)
+    with pytest.raises(ArgumentError, match="the step of a loop is 0") as caught:
+        run(np.ones(3, "float32"), np.array(0))
+    assert caught.value.code == "W868"
+
+
+def test_a_million_iterations_need_no_more_memory_than_one() -> None:
+    import resource
+
+    function = read("h = x\nfor i in range(k):\n    h = h * 0.5 + 1.0\nreturn h")
+    run = weft.compile(function)
+    x = np.zeros(20_000, "float32")
+    run(x, np.array(10))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run(x, np.array(5_000))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000  # kB; each value has 80
+
+
+def test_an_error_in_an_iteration_leaves_nothing_held() -> None:
+    function = read("h = x\nfor i in range(k):\n    h = h + x[i]\nreturn h")
+    run = weft.compile(function)
+    with pytest.raises((ShapeError, weft.errors.BoundsError)):
+        run(np.ones(3, "float32"), np.array(9))
+    np.testing.assert_array_equal(run(np.ones(3, "float32"), np.array(2)), np.full(3, 3, "float32"))
+
+
+def test_the_body_is_fused_as_any_function() -> None:
+    run = weft.compile(read("h = x\nfor i in range(k):\n    h = R.tanh(h * 0.5 + 1.0)\nreturn h"))
+    assert "fusion (multiply + add + tanh" in str(run.explain())
+
+
+def test_a_loop_is_one_node_with_what_it_carries_stated() -> None:
+    function = read(PROGRAMS["swapped"])
+    assert isinstance(function, Function)
+    (loop,) = [n for n in walk(function) if isinstance(n, Call) and isinstance(n.op, Op) and n.op.name == "loop"]
+    assert len(loop.ty_args[0].fields) == 2  # type: ignore[attr-defined]

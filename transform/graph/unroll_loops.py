@@ -1,0 +1,100 @@
+"""UnrollLoops: loops with few iterations, as many as the text says, become calls of their bodies.
+
+    s = R.loop(body, (x,), range=(0, 2, 1))      s_0 = body(0, x);  s_1 = body(1, s_0[0]);  s = (s_1[0],)
+
+Programs for straight-line executors (graph, aot, C) have no loops of their own. A loop with a condition, with bounds
+that only a run decides, or with more than `limit` iterations stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.ir import (
+    Binding,
+    Call,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    PrimValue,
+    Tuple,
+    TupleGetItem,
+    VarBinding,
+    replace,
+)
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.op import get_op
+from weft.ir.op.program.loop import carried_types
+from weft.transform.infra.base import Pass, map_functions
+from weft.transform.infra.rewriting import FunctionRewriter, derived
+
+__all__ = ["UnrollLoops"]
+
+
+@dataclass(frozen=True)
+class UnrollLoops(Pass):
+    """Unroll loops over ranges of at most `limit` iterations that are written out.
+
+    >>> UnrollLoops(limit=4).limit
+    4
+    """
+
+    aliases: ClassVar[tuple[str, ...]] = ("unroll-loops",)
+    limit: int = 64
+
+    def run(self, module: IRModule) -> IRModule:
+        """Unroll in every graph function."""
+        return map_functions(module, lambda name, function: self._function(function, module))
+
+    def _function(self, function: Function, module: IRModule) -> Function:
+        return _Unroller(module, self.limit, self.text_name).run(function)
+
+
+class _Unroller(FunctionRewriter):
+    def __init__(self, module: IRModule, limit: int, origin: str) -> None:
+        super().__init__()
+        self.context = TypeContext(module.functions)
+        self.limit, self.origin = limit, origin
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        value = binding.value
+        if not isinstance(binding, VarBinding) or not isinstance(value, Call) or not isinstance(value.op, Op):
+            return binding
+        if value.op.name not in ("loop", "loop_with_effects"):
+            return binding
+        indices = _indices(value)
+        if indices is None or len(indices) > self.limit:
+            return binding
+        return self._calls(binding, value, indices)
+
+    def _calls(self, binding: VarBinding, loop: Call, indices: range) -> list[Binding]:
+        parts, span = get_op("loop").values(replace(loop, op=Op("loop"))), derived(binding.span, self.origin)
+        initial, types = parts["initial"], carried_types(parts["out_ty"])
+        fields = initial.fields if isinstance(initial, Tuple) else None
+        carried: list[Expr] = list(fields or (TupleGetItem(initial, number) for number in range(len(types))))
+        made: list[Binding] = []
+        for index in indices:
+            call = Call(parts["body"], (PrimValue(index, "int64"), *carried), span=span)
+            result = self.fresh(binding.var.name, infer_type(call, self.context), span)
+            made.append(VarBinding(result, call, span=span))
+            carried = []
+            for number, ty in enumerate(types):
+                item = self.fresh(f"{binding.var.name}_{number}", ty, span)
+                made.append(VarBinding(item, TupleGetItem(result, number), span=span))
+                carried.append(item)
+        return [*made, replace(binding, value=Tuple(tuple(carried), span=span))]
+
+
+def _indices(loop: Call) -> range | None:
+    """The indices of a loop whose bounds are written out; None for another one."""
+    parts = get_op("loop").values(replace(loop, op=Op("loop")))
+    bounds = parts["range"]
+    if parts["condition"] is not None or not isinstance(bounds, Tuple):
+        return None
+    numbers = [bound.value for bound in bounds.fields if isinstance(bound, PrimValue) and isinstance(bound.value, int)]
+    if len(numbers) != 3 or not numbers[2]:
+        return None
+    return range(*numbers)
