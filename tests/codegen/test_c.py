@@ -375,3 +375,35 @@ class M:
         output = np.zeros(8, "float32")
         assert run(source, "wraps", [np.full(8, value)], [output], tmp_path) != 0
         assert not output.any()
+
+
+@I.ir_module
+class Wrapping:
+    @T.prim_func
+    def pick(x: T.Buffer((4,), "int32"), k: T.Buffer((3,), "int32"), y: T.Buffer((4,), "int32")):
+        for i in range(4):
+            y[i] = x[i + k[0] - k[1]]
+        for j in range(k[0] - k[1] + 1, k[2]):
+            y[j] = y[j] * k[0]
+
+    @R.function
+    def main(x: R.Tensor((4,), "int32"), k: R.Tensor((3,), "int32")) -> R.Tensor((4,), "int32"):
+        y = R.call_tir(cls.pick, (x, k), out_ty=R.Tensor((4,), "int32"))
+        return y
+
+
+def test_indices_wrap_where_their_arithmetic_leaves_its_type(tmp_path: Path) -> None:
+    source = generate(lowered(Wrapping), model="model")
+    got = np.zeros(4, "int32")
+    inputs = [np.arange(4, dtype="int32"), np.array([2**31 - 1, 2**31 - 1, 4], "int32")]
+    assert run(source, "model", inputs, [got], tmp_path) == 0
+    assert got.tolist() == [0, *np.array([1, 2, 3], "int32") * np.int32(2**31 - 1)]
+
+
+def test_indices_that_stay_in_their_type_are_plain_arithmetic() -> None:
+    text = 'x: T.Buffer((6, 4), "float32"), y: T.Buffer((24,), "float32")'
+    body = "for i, j in T.grid(6, 4):\n            y[i * 4 + j] = x[i, j]"
+    module = parsed(f"@I.ir_module\nclass M:\n    @T.prim_func\n    def main({text}):\n        {body}\n")
+    made = weft.compile(module, "c")
+    written = "".join(a.data.decode() for a in made.values() if a.name.endswith(".c"))
+    assert "y[((i * 4) + j)] = x[i * 4 + j];" in written

@@ -64,6 +64,12 @@ PROGRAMS = {
 }
 
 
+def module_of(name: str) -> IRModule:
+    found = parse(PROGRAMS[name])
+    assert isinstance(found, IRModule)
+    return found
+
+
 def llvm_of(module: IRModule) -> str:
     """The assembly of the kernels of a module, as it goes to LLVM."""
     lowered = lower(module, target=f"llvm -mcpu={LEVEL}")
@@ -87,9 +93,9 @@ def c_of(module: IRModule) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_assembly_of_a_kernel_is_as_written_down(name: str, golden: Callable[..., None]) -> None:
-    golden(llvm_of(parse(PROGRAMS[name])), suffix="ll")
+    golden(llvm_of(module_of(name)), suffix="ll")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_c_of_a_kernel_is_as_written_down(name: str, golden: Callable[..., None]) -> None:
-    golden(c_of(parse(PROGRAMS[name])), suffix="c")
+    golden(c_of(module_of(name)), suffix="c")

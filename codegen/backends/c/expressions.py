@@ -8,8 +8,10 @@ text of the lane number while a vector's element is being written.
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from weft import dtypes
@@ -24,6 +26,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     Cast,
+    Extent,
     FloatImm,
     IntImm,
     Let,
@@ -48,6 +51,7 @@ _ARITHMETIC = {
     "bitwise_or": "|",
     "bitwise_xor": "^",
 }
+_SIGNED: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 _LIBRARY = frozenset(
     "exp exp2 sqrt sin cos tan sinh cosh tanh log log2 log10 log1p acos acosh asin asinh atan atanh erf "
     "floor ceil trunc fabs atan2 copysign hypot nextafter fmod pow fma".split()
@@ -60,6 +64,7 @@ class Scope(Protocol):
     def use(self, item: tuple[str, str]) -> str: ...
     def check_dtype(self, dtype: str, span: Span | None) -> None: ...
     def variable(self, var: PrimVar) -> str: ...
+    def range_of(self, var: PrimVar) -> tuple[int, int] | None: ...
     def pointer(self, buffer: Buffer) -> str: ...
     def let(self, var: PrimVar, value: str) -> None: ...
     def address(self, expr: PrimCall) -> str: ...
@@ -150,11 +155,11 @@ def _binary(writer: Scope, expr: Binary, lane: str | None) -> str:
     if dtypes.is_bool(dtype):
         return _bool_arithmetic(expr, a, b)
     if expr.kind in _ARITHMETIC:
-        operator = _ARITHMETIC[expr.kind]
+        sign = _ARITHMETIC[expr.kind]
         if dtypes.is_float(dtype):
-            return f"({a} {operator} {b})"
+            return f"({a} {sign} {b})"
         wide = f"u{_wide(dtype)}"
-        return f"(({c_type(dtype)})(({wide}){a} {operator} ({wide}){b}))"
+        return f"(({c_type(dtype)})(({wide}){a} {sign} ({wide}){b}))"
     return f"{writer.use(helper(expr.kind, dtype))}({a}, {b})"
 
 
@@ -238,31 +243,91 @@ def _load(writer: Scope, expr: BufferLoad, lane: str | None) -> str:
 def offset(writer: Scope, buffer: Buffer, indices: tuple[PrimExpr, ...], lane: str | None) -> str:
     """The element offset of an access.
 
-    A valid access cannot overflow, so indices are written in plain signed arithmetic, which compilers optimise best.
+    A valid access is inside of its buffer, so indices are written in plain signed arithmetic, which compilers optimise
+    best, where no step of it can leave its type in C; elsewhere they wrap as other arithmetic does.
     """
-    terms = []
-    for index, stride in zip(indices, buffer_strides(buffer), strict=True):
-        text = _index(writer, index, lane)
-        factor = _index(writer, as_expr(stride, "int64"), None)
-        terms.append(text if factor == "1" else f"{text} * {factor}")
+    terms = [
+        _term(_index(writer, index, lane), _index(writer, as_expr(stride, "int64"), None), extent)
+        for index, stride, extent in zip(indices, buffer_strides(buffer), buffer.shape, strict=True)
+    ]
     if buffer.elem_offset is not None and buffer.data is not None:  # others start at their first element
         terms.append(_index(writer, as_expr(buffer.elem_offset, "int64"), None))
-    return " + ".join(term for term in terms if term != "0") or "0"
+    total = terms[0] if terms else _NOTHING
+    for term in terms[1:]:
+        total = _plain("+", total, term, total.low + term.low, total.high + term.high)
+    return total.text
 
 
-def _index(writer: Scope, expr: PrimExpr, lane: str | None) -> str:
+@dataclass(frozen=True)
+class _Index:
+    """C text of an integer, the width of its type in C, and the values that it may have."""
+
+    text: str
+    bits: int
+    low: int
+    high: int
+
+    def widened(self) -> _Index:
+        """The same in 64 bits."""
+        return self if self.bits == 64 else _Index(f"(int64_t){self.text}", 64, self.low, self.high)
+
+
+_NOTHING = _Index("0", 32, 0, 0)
+
+
+def _plain(sign: str, a: _Index, b: _Index, low: int, high: int) -> _Index:
+    """Two numbers added or multiplied in signed arithmetic of the width that its values need."""
+    if "0" in (a.text, b.text) and sign == "+":
+        return b if a.text == "0" else a
+    if not -(2**31) <= low <= high < 2**31:
+        a = a if b.bits == 64 else a.widened()
+    return _Index(f"{a.text} {sign} {b.text}", max(a.bits, b.bits), low, high)
+
+
+def _term(index: _Index, stride: _Index, extent: Extent) -> _Index:
+    """An index of a dimension, which is inside of it, times the stride."""
+    most = extent - 1 if isinstance(extent, int) else 2**62
+    low, high = max(index.low, 0), max(min(index.high, most), 0)
+    index = _Index(index.text, index.bits, low, high)
+    if stride.text == "1":
+        return index
+    ends = (low * stride.low, low * stride.high, high * stride.low, high * stride.high)
+    return _plain("*", index, stride, min(ends), max(ends))
+
+
+def _index(writer: Scope, expr: PrimExpr, lane: str | None) -> _Index:
+    dtype = dtypes.element(expr.dtype)
+    bits = max(32, dtypes.bits(dtype))
     if isinstance(expr, IntImm):
-        return str(expr.value) if abs(expr.value) < 2**31 else expression(writer, expr)
-    if isinstance(expr, Binary) and expr.kind in ("add", "sub", "mul") and dtypes.is_signed(dtypes.element(expr.dtype)):
-        a, b = _index(writer, expr.a, lane), _index(writer, expr.b, lane)
-        return f"({a} {_ARITHMETIC[expr.kind]} {b})"
-    return expression(writer, expr, lane)
+        small = abs(expr.value) < 2**31
+        text = str(expr.value) if small else expression(writer, expr)
+        return _Index(text, 32 if small else bits, expr.value, expr.value)
+    if isinstance(expr, Binary) and expr.kind in _SIGNED and dtypes.is_signed(dtype):
+        found = _signed(expr.kind, _index(writer, expr.a, lane), _index(writer, expr.b, lane), dtypes.bits(dtype))
+        if found is not None:
+            return found
+    low, high = (0, 1) if dtypes.is_bool(dtype) else (int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype)))
+    if isinstance(expr, PrimVar):
+        low, high = writer.range_of(expr) or (low, high)
+    return _Index(expression(writer, expr, lane), bits, low, high)
+
+
+def _signed(kind: str, a: _Index, b: _Index, bits: int) -> _Index | None:
+    """A sum, difference or product in plain arithmetic; None where it may leave its type."""
+    ends = [_SIGNED[kind](x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if not -(1 << bits - 1) <= min(ends) <= max(ends) < 1 << bits - 1:
+        return None
+    if not -(2**31) <= min(ends) <= max(ends) < 2**31:
+        a = a if b.bits == 64 else a.widened()
+    return _Index(f"({a.text} {_ARITHMETIC[kind]} {b.text})", max(a.bits, b.bits), min(ends), max(ends))
 
 
 def _ramp(writer: Scope, expr: Ramp, lane: str | None) -> str:
     assert lane is not None
-    dtype = c_type(expr.base.dtype)
-    return f"(({dtype})({expression(writer, expr.base)} + {expression(writer, expr.stride)} * ({dtype}){lane}))"
+    dtype = expr.base.dtype
+    wide = f"u{_wide(dtype)}"
+    base, stride = expression(writer, expr.base), expression(writer, expr.stride)
+    return f"(({c_type(dtype)})(({wide}){base} + ({wide}){stride} * ({wide}){lane}))"
 
 
 def _broadcast(writer: Scope, expr: Broadcast, lane: str | None) -> str:

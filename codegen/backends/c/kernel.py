@@ -84,6 +84,7 @@ class KernelWriter:
         self.helpers = helpers
         self.callees = callees
         self.names: dict[object, str] = {}
+        self.ranges: dict[PrimVar, tuple[int, int]] = {}
         self.lines: list[str] = []
         self.depth = 1
         self.workspace_bytes = 0
@@ -120,6 +121,10 @@ class KernelWriter:
         if var not in self.names:
             raise TargetError(f"c: {var.name!r} has no value here", code="W742", span=var.span)
         return self.names[var]
+
+    def range_of(self, var: PrimVar) -> tuple[int, int] | None:
+        """The least and the greatest value of a loop's variable, where they are known."""
+        return self.ranges.get(var)
 
     def pointer(self, buffer: Buffer) -> str:
         """The pointer to a buffer's first element."""

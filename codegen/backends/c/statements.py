@@ -65,7 +65,11 @@ def _loop(writer: KernelWriter, stmt: For) -> None:
     var = writer.declared(stmt.loop_var)
     kind = c_type(stmt.loop_var.dtype)
     start, extent = _bound(writer, stmt.start), _bound(writer, stmt.extent)
-    stop = extent if start == "0" else f"{start} + {extent}"
+    if isinstance(stmt.start, int) and isinstance(stmt.extent, int):
+        writer.ranges[stmt.loop_var] = stmt.start, max(stmt.start, stmt.start + stmt.extent - 1)
+        stop = extent if start == "0" else f"{start} + {extent}"
+    else:
+        stop = extent if start == "0" else f"(int64_t)((uint64_t){start} + (uint64_t){extent})"
     step = f"++{var}" if stmt.step is None else f"{var} = ({kind})({var} + {_bound(writer, stmt.step)})"
     with writer.block(f"for ({kind} {var} = {start}; {var} < {stop}; {step})"):
         statement(writer, stmt.body)
