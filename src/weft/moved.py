@@ -24,6 +24,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "weft.transform.autoschedule.attention",
         "attention>build",
     ),
+    ("weft.transform.rules", "weft.transform.autoschedule.attention", "attention>build"),
     (
         "weft.transform",
         "weft.transform.infra",
@@ -77,7 +78,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     (
         "weft.transform.rules",
         "weft.transform.autoschedule.rules",
-        "access>strides attention axes chains>block_fusion extremes>argreduce gathers>gather loops "
+        "access>strides axes chains>block_fusion extremes>argreduce gathers>gather loops "
         "maps>elementwise partial>split_reduction reductions rows>row_fusion streams>nontemporal transposes",
     ),
     (
