@@ -22,6 +22,7 @@ from weft.errors import (
     OutOfMemoryError,
     PassError,
     ShapeError,
+    UnwrittenError,
     VerifyError,
     WeftError,
 )
@@ -63,6 +64,7 @@ _ERRORS: dict[str, type[Exception]] = {
     "AssertionError": AssertionError, "ValueError": ValueError, "TypeError": TypeError, "RuntimeError": RuntimeError,
     "IndexError": IndexError, "ShapeError": ShapeError, "BoundsError": BoundsError, "ArgumentError": ArgumentError,
     "DTypeError": DTypeError, "PassError": PassError, "VerifyError": VerifyError,
+    "UnwrittenError": UnwrittenError,
 }  # fmt: skip
 
 

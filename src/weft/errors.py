@@ -37,6 +37,7 @@ __all__ = [
     "Source",
     "Span",
     "TargetError",
+    "UnwrittenError",
     "VerifyError",
     "WeftError",
 ]
@@ -325,6 +326,16 @@ class BoundsError(WeftError):
     """An index was out of range, or a value was read before it was written (W900-W949)."""
 
     default_code = "W900"
+
+
+class UnwrittenError(BoundsError):
+    """An element of scratch or of an output was read before it was written (W901).
+
+    >>> UnwrittenError("an element of 'c' is read before it is written").code
+    'W901'
+    """
+
+    default_code = "W901"
 
 
 class ResourceError(WeftError):

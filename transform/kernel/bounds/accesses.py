@@ -39,7 +39,7 @@ from weft.transform.analysis.views import call_views, span_within
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest
 from weft.transform.kernel.bounds.values import bind
 
-__all__ = ["AccessChecks"]
+__all__ = ["AccessChecks", "lane_of"]
 
 _QUOTIENTS = frozenset({"floordiv", "floormod", "truncdiv", "truncmod", "min", "max"})
 
@@ -187,7 +187,7 @@ class AccessChecks:
             return self._visit_lanes(buffer, indices, picked, span, guards, facts)
         facts = self.visit(predicate, guards, facts)
         for lane in range(lanes):
-            active = self.known.closed(_lane(predicate, lane))
+            active = self.known.closed(lane_of(predicate, lane))
             inside = self.known.assume(active, facts)
             self._visit_lanes(buffer, indices, (lane,), span, (*guards, active), inside)
         return facts
@@ -199,7 +199,7 @@ class AccessChecks:
         facts = self._operands_are_exact(buffer, indices, guards, span, facts)
         for axis, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             limit = self.known.dim(extent, facts)
-            places = [self.known.dim(_lane(index, lane), facts) for lane in picked]
+            places = [self.known.dim(lane_of(index, lane), facts) for lane in picked]
             needs = [need for place in places for need in (place, limit - 1 - place)]
             if not isinstance(index, (Ramp, Broadcast)) and dtypes.lanes(index.dtype) != 1:
                 largest = limits_of(dtypes.element(index.dtype))[1]  # lanes are computed in their dtype
@@ -240,7 +240,7 @@ def _is_word(expr: PrimExpr) -> bool:
     return dtypes.lanes(expr.dtype) == 1 and dtypes.is_integer(expr.dtype) and dtypes.is_signed(expr.dtype)
 
 
-def _lane(expr: PrimExpr, lane: int) -> PrimExpr:
+def lane_of(expr: PrimExpr, lane: int) -> PrimExpr:
     """One lane of a vector."""
     if dtypes.lanes(expr.dtype) == 1:
         return expr
@@ -249,9 +249,9 @@ def _lane(expr: PrimExpr, lane: int) -> PrimExpr:
     if isinstance(expr, Ramp):
         return expr.base if lane == 0 else binary("add", expr.base, binary("mul", expr.stride, lane))
     if isinstance(expr, Binary):
-        return Binary(expr.kind, _lane(expr.a, lane), _lane(expr.b, lane), span=expr.span)
+        return Binary(expr.kind, lane_of(expr.a, lane), lane_of(expr.b, lane), span=expr.span)
     if isinstance(expr, Unary):
-        return Unary(expr.kind, _lane(expr.a, lane), span=expr.span)
+        return Unary(expr.kind, lane_of(expr.a, lane), span=expr.span)
     if isinstance(expr, Cast):
-        return Cast(dtypes.element(expr.dtype), _lane(expr.value, lane), span=expr.span)
+        return Cast(dtypes.element(expr.dtype), lane_of(expr.value, lane), span=expr.span)
     return Shuffle((expr,), (IntImm(lane, "int32"),), span=expr.span)

@@ -1,0 +1,369 @@
+"""Whether what a kernel reads was written before: scratch, and outputs, which hold nothing when the kernel begins.
+
+    c = T.alloc_buffer((n,))
+    for i in range(n): c[i] = x[i]          writes the box [0, n) of c
+    for j in range(n): y[j] = c[n - 1 - j]  reads inside of it: proved
+
+A box is written by a store in each iteration of loops over it. What a branch writes counts where both branches do, and
+what the first iteration of a loop writes counts in all that follow (an init that a condition guards). A buffer that is
+seen through a view, or whose address is taken, cannot be followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from weft import dtypes
+from weft.errors import ShapeError
+from weft.ir import walk
+from weft.ir.dim import Dim, operation
+from weft.ir.structure.visit import statements
+from weft.ir.tensor import (
+    PREFETCH,
+    AllocBuffer,
+    AssertStmt,
+    AttrStmt,
+    Binary,
+    Bind,
+    Break,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Continue,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    Let,
+    PrimCall,
+    PrimExpr,
+    PrimFunc,
+    PrimVar,
+    Ramp,
+    Return,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.transform.analysis.index_analyzer import IndexAnalyzer
+from weft.transform.analysis.indices.facts import Facts, negated
+from weft.transform.kernel.bounds.jumps import always_jumps
+from weft.transform.kernel.bounds.values import bind, parameter_facts
+
+__all__ = ["Unproved", "guarded_loads", "opaque_buffers", "unproved_reads"]
+
+Span = tuple[Dim, Dim]
+Box = tuple[Span, ...]
+Boxes = Mapping[Buffer, tuple[Box, ...]]
+_MAX_BOXES = 16  # that are kept of one buffer
+
+
+@dataclass(frozen=True)
+class Unproved:
+    """Buffers of which some read is not proved to see a written element, and those that cannot be followed."""
+
+    read: frozenset[Buffer] = frozenset()
+    opaque: frozenset[Buffer] = frozenset()
+
+
+def unproved_reads(function: PrimFunc, outputs: Set[Buffer] = frozenset()) -> Unproved:
+    """What is not proved of the scratch of a kernel without blocks, and of parameters that hold nothing at first."""
+    scratch = {part.buffer for part in walk(function.body) if isinstance(part, AllocBuffer)}
+    opaque = frozenset(opaque_buffers(function.body, scratch | outputs))
+    followed = (scratch | outputs) - opaque
+    loaded = {part.buffer for part in walk(function.body) if isinstance(part, BufferLoad)}
+    if not followed & loaded:
+        return Unproved(opaque=opaque)
+    flow = _Flow(function, followed)
+    flow.statement(function.body, {}, parameter_facts(function, flow.known))
+    return Unproved(frozenset(flow.unproved), opaque)
+
+
+def opaque_buffers(body: Stmt, buffers: Set[Buffer]) -> set[Buffer]:
+    """Those that are seen through views or passed on."""
+    found: set[Buffer] = set()
+    for part in walk(body):
+        if isinstance(part, PrimCall):
+            found |= {arg for arg in part.args if isinstance(arg, Buffer)}
+            if part.op in ("address_of", "access_ptr", "tvm_access_ptr"):
+                found |= {arg.buffer for arg in part.args if isinstance(arg, BufferLoad)}
+        elif isinstance(part, DeclBuffer) and part.buffer.data is not None:
+            found |= {load.buffer for load in walk(part.buffer.data) if isinstance(load, BufferLoad)}
+    return found & set(buffers)
+
+
+def guarded_loads(expr: Any, guards: tuple[PrimExpr, ...] = ()) -> Iterator[tuple[BufferLoad, tuple[PrimExpr, ...]]]:
+    """The loads of an expression, each with the conditions under which it is evaluated."""
+    if isinstance(expr, (int, type(None))):
+        return
+    if isinstance(expr, BufferLoad):
+        for index in expr.indices:
+            yield from guarded_loads(index, guards)
+        yield expr, guards if expr.predicate is None else (*guards, expr.predicate)
+    elif isinstance(expr, PrimCall) and expr.op == "if_then_else":
+        condition, *arms = (arg for arg in expr.args if isinstance(arg, PrimExpr))
+        yield from guarded_loads(condition, guards)
+        for test, arm in zip((condition, negated(condition)), arms, strict=False):
+            yield from guarded_loads(arm, (*guards, test))
+    elif isinstance(expr, Binary) and expr.kind in ("and", "or") and dtypes.lanes(expr.dtype) == 1:
+        yield from guarded_loads(expr.a, guards)
+        yield from guarded_loads(expr.b, (*guards, expr.a if expr.kind == "and" else negated(expr.a)))
+    elif isinstance(expr, PrimCall) and expr.op in ("address_of", "access_ptr", "tvm_access_ptr"):
+        return
+    else:
+        for child in _operands(expr):
+            yield from guarded_loads(child, guards)
+
+
+def _operands(expr: PrimExpr) -> Iterator[PrimExpr]:
+    for name in ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride", "body"):
+        part = getattr(expr, name, None)
+        if isinstance(part, PrimExpr):
+            yield part
+    for name in ("args", "vectors", "indices"):
+        yield from (part for part in getattr(expr, name, ()) if isinstance(part, PrimExpr))
+
+
+class _Flow:
+    """Goes through a kernel in order with the boxes that are written so far."""
+
+    def __init__(self, function: PrimFunc, buffers: Set[Buffer]) -> None:
+        self.buffers = buffers
+        self.known = IndexAnalyzer()
+        self.unproved: dict[Buffer, None] = {}
+        self.loops: list[For] = []
+        self.allocated_in: dict[Buffer, tuple[For, ...]] = dict.fromkeys(buffers, ())
+
+    def statement(self, stmt: Stmt, boxes: Boxes, facts: Facts) -> Boxes:
+        """The boxes that are written after a statement."""
+        if isinstance(stmt, SeqStmt):
+            return self._sequence(stmt, boxes, facts)
+        if isinstance(stmt, For):
+            return self._for(stmt, boxes, facts)
+        if isinstance(stmt, IfThenElse):
+            return self._if(stmt, boxes, facts)
+        if isinstance(stmt, While):
+            self.reads(stmt.condition, boxes, facts.after_write())
+            self.statement(stmt.body, boxes, self.known.assume(stmt.condition, facts.after_write()))
+            return boxes
+        if isinstance(stmt, AttrStmt):
+            if stmt.key != PREFETCH:
+                self.reads(stmt.value, boxes, facts)
+            variable = getattr(stmt.node, "var", None)
+            if isinstance(variable, PrimVar) and variable not in self.known.values:
+                facts = self.known.unknown(variable, facts)
+            return self.statement(stmt.body, boxes, facts)
+        if isinstance(stmt, AllocBuffer):
+            self.allocated_in[stmt.buffer] = tuple(self.loops)
+            return {**boxes, stmt.buffer: ()}
+        if isinstance(stmt, BufferStore):
+            return self._store(stmt, boxes, facts)
+        for part in (getattr(stmt, "condition", None), getattr(stmt, "value", None)):
+            self.reads(part, boxes, facts)
+        return boxes
+
+    def reads(self, expr: Any, boxes: Boxes, facts: Facts) -> None:
+        """Note the loads of an expression that are not proved."""
+        for part in walk(expr) if isinstance(expr, PrimExpr) else ():
+            if isinstance(part, Let):
+                self.known.lets[part.var] = part.value
+        for load, guards in guarded_loads(expr):
+            if load.buffer in self.buffers and load.buffer not in self.unproved:
+                inside = facts
+                for guard in guards:
+                    inside = self.known.assume(self.known.closed(guard), inside)
+                box = self._box(load, inside)
+                if box is None or not any(self._covers(one, box, inside) for one in boxes.get(load.buffer, ())):
+                    self.unproved[load.buffer] = None
+
+    def _sequence(self, stmt: SeqStmt, boxes: Boxes, facts: Facts) -> Boxes:
+        for part in stmt.stmts:
+            boxes = self.statement(part, boxes, facts)
+            if isinstance(part, Bind):
+                facts = bind(self.known, part.var, part.value, facts)
+            elif isinstance(part, AssertStmt):
+                facts = self.known.assume(part.condition, facts, exact=part.kind == "BoundsError")
+            elif isinstance(part, IfThenElse) and part.else_body is None and always_jumps(part.then_body):
+                facts = self.known.assume(negated(part.condition), facts.after_write())
+            elif not isinstance(part, (AllocBuffer, DeclBuffer)):
+                facts = facts.after_write()
+        return boxes
+
+    def _store(self, stmt: BufferStore, boxes: Boxes, facts: Facts) -> Boxes:
+        for part in (stmt.value, *stmt.indices, stmt.predicate):
+            self.reads(part, boxes, facts)
+        if stmt.buffer not in self.buffers or stmt.predicate is not None:
+            return boxes
+        box = self._box(stmt, facts)
+        return boxes if box is None else self._with(boxes, stmt.buffer, box)
+
+    def _with(self, boxes: Boxes, buffer: Buffer, box: Box) -> Boxes:
+        """The boxes with one more, and with what it makes together with those beside it."""
+        known = boxes.get(buffer, ())
+        joined = [whole for other in known if (whole := _joined(other, box) or _joined(box, other)) is not None]
+        new = dict.fromkeys((*known, box, *joined))
+        return {**boxes, buffer: tuple(new)[-_MAX_BOXES:]}
+
+    def _for(self, stmt: For, boxes: Boxes, facts: Facts) -> Boxes:
+        for part in (stmt.start, stmt.extent, stmt.step):
+            self.reads(part, boxes, facts)
+        start, extent = self.known.dim(stmt.start, facts), self.known.dim(stmt.extent, facts)
+        inside = self.known.range(stmt.loop_var, start, extent, facts).after_write()
+        self.loops.append(stmt)
+        before, whole = dict(self.unproved), stmt.step in (None, 1) and not _has_jumps(stmt.body)
+        after = self.statement(stmt.body, boxes, inside)
+        if whole and self.unproved.keys() != before.keys():  # what earlier iterations wrote may be what is missing
+            done = self.known.values[stmt.loop_var] - start
+            earlier = self._all_iterations(after, boxes, stmt.loop_var, (start, done), inside)
+            if earlier is not boxes:
+                self.unproved = before
+                self.statement(stmt.body, earlier, inside)
+        self.loops.pop()
+        return self._all_iterations(after, boxes, stmt.loop_var, (start, extent), facts) if whole else boxes
+
+    def _all_iterations(
+        self, after: Boxes, boxes: Boxes, var: PrimVar, iterations: tuple[Dim, Dim], facts: Facts
+    ) -> Boxes:  # fmt: skip
+        """What iterations from a start on, in some number, write of what each writes."""
+        for buffer, found in after.items():
+            for box in found:
+                if box not in boxes.get(buffer, ()):
+                    lifted = self._lifted(box, var, *iterations, facts)
+                    boxes = boxes if lifted is None else self._with(boxes, buffer, lifted)
+        return boxes
+
+    def _lifted(self, box: Box, var: PrimVar, start: Dim, extent: Dim, facts: Facts) -> Box | None:
+        """What all iterations of a loop write together, where each writes a box."""
+        known = self.known
+        moving = [axis for axis, span in enumerate(box) if any(var in known.variables(dim) for dim in span)]
+        if not moving:
+            return box if known.proves(extent - 1, facts) else None
+        if len(moving) > 1:
+            return self._digits(box, moving, var, start, extent, facts)
+        low, high = box[moving[0]]
+        try:
+            step = known.replaced(low, var, known.values[var] + 1) - low
+            if known.replaced(high, var, known.values[var] + 1) - high != step or var in known.variables(step):
+                return None
+            first, last = (known.replaced(dim, var, start) for dim in (low, high))
+            if var in known.variables(first) or var in known.variables(last):
+                return None
+            reach = step * (extent - 1)
+            width = high - low + 1
+            if width not in (step, -step) and not known.proves(extent - 1, facts):
+                return None  # a loop that does not run would leave what its steps overlap in
+            if known.proves(step, facts) and known.proves(width - step, facts):
+                span = (first, last + reach)
+            elif known.proves(-step, facts) and known.proves(width + step, facts):
+                span = (first + reach, last)
+            else:
+                return None
+        except ShapeError:  # over the limits of dimensions
+            return None
+        return (*box[: moving[0]], span, *box[moving[0] + 1 :])
+
+    def _digits(
+        self, box: Box, moving: list[int], var: PrimVar, start: Dim, extent: Dim, facts: Facts
+    ) -> Box | None:  # fmt: skip
+        """The box of v // c and v % c, which takes all pairs of values where the extent is a multiple of c."""
+        spans = [box[axis] for axis in moving]
+        if len(moving) != 2 or start != 0 or any(low != high for low, high in spans):
+            return None
+        (kind, high), (other, low) = (operation(span[0]) for span in spans)
+        value = self.known.values[var]
+        if (kind, other) != ("floordiv", "mod") or tuple(high) != tuple(low) or high[0] != value:
+            return None
+        by = high[1]
+        if not isinstance(by, int) or not isinstance(extent, int) or extent % by:
+            return None
+        new = list(box)
+        new[moving[0]], new[moving[1]] = (0, extent // by - 1), (0, by - 1)
+        return tuple(new)
+
+    def _if(self, stmt: IfThenElse, boxes: Boxes, facts: Facts) -> Boxes:
+        self.reads(stmt.condition, boxes, facts)
+        taken = self.statement(stmt.then_body, boxes, self.known.assume(stmt.condition, facts))
+        inside = self.known.assume(negated(stmt.condition), facts)
+        other = boxes if stmt.else_body is None else self.statement(stmt.else_body, boxes, inside)
+        if always_jumps(stmt.then_body):
+            return other
+        if stmt.else_body is not None and always_jumps(stmt.else_body):
+            return taken
+        if self.known.holds(stmt.condition, facts):
+            return taken
+        both = {buffer: tuple(box for box in found if box in other.get(buffer, ())) for buffer, found in taken.items()}
+        for buffer, found in taken.items():
+            for box in found:
+                if box not in both[buffer] and self._was_first(stmt.condition, buffer, box, facts):
+                    both = dict(self._with(both, buffer, box))
+        return both
+
+    def _was_first(self, condition: PrimExpr, buffer: Buffer, box: Box, facts: Facts) -> bool:
+        """Whether a branch runs in the first iteration of the loops that its condition is about, over the same box."""
+        used = {part for part in walk(self.known.closed(condition)) if isinstance(part, PrimVar)}
+        loops = [loop for loop in self.loops if loop.loop_var in used]
+        own = {variable for span in box for dim in span for variable in self.known.variables(dim)}
+        if any(loop.loop_var in own or loop in self.allocated_in.get(buffer, ()) for loop in loops):
+            return False
+        try:
+            for loop in loops:
+                start = self.known.dim(loop.start, facts)
+                facts = self.known.assume(_equals(loop.loop_var, start), facts) if isinstance(start, int) else facts
+        except ShapeError:
+            return False
+        return self.known.holds(condition, facts)
+
+    def _box(self, access: BufferLoad | BufferStore, facts: Facts) -> Box | None:
+        """The box of an access; None for lanes that are not beside one another."""
+        spans: list[Span] = []
+        for index in access.indices:
+            reach: Dim = 0
+            if isinstance(index, Ramp):
+                if not isinstance(index.lanes, int) or not _is_one(index.stride):
+                    return None
+                index, reach = index.base, index.lanes - 1
+            elif isinstance(index, Broadcast):
+                index = index.value
+            if dtypes.lanes(index.dtype) != 1:
+                return None
+            low = self.known.dim(index, facts)
+            if self.known.is_volatile(low) and isinstance(access, BufferStore):
+                return None
+            spans.append((low, low + reach))
+        return tuple(spans)
+
+    def _covers(self, box: Box, inner: Box, facts: Facts) -> bool:
+        try:
+            return all(
+                self.known.proves(low - first, facts) and self.known.proves(last - high, facts)
+                for (first, last), (low, high) in zip(box, inner, strict=True)
+            )
+        except ShapeError:  # over the limits of dimensions
+            return False
+
+
+def _has_jumps(body: Stmt) -> bool:
+    return any(isinstance(part, (Break, Continue, Return)) for part in statements(body))
+
+
+def _is_one(stride: PrimExpr | int) -> bool:
+    return (stride if isinstance(stride, int) else getattr(stride, "value", 0)) == 1
+
+
+def _equals(variable: PrimVar, value: int) -> PrimExpr:
+    return Binary("eq", variable, variable - variable + value)
+
+
+def _joined(first: Box, second: Box) -> Box | None:
+    """Two boxes as one where the second follows on the first along one axis."""
+    axes = [axis for axis, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    if len(axes) != 1:
+        return None
+    (low, end), (begin, high) = first[axes[0]], second[axes[0]]
+    if end + 1 != begin:
+        return None
+    return (*first[: axes[0]], (low, high), *first[axes[0] + 1 :])
+
+
