@@ -263,7 +263,8 @@ class Importer:
         types = [self.types.get(name, AnyType()) if outermost else AnyType() for name in outputs]
         dtypes = [ty.dtype if isinstance(ty, TensorType) else None for ty in types]
         given = [ty.dtype if isinstance(ty := self.out.type(arg), TensorType) else None for arg in args]
-        data = node_data(proto, self.opsets, self.model.proto.functions, given, dtypes)
+        ranks = [ty.ndim if isinstance(ty, TensorType) else -1 for ty in types]
+        data = node_data(proto, self.opsets, self.model.proto.functions, given, dtypes, ranks)
         result = types[0] if len(types) == 1 else TupleType(tuple(types))
         var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *args), out_ty=result), (*outputs, "v")[0])
         fields = [var] if len(types) == 1 else [TupleGetItem(var, index) for index in range(len(types))]

@@ -38,9 +38,9 @@ def node_inputs(node: Any) -> list[str]:
 
 def node_data(
     node: Any, opsets: Mapping[str, int], functions: Sequence[Any], given: Sequence[str | None],
-    results: Sequence[str | None],
+    results: Sequence[str | None], ranks: Sequence[int],
 ) -> str:  # fmt: skip
-    """What the text of a module keeps of a node: itself, and the dtypes of its inputs and results."""
+    """What the text of a module keeps of a node: itself, the dtypes of inputs and results, the ranks of these."""
     onnx = require("onnx", "onnx")
     helper = onnx.helper
     inputs = [helper.make_tensor_value_info(name, 0, None) for name in node_inputs(node)]
@@ -49,19 +49,19 @@ def node_data(
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=10)
     told = {"op": node.op_type, "name": node.name, "opset": opsets.get(node.domain, 0), "given": list(given),
-            "results": list(results)}  # fmt: skip
+            "results": list(results), "ranks": list(ranks)}  # fmt: skip
     return json.dumps({**told, "model": base64.b64encode(model.SerializeToString()).decode()})
 
 
 @lru_cache(maxsize=512)
-def _evaluator(text: str) -> tuple[Any, list[str], list[str | None], list[str | None]]:
+def _evaluator(text: str) -> tuple[Any, list[str], list[str | None], list[tuple[str | None, int]]]:
     onnx = require("onnx", "onnx")
     data = json.loads(text)
     model = onnx.ModelProto()
     model.ParseFromString(base64.b64decode(data["model"]))
     evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(model)
     names = [item.name for item in model.graph.input]
-    return evaluator, names, data["given"], data["results"]
+    return evaluator, names, data["given"], list(zip(data["results"], data["ranks"], strict=True))
 
 
 def run_node(data: str, *values: Any) -> Any:
@@ -73,7 +73,7 @@ def run_node(data: str, *values: Any) -> Any:
     with np.errstate(all="ignore"):
         inputs = {name: _given(value, dtype) for name, value, dtype in zip(names, values, given, strict=True)}
         results = evaluator.run(None, inputs)
-    made = [_result(value, dtype) for value, dtype in zip(results, wanted, strict=True)]
+    made = [_result(value, *stated) for value, stated in zip(results, wanted, strict=True)]
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -84,12 +84,14 @@ def _given(value: Any, dtype: str | None) -> Any:
     return presented(value, dtype) if dtype is not None and isinstance(value, np.ndarray) else value
 
 
-def _result(value: Any, dtype: str | None) -> Any:
+def _result(value: Any, dtype: str | None, rank: int) -> Any:
     if dtype is None or isinstance(value, (list, tuple)) or value is None:
         return value
     array = np.asarray(value)
     wanted = array_dtype(dtype)
     dense = np.ascontiguousarray(array if array.dtype == wanted else array.astype(wanted)).reshape(array.shape)
+    if rank >= 0 and dense.ndim == rank + 1 and dense.shape[rank] == 1:  # scalars that a loop has collected
+        dense = dense.reshape(dense.shape[:rank])
     return stored(dense, dtype)
 
 

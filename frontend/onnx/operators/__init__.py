@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-FAMILIES = ("elementwise", "shapes", "indexing", "reductions", "networks", "normalization")
+FAMILIES = (
+    "elementwise", "shapes", "indexing", "reductions", "networks", "resizing", "normalization", "quantization",
+    "control", "recurrent", "transforms",
+)  # fmt: skip
 
 for _family in FAMILIES:
     importlib.import_module(f"weft.frontend.onnx.operators.{_family}")

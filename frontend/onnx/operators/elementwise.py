@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float, is_integer, is_unsigned, max_value
+from weft.dtypes import bits, is_float, is_integer, is_unsigned
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import Node
+from weft.frontend.onnx.short_types import (
+    from_short_float,
+    is_short_float,
+    is_short_integer,
+    to_short_float,
+    to_short_integer,
+)
 from weft.frontend.onnx.table import row
 from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
@@ -246,14 +253,13 @@ def cast_to(n: Node, x: Expr, dtype: str) -> Any:
     found = n.dtype(x)
     if found == dtype:
         return n.inputs[0]
-    if dtype not in _PLAIN and is_float(dtype) and is_float(found):
-        if n.attr("saturate", 1) and dtype != "float8_e8m0fnu":
-            greatest = float(max_value(dtype))
-            return R.astype(R.clip(x, -greatest, greatest), dtype)
-        if dtype == "float8_e8m0fnu":
-            raise Unsupported(f"a cast from {found} to {dtype}")
-        return R.astype(x, dtype)
-    if dtype not in _PLAIN:
+    if is_short_float(found) and is_float(dtype) and dtype in _PLAIN:
+        return from_short_float(n, x, dtype)
+    if is_short_float(dtype) and is_float(found) and found in _PLAIN:
+        return to_short_float(n, x, dtype, bool(n.attr("saturate", 1)))
+    if is_short_integer(dtype) and (found in _PLAIN or is_short_integer(found)):
+        return to_short_integer(n, x, dtype)
+    if dtype not in _PLAIN or is_short_float(found):
         raise Unsupported(f"a cast from {found} to {dtype}")
     if is_float(found) and is_integer(dtype):
         wide = R.astype(R.trunc(x) if found != "bfloat16" else x, "int64")
@@ -263,5 +269,14 @@ def cast_to(n: Node, x: Expr, dtype: str) -> Any:
 
 
 
+def bit_cast(n: Node, x: Expr) -> Any:
+    """The same bits read as another dtype of the same width."""
+    dtype = n.dtype_of(n.attr("to"))
+    if bits(dtype) != bits(n.dtype(x)) or bits(dtype) < 8:
+        raise Unsupported("bits read as a dtype of another width")
+    return R.memory.view(n.emit(x), None, dtype)
+
+
+row("BitCast", bit_cast)
 row("Cast", cast)
 row("CastLike", lambda n, x, like: cast_to(n, x, n.dtype(like)))

@@ -126,6 +126,9 @@ def suppressed(n: Node, boxes: Expr, scores: Expr) -> Any:
     if most is None:
         return np.zeros((0, 3), "int64")
     overlap = n.need(3) if n.has(3) else Constant(np.zeros(1, "float32"))
+    # Ours suppresses from the threshold on, theirs above it.
+    above = Constant(np.asarray(1 + 2.0**-23, "float32"))
+    overlap = R.maximum(R.multiply(overlap, above), Constant(np.asarray(1e-38, "float32")))
     raise_to = n.need(4) if n.has(4) else Constant(np.asarray([-np.inf], "float32"))
     if n.attr("center_point_box", 0):
         x, y, w, h = (R.strided_slice(boxes, [2], [i], [i + 1]) for i in range(4))

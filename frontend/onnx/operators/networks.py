@@ -11,7 +11,7 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import Node
 from weft.frontend.onnx.table import row
 from weft.ir.dim import Dim, ceildiv
-from weft.ir.graph import Constant, Expr
+from weft.ir.graph import Expr
 from weft.script import relax as R
 
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
@@ -51,6 +51,20 @@ class Window:
             before.append(small if mode == "SAME_UPPER" else great)
             after.append(great if mode == "SAME_UPPER" else small)
         return [*before, *after]
+
+
+    def inside(self, n: Node, x: Expr, result: Expr) -> Expr:
+        """The result without windows that begin in the padding at the end, which ceil_mode makes."""
+        rank = len(self.kernel)
+        if not n.attr("ceil_mode", 0) or (not any(self.pads) and all(map(int.__le__, self.strides, self.kernel))):
+            return result
+        sizes, made = n.dims(x, range(2, 2 + rank)), n.dims(result, range(2, 2 + rank))
+        kept = [
+            new - 1 if (new - 1) * stride >= size + pad else new
+            for size, new, stride, pad in zip(sizes, made, self.strides, self.pads[:rank], strict=True)
+        ]
+        axes = [2 + axis for axis in range(rank) if kept[axis] != made[axis]]
+        return R.strided_slice(result, axes, [0] * len(axes), [kept[a - 2] for a in axes]) if axes else result
 
 
 def _biased(n: Node, result: Expr, bias: Expr | None, rank: int) -> Expr:
@@ -105,14 +119,14 @@ def _padded_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any
     return _biased(n, R.nn.pad(result, widths, "constant", 0.0), bias, rank)
 
 
-def conv_integer(n: Node, x: Expr, w: Expr) -> Expr:
-    """A convolution of integers without their zero points, in int32."""
+def conv_integer(n: Node, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
+    """A convolution of integers without their zero points (unless they are taken off), in int32."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
     x, w = R.astype(x, "int32"), R.astype(w, "int32")
-    if n.has(2):
+    if n.has(2) and not centred:
         x = R.subtract(x, R.astype(n.need(2), "int32"))
-    if n.has(3):
+    if n.has(3) and not centred:
         zero = R.astype(n.need(3), "int32")
         w = R.subtract(w, R.reshape(zero, (-1, *(1,) * (rank + 1))) if n.rank(n.need(3)) else zero)
     return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group")))
@@ -124,15 +138,15 @@ def max_pool(n: Node, x: Expr) -> Any:
         raise Unsupported("the positions of the greatest elements")
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     ceil = bool(n.attr("ceil_mode", 0))
-    dtype = n.dtype(x)
-    return _MAX_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, ceil) if dtype else None
+    return window.inside(n, x, _MAX_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, ceil))
 
 
 def average_pool(n: Node, x: Expr) -> Expr:
     """The mean of each window."""
     window, rank = Window(n, x, n.attr("kernel_shape")), _spatial(n, x)
     options = bool(n.attr("ceil_mode", 0)), bool(n.attr("count_include_pad", 0))
-    return _AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
+    made = _AVG_POOL[rank](x, window.kernel, window.strides, window.pads, window.dilation, *options)
+    return window.inside(n, x, made)
 
 
 def lp_pool(n: Node, x: Expr) -> Expr:
@@ -179,150 +193,6 @@ row("LRN", lrn)
 # Images ---------------------------------------------------------------------------------------------------------------
 
 
-def resize(n: Node, x: Expr) -> Any:
-    """Another size for the last axes: the result is a product with a matrix of weights along each of them."""
-    rank = n.rank(x)
-    axes = [axis % rank for axis in (n.attr("axes") or range(rank))]
-    roi, scales, sizes = (1, 2, 3) if n.version >= 11 else (9, 1, 9)
-    dims = n.dims(x, axes)
-    wanted = n.constant(sizes).reshape(-1) if n.has(sizes) and n.constant(sizes).size else None
-    factors = n.constant(scales).reshape(-1).astype("float64") if wanted is None else None
-    region = n.constant(roi).reshape(-1) if n.has(roi) and n.constant(roi).size else None
-    mode = n.attr("mode", "nearest")
-    transform = n.attr("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
-    if wanted is not None:
-        wanted, factors = _target(n, dims, wanted)
-    result = x
-    for position, axis in enumerate(axes):
-        assert factors is not None
-        scale, size = float(factors[position]), dims[position]
-        new = int(wanted[position]) if wanted is not None else int(np.floor(size * scale))
-        if new == size and scale == 1.0 and transform != "tf_crop_and_resize":
-            continue
-        ends = (region[position], region[len(axes) + position]) if region is not None else (0.0, 1.0)
-        result = _resized(n, result, axis, AxisResize(size, new, scale, mode, transform, ends, n))
-    return n.inputs[0] if result is x else result
-
-
-def _target(n: Node, dims: list[int], wanted: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """The sizes that are asked for, with the proportions kept where the policy says so."""
-    policy = n.attr("keep_aspect_ratio_policy", "stretch")
-    ratios = np.asarray([int(size) / own for size, own in zip(wanted, dims, strict=True)])
-    if policy == "stretch":
-        return [int(size) for size in wanted], ratios
-    scale = ratios.min() if policy == "not_larger" else ratios.max()
-    return [int(np.floor(scale * own + 0.5)) for own in dims], np.full(len(dims), scale)
-
-
-class AxisResize:
-    """One axis of a resize: which elements, with which weights, make each new one."""
-
-    def __init__(
-        self, size: int, new: int, scale: float, mode: str, transform: str, ends: tuple[float, float], n: Node
-    ) -> None:
-        self.size, self.new, self.scale, self.mode, self.transform, self.ends = size, new, scale, mode, transform, ends
-        self.nearest = n.attr("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
-        self.cubic, self.exclude = float(n.attr("cubic_coeff_a", -0.75)), bool(n.attr("exclude_outside", 0))
-        self.outside = float(n.attr("extrapolation_value", 0.0))
-        self.antialias = bool(n.attr("antialias", 0)) and scale < 1
-
-    def positions(self) -> np.ndarray:
-        """Where each new element lies among the old ones."""
-        index = np.arange(self.new, dtype="float64")
-        length = self.size * self.scale
-        if self.transform == "asymmetric":
-            return index / self.scale
-        if self.transform == "align_corners":
-            return np.zeros(self.new) if length == 1 else index * (self.size - 1) / (length - 1)
-        if self.transform == "pytorch_half_pixel":
-            return (index + 0.5) / self.scale - 0.5 if length > 1 else np.full(self.new, -0.5)
-        if self.transform == "tf_crop_and_resize":
-            start, end = self.ends
-            if self.new == 1:
-                return np.asarray([0.5 * (start + end) * (self.size - 1)])
-            return start * (self.size - 1) + index * (end - start) * (self.size - 1) / (length - 1)
-        if self.transform == "half_pixel_symmetric":
-            adjustment = self.new / length
-            centre = self.size / 2
-            return centre * (1 - adjustment) + (index + 0.5) / self.scale - 0.5
-        return (index + 0.5) / self.scale - 0.5
-
-    def chosen(self) -> np.ndarray:
-        """The nearest old element of each new one."""
-        at = self.positions()
-        rounded = {
-            "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5), "floor": np.floor(at),
-            "ceil": np.ceil(at),
-        }[self.nearest]  # fmt: skip
-        return np.clip(rounded, 0, self.size - 1).astype("int64")
-
-    def outside_rows(self) -> np.ndarray:
-        """Which new elements lie outside of the old ones."""
-        at = self.positions()
-        return (at < 0) | (at > self.size - 1) if self.transform == "tf_crop_and_resize" else np.zeros(self.new, bool)
-
-    def weights(self) -> np.ndarray:
-        """The matrix (new, old) of weights."""
-        kernel = self._linear if self.mode == "linear" else self._cubic
-        half = 1 if self.mode == "linear" else 2
-        stretch = self.scale if self.antialias else 1.0
-        reach = int(np.ceil(half / stretch))
-        made = np.zeros((self.new, self.size))
-        for row_index, at in enumerate(self.positions()):
-            first = int(np.floor(at)) - reach + 1
-            places = np.arange(first, first + 2 * reach)
-            values = kernel((places - at) * stretch)
-            if self.exclude:
-                values = np.where((places < 0) | (places >= self.size), 0.0, values)
-            if self.exclude or self.antialias:
-                values = values / values.sum()
-            np.add.at(made[row_index], np.clip(places, 0, self.size - 1), values)
-        return made
-
-    @staticmethod
-    def _linear(x: np.ndarray) -> np.ndarray:
-        return np.maximum(1 - np.abs(x), 0)
-
-    def _cubic(self, x: np.ndarray) -> np.ndarray:
-        a, x = self.cubic, np.abs(x)
-        near = ((a + 2) * x - (a + 3)) * x * x + 1
-        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
-
-
-def _resized(n: Node, x: Expr, axis: int, how: AxisResize) -> Expr:
-    rank = n.rank(x)
-    if how.mode == "nearest":
-        result = R.take(x, Constant(how.chosen()), axis)
-    else:
-        dtype = n.dtype(x)
-        if dtype not in ("float32", "float64", "float16"):
-            raise Unsupported(f"the mode {how.mode} of {dtype}")
-        matrix = Constant(how.weights().astype(dtype))
-        order = [*(a for a in range(rank) if a != axis), axis]
-        back = [order.index(a) for a in range(rank)]
-        moved = x if axis == rank - 1 else R.permute_dims(x, order)
-        result = R.matmul(moved, R.permute_dims(matrix, (1, 0)))
-        result = result if axis == rank - 1 else R.permute_dims(result, back)
-    outside = how.outside_rows()
-    if outside.any():
-        mask = Constant(outside.reshape([-1 if a == axis else 1 for a in range(rank)]))
-        result = R.where(mask, Constant(np.asarray(how.outside, n.dtype(x))), result)
-    return result
-
-
-def upsample(n: Node, x: Expr) -> Any:
-    """Resize before it had that name: positions are index / scale."""
-    scales = np.asarray(n.attr("scales"), "float64") if n.given("scales") else n.constant(1).reshape(-1)
-    result, mode = x, n.attr("mode", "nearest")
-    for axis, (size, scale) in enumerate(zip(n.dims(x, range(n.rank(x))), scales, strict=True)):
-        if scale != 1:
-            how = AxisResize(size, int(np.floor(size * scale)), float(scale), mode, "asymmetric", (0.0, 1.0), n)
-            how.nearest = "floor"
-            result = _resized(n, result, axis, how)
-    return n.inputs[0] if result is x else result
-
-
 def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
     """The image at positions of a grid, whose last axis holds them."""
     rank = _spatial(n, x)
@@ -354,13 +224,13 @@ def roi_align(n: Node, x: Expr, rois: Expr, batches: Expr) -> Expr:
     if n.attr("mode") == "max":
         raise Unsupported("the greatest of interpolated products")
     ratio = int(n.attr("sampling_ratio"))
+    if aligned:  # ours only leaves out the least size of a region
+        rois = R.subtract(rois, 0.5 / float(n.attr("spatial_scale")))
     return R.vision.roi_align(
         x, R.concat([first, rois], 1), size, float(n.attr("spatial_scale")), ratio or -1, aligned, "NCHW", "avg"
     )
 
 
-row("Resize", resize)
-row("Upsample", upsample)
 row("GridSample", grid_sample)
 row("AffineGrid", affine_grid)
 row("RoiAlign", roi_align)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float
+from weft.dtypes import is_float, max_value, min_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import along_run_axis, reduced_at_run
 from weft.frontend.onnx.node import Node
@@ -23,6 +23,8 @@ def reduced(function: Any) -> Any:
 
     def over(n: Node, x: Expr) -> Any:
         if n.has(1) and n.known(1) is None:
+            if any(isinstance(size, int) and size == 0 for size in n.shape(x)) and "Sum" not in n.operator:
+                raise Unsupported("the extreme of nothing, along axes of the run")
             keeps = bool(n.attr("keepdims", 1))
             return reduced_at_run(n, x, n.need(1), keeps, lambda apart, axes: function(n, apart, axes, False))
         axes = n.ints(1, "axes")
@@ -56,11 +58,25 @@ def _extreme(operator: Any) -> Any:
     def reduce(n: Node, x: Expr, axes: Any, keeps: bool) -> Any:
         if _empty(n):
             return n.inputs[0]
+        if any(isinstance(size, int) and size == 0 for size in n.shape(x)):
+            return _of_nothing(n, x, axes, keeps, operator is R.max)
         if n.dtype(x) == "bool":
             return R.astype(operator(R.astype(x, "uint8"), axes, keeps), "bool")
         return operator(x, axes, keeps)
 
     return reduced(reduce)
+
+
+def _of_nothing(n: Node, x: Expr, axes: Any, keeps: bool, greatest: bool) -> Expr:
+    """The extreme of no values: the other end of the values of the dtype."""
+    dtype, dims = n.dtype(x), n.shape(x)
+    along = {axis % len(dims) for axis in (axes if axes is not None else range(len(dims)))}
+    sizes = [1 if i in along else size for i, size in enumerate(dims) if keeps or i not in along]
+    if is_float(dtype):
+        value: Any = -np.inf if greatest else np.inf
+    else:
+        value = not greatest if dtype == "bool" else (min_value(dtype) if greatest else max_value(dtype))
+    return R.full(tuple(sizes), Constant(np.asarray(value, dtype)), dtype)
 
 
 def _log_sum_exp(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:

@@ -356,7 +356,8 @@ def space_to_depth(n: Node, x: Expr) -> Expr:
     b, c, h, w = n.shape(x)
     size = int(n.attr("blocksize"))
     parts = R.reshape(x, (b, c, h // size, size, w // size, size))
-    return R.reshape(R.permute_dims(parts, (0, 3, 5, 1, 2, 4)), (b, c * size**2, h // size, w // size))
+    order = (0, 3, 5, 1, 2, 4) if n.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return R.reshape(R.permute_dims(parts, order), (b, c * size**2, h // size, w // size))
 
 
 def trilu(n: Node, x: Expr) -> Expr:
