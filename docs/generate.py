@@ -1,12 +1,14 @@
-"""Write docs/operators.md and docs/errors.md: python docs/generate.py
+"""Write docs/operators.md, docs/forms.md and docs/errors.md: python docs/generate.py
 
-The operators come from their declarations, the error codes from the places in the code that raise them. A test compares
+The operators come from their declarations, the forms from the syntax table, the error codes from the places in the code
+that raise them. A test compares
 the pages with what this script would write.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections import defaultdict
@@ -16,6 +18,10 @@ from pathlib import Path
 from weft import errors
 from weft.command.listing import describe_operator, families
 from weft.command.passes import described_passes
+from weft.script import ir as script_ir
+from weft.script import relax, tir
+from weft.script.forms import syntax
+from weft.script.reader.expression.arguments import signature_text
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
@@ -40,6 +46,42 @@ def operators_page() -> str:
             if facts["examples"]:
                 parts.append("```\n" + "\n".join(facts["examples"]) + "\n```")
     return "\n\n".join(parts) + "\n"
+
+
+_GROUPS = {
+    "Types": syntax.TYPES,
+    "Leaves and calls of graph functions": syntax.VALUES,
+    "Scalar expressions of tensor functions": syntax.SCALARS,
+    "Buffers": syntax.BUFFERS,
+    "Loops": syntax.LOOPS,
+    "Scopes, after `with`": syntax.SCOPES,
+    "Statements of tensor functions": syntax.CLAUSES,
+    "Statements of graph functions and modules": syntax.DIRECTIVES,
+}
+
+
+def forms_page() -> str:
+    """Every form of the script, by the place where it stands."""
+    parts = [
+        _NOTE,
+        "# Forms of the script",
+        "What a script says by calls, besides [operators](operators.md) and intrinsics. Arguments are written as in\n"
+        "Python; `*` takes all the rest. A statement form of your own is one row: [extending.md](extending.md).",
+    ]
+    for title, group in _GROUPS.items():
+        rows = [f"| `{_signature(form)}` | {_form_doc(form)} |" for _, form in sorted(group.items())]
+        parts.append(f"## {title}\n\n| form | meaning |\n|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _signature(form: syntax.Form) -> str:
+    return signature_text(form).replace("FrozenMap({})", "{}")
+
+
+def _form_doc(form: syntax.Form) -> str:
+    function = getattr({"R": relax, "T": tir, "I": script_ir}.get(form.name[0]), form.name[2:], None)
+    doc = form.doc or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
+    return _escape(doc.split("\n\n")[0].removesuffix(" Read inside decorated functions."))
 
 
 def errors_page() -> str:
@@ -134,7 +176,12 @@ def _option_row(item: dict[str, str]) -> str:
     return f"| `{item['name']}` | {kind} | {item['default'] or 'required'} |"
 
 
-PAGES = {"operators.md": operators_page, "errors.md": errors_page, "passes.md": passes_page}
+PAGES = {
+    "operators.md": operators_page,
+    "forms.md": forms_page,
+    "errors.md": errors_page,
+    "passes.md": passes_page,
+}
 
 
 def main() -> int:

@@ -19,7 +19,6 @@ from weft.ir.op import OPS, REQUIRED, OpDef
 from weft.script import relax, tir
 from weft.script.forms import syntax
 from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, TYPES, UNARY_CALLS, Form
-from weft.script.source.namespace_guard import FORM_DOCS
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = '"""{what} Written by docs/stubs.py; do not edit."""\n\n{imports}'
@@ -213,7 +212,7 @@ def _form(form: Form, name: str, function: Any, *, member: bool = False) -> str:
         result = "_Context[_t.Any]"
     elif form.name in LOOPS and form.name != "T.launch_thread":
         result = "_t.Iterator[_t.Any]"
-    doc = FORM_DOCS.get(form.name) or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
+    doc = form.doc or inspect.getdoc(function) or inspect.getdoc(form.node) or ""
     if not doc:
         raise ValueError(f"{form.name} has no documentation")
     # What makes a type is called in annotations, by Python: its own parameters count.

@@ -5,6 +5,7 @@
     script_of(node)     the text of a node
     show(node)          print it, coloured on terminals
     to_html(node)       the same for notebooks
+    statement_form(...) a statement form from outside
     ir, relax, tir      the namespaces I, R, T of scripts
 
     forms/          the syntax table: how every construct is written, once, for reading and printing
@@ -26,8 +27,12 @@ from weft.script.printer.show import show, to_html
 from weft.script.reader.module.unit import parse
 from weft.script.source.diagnostics import Limits
 from weft.script.source.units import FileUnit, read_units
+from weft.script.statement_form import remove_statement_form, statement_form
 
-__all__ = ["FileUnit", "Limits", "parse", "read_units", "script_of", "show", "to_html"]
+__all__ = [
+    "FileUnit", "Limits", "parse", "read_units", "remove_statement_form", "script_of", "show", "statement_form",
+    "to_html",
+]  # fmt: skip
 
 if __name__ != "weft.script":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.script, not script")

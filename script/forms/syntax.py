@@ -21,6 +21,7 @@ Operators of Python's own syntax stand in BINARY and UNARY with their precedence
 from __future__ import annotations
 
 import ast
+import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,8 @@ from weft.script.forms.holes import KINDS, Kind
 
 __all__ = [
     "ALIASES", "ALL_FORMS", "BINARY", "BINARY_BY_TREE", "BUFFERS", "BY_CLASS", "CLAUSES", "COMPARE_BY_TREE",
-    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "REWRITER", "SCALARS", "SCOPES", "SIDES", "TYPES", "UNARY",
-    "UNARY_BY_TREE", "VALUES", "Form", "Hole", "Operator",
+    "DIRECTIVES", "LOOPS", "NAMES", "REQUIRED", "REWRITER", "SCALARS", "SCOPES", "SHOWN_AS", "SIDES", "TYPES", "UNARY",
+    "UNARY_BY_TREE", "VALUES", "Form", "Hole", "Operator", "ShownAs", "add_form", "form_doc",
 ]  # fmt: skip
 
 
@@ -64,11 +65,21 @@ class Form:
     node: type | None = None
     build: Callable[..., Any] | None = None
     old_names: Mapping[str, str] | None = None
+    doc: str = ""  # a sentence; empty where the node, or the function of the namespace, says it
 
     @property
     def positional(self) -> list[Hole]:
         """The holes that positional arguments fill, in order."""
         return [hole for hole in self.holes if not hole.named and not hole.star]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAs:
+    """A statement form from outside: the values of its holes for a node, or None; whether the node has a body."""
+
+    form: Form
+    values: Callable[[Any], Mapping[str, Any] | None]
+    has_body: bool
 
 
 TYPES: dict[str, Form] = {}
@@ -79,7 +90,9 @@ LOOPS: dict[str, Form] = {}
 SCOPES: dict[str, Form] = {}
 CLAUSES: dict[str, Form] = {}
 DIRECTIVES: dict[str, Form] = {}
-_GROUPS = (TYPES, VALUES, SCALARS, BUFFERS, LOOPS, SCOPES, CLAUSES, DIRECTIVES)
+ALL_FORMS: dict[str, Form] = {}
+SHOWN_AS: dict[type, list[ShownAs]] = {}  # statement forms from outside, by the class of the node that they show
+NAMES: list[str] = []  # every name of the table in order, for suggestions
 BY_CLASS: dict[type, Form] = {}
 ALIASES: dict[str, str] = {}  # an old or short spelling -> the one that is printed
 
@@ -101,7 +114,7 @@ def _holes(arguments: ast.arguments) -> tuple[Hole, ...]:
     return tuple(holes)
 
 
-def _form(
+def add_form(
     group: dict[str, Form],
     signature: str,
     node: type | None = None,
@@ -109,76 +122,115 @@ def _form(
     *,
     aliases: str = "",
     old_names: Mapping[str, str] | None = None,
+    doc: str = "",
 ) -> Form:
+    """Add a row to a group of the table; ValueError for a name that has one."""
     name, _, rest = signature.partition("(")
     tree = ast.parse(f"def form({rest}: pass").body[0]
     assert isinstance(tree, ast.FunctionDef)
-    made = Form(name, _holes(tree.args), node, build or node, old_names)
-    if name in group:
+    made = Form(name, _holes(tree.args), node, build or node, old_names, doc)
+    if name in ALL_FORMS:
         raise ValueError(f"two rows for {name}")
-    group[name] = made
+    group[name] = ALL_FORMS[name] = made
     if node is not None:
         BY_CLASS.setdefault(node, made)
     for alias in aliases.split():
         ALIASES[alias] = name
+    for known in (name, *aliases.split()) if NAMES else ():
+        bisect.insort(NAMES, known)
     return made
+
+
+def form_doc(name: str) -> str:
+    """The sentence of a row about itself, by its name or another spelling of that; empty where it has none."""
+    row = ALL_FORMS.get(ALIASES.get(name, name))
+    return row.doc if row is not None else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Types
 # ---------------------------------------------------------------------------------------------------------------------
 
-_form(TYPES, "R.Tensor(shape: shape_or_none = None, dtype: dtype_or_none = None, *, ndim: integer = -1, "
+add_form(TYPES, "R.Tensor(shape: shape_or_none = None, dtype: dtype_or_none = None, *, ndim: integer = -1, "
              "vdevice: vdevice_or_none = None)", types.TensorType)  # fmt: skip
-_form(TYPES, "R.Shape(dims: dims_or_none = None, *, ndim: integer = -1)", types.ShapeType)
-_form(TYPES, "R.Tuple(*fields: type)", types.TupleType)
-_form(TYPES, "R.Prim(dtype: dtype_or_none = None, value: scalar_value_or_none = None)", types.PrimType)
-_form(TYPES, "R.Callable(params: types_or_none = None, ret: type_or_none = None, pure: boolean_or_none = None, *, "
-             "derive: text_or_none = None)", types.FuncType,
-      old_names={"purity": "pure", "derive_func": "derive"})  # fmt: skip
-_form(TYPES, "R.Any()", types.AnyType, aliases="R.Object I.AnyType")
-_form(TYPES, "R.Str()", types.StringType, aliases="R.String I.StringType")
-_form(TYPES, "R.DTensor(shape: shape_or_none = None, dtype: dtype_or_none = None, device_mesh: mesh_or_none = None, "
+add_form(TYPES, "R.Shape(dims: dims_or_none = None, *, ndim: integer = -1)", types.ShapeType)
+add_form(TYPES, "R.Tuple(*fields: type)", types.TupleType)
+add_form(TYPES, "R.Prim(dtype: dtype_or_none = None, value: scalar_value_or_none = None)", types.PrimType)
+add_form(
+    TYPES,
+    "R.Callable(params: types_or_none = None, ret: type_or_none = None, pure: boolean_or_none = None, *, "
+    "derive: text_or_none = None)",
+    types.FuncType,
+    old_names={"purity": "pure", "derive_func": "derive"},
+    doc="A function type; without params, that of an opaque function.",
+)
+add_form(TYPES, "R.Any()", types.AnyType, aliases="R.Object I.AnyType", doc="The type of anything.")
+add_form(TYPES, "R.Str()", types.StringType, aliases="R.String I.StringType")
+add_form(TYPES, "R.DTensor(shape: shape_or_none = None, dtype: dtype_or_none = None, device_mesh: mesh_or_none = None, "
              "placement: placement_or_none = None, *, ndim: integer = -1)", aliases="R.dist.DTensor")  # fmt: skip
-_form(TYPES, "R.device_mesh(shape: literal, device_ids: literal)", aliases="R.dist.device_mesh R.DeviceMesh")
-_form(TYPES, "I.vdevice(target: literal, index: integer = 0, scope: text = 'global')", types.VDevice)
+add_form(TYPES, "R.device_mesh(shape: literal, device_ids: literal)", aliases="R.dist.device_mesh R.DeviceMesh")
+add_form(TYPES, "I.vdevice(target: literal, index: integer = 0, scope: text = 'global')", types.VDevice)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Graph level
 # ---------------------------------------------------------------------------------------------------------------------
 
-_form(VALUES, "R.const(data: anything, dtype: dtype_or_none = None, *, shape: literal = None, bits: boolean = False)",
-      graph.Constant)  # fmt: skip
-_form(VALUES, "R.shape(dims: dims)", graph.ShapeExpr)
-_form(VALUES, "R.prim_value(value: anything, dtype: dtype_or_none = None)", graph.PrimValue)
-_form(VALUES, "R.str(value: text)", graph.StringImm)
-_form(VALUES, "R.dtype(value: dtype)", graph.DataTypeImm)
-_form(VALUES, "R.ExternFunc(name: text, ty: type_or_none = None)", graph.ExternFunc)
-_form(VALUES, "R.tuple(*fields: leaf)", graph.Tuple)
-_form(VALUES, "R.match_cast(value: leaf, ty: anything)", graph.MatchCast, old_names={"struct_info": "ty"})
-_form(VALUES, "R.call_packed(func: callee, *args: leaf, ty_args: types = (), attrs: literal = {})",
+add_form(
+    VALUES,
+    "R.const(data: anything, dtype: dtype_or_none = None, *, shape: literal = None, bits: boolean = False)",
+    graph.Constant,
+)
+add_form(VALUES, "R.shape(dims: dims)", graph.ShapeExpr)
+add_form(VALUES, "R.prim_value(value: anything, dtype: dtype_or_none = None)", graph.PrimValue)
+add_form(VALUES, "R.str(value: text)", graph.StringImm)
+add_form(VALUES, "R.dtype(value: dtype)", graph.DataTypeImm)
+add_form(
+    VALUES,
+    "R.ExternFunc(name: text, ty: type_or_none = None)",
+    graph.ExternFunc,
+    doc="A function outside the module, by name.",
+)
+add_form(VALUES, "R.tuple(*fields: leaf)", graph.Tuple)
+add_form(
+    VALUES,
+    "R.match_cast(value: leaf, ty: anything)",
+    graph.MatchCast,
+    old_names={"struct_info": "ty"},
+    doc="The value, its type checked when the function runs; symbols of the type that are new are bound.",
+)
+add_form(VALUES, "R.call_packed(func: callee, *args: leaf, ty_args: types = (), attrs: literal = {})",
       old_names={"sinfo_args": "ty_args"})  # fmt: skip
-_form(VALUES, "R.call_op(name: text, *args: leaf, attrs: literal = {}, ty_args: types = ())")
-_form(DIRECTIVES, "R.func_attr(attrs: literal)")
-_form(DIRECTIVES, "R.output(*vars: leaf)")
-_form(DIRECTIVES, "R.is_impure()")
-_form(DIRECTIVES, "I.module_attrs(attrs: literal)")
-_form(DIRECTIVES, "I.module_global_infos(infos: literal)")
-_form(DIRECTIVES, "T.func_attr(attrs: literal)")
-_form(SCOPES, "R.dataflow()")
+add_form(VALUES, "R.call_op(name: text, *args: leaf, attrs: literal = {}, ty_args: types = ())")
+add_form(DIRECTIVES, "R.func_attr(attrs: literal)", doc="Attributes of the function.")
+add_form(DIRECTIVES, "R.output(*vars: leaf)", doc="The variables that leave a dataflow block, at its end.")
+add_form(DIRECTIVES, "R.is_impure()", doc="The function may have effects, as @R.function(pure=False) says.")
+add_form(DIRECTIVES, "I.module_attrs(attrs: literal)")
+add_form(DIRECTIVES, "I.module_global_infos(infos: literal)")
+add_form(DIRECTIVES, "T.func_attr(attrs: literal)", doc="Attributes of the function.")
+add_form(SCOPES, "R.dataflow()", doc="A block of pure bindings; only what R.output names leaves it.")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Tensor level: expressions
 # ---------------------------------------------------------------------------------------------------------------------
 
-_form(SCALARS, "T.Cast(dtype: dtype, value: prim)", tensor.Cast, aliases="T.cast")
-_form(SCALARS, "T.Select(condition: prim, true_value: prim, false_value: prim)", tensor.Select)
-_form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: lanes)", tensor.Ramp, aliases="T.ramp")
-_form(SCALARS, "T.Broadcast(value: prim, lanes: lanes)", tensor.Broadcast, aliases="T.broadcast")
-_form(SCALARS, "T.Shuffle(vectors: prims, indices: prims)", tensor.Shuffle)
-_form(SCALARS, "T.StringImm(value: text)", graph.StringImm, aliases="I.StringImm")
-_form(SCALARS, "T.Let(body: anything, *, where: where)", tensor.Let)
-_form(SCALARS, "T.call_intrin(dtype: dtype, op: anything, *args: operand, attrs: literal = {})")
+add_form(SCALARS, "T.Cast(dtype: dtype, value: prim)", tensor.Cast, aliases="T.cast")
+add_form(SCALARS, "T.Select(condition: prim, true_value: prim, false_value: prim)", tensor.Select)
+add_form(SCALARS, "T.Ramp(base: prim, stride: prim, lanes: lanes)", tensor.Ramp, aliases="T.ramp")
+add_form(
+    SCALARS,
+    "T.Broadcast(value: prim, lanes: lanes)",
+    tensor.Broadcast,
+    aliases="T.broadcast",
+    doc="A scalar in every lane.",
+)
+add_form(SCALARS, "T.Shuffle(vectors: prims, indices: prims)", tensor.Shuffle)
+add_form(SCALARS, "T.StringImm(value: text)", graph.StringImm, aliases="I.StringImm")
+add_form(SCALARS, "T.Let(body: anything, *, where: where)", tensor.Let)
+add_form(
+    SCALARS,
+    "T.call_intrin(dtype: dtype, op: anything, *args: operand, attrs: literal = {})",
+    doc="A call of an intrinsic by name.",
+)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Tensor level: buffers, loops, scopes, clauses
@@ -190,58 +242,119 @@ _BUFFER = (
     "axis_separators: literal = ()"
 )
 _PLAIN_BUFFER = _BUFFER.replace('scope: text = "global", ', "")
-_form(BUFFERS, f"T.Buffer({_BUFFER})", tensor.Buffer)
-_form(BUFFERS, f"T.match_buffer(source: region, {_BUFFER.replace('shape: extents', 'shape: extents_or_none = None')})",
-      tensor.MatchBufferRegion)  # fmt: skip
-_form(BUFFERS, f"T.alloc_buffer({_BUFFER}, block: boolean = True, annotations: literal = {{}})", tensor.AllocBuffer,
-      aliases="T.sblock_alloc_buffer")  # fmt: skip
-_form(BUFFERS, f"T.decl_buffer({_BUFFER})", tensor.DeclBuffer)
-_form(
+add_form(BUFFERS, f"T.Buffer({_BUFFER})", tensor.Buffer)
+add_form(
+    BUFFERS,
+    f"T.match_buffer(source: region, {_BUFFER.replace('shape: extents', 'shape: extents_or_none = None')})",
+    tensor.MatchBufferRegion,
+    doc="A buffer over the memory of a handle parameter, or over a region of another buffer.",
+)
+add_form(
+    BUFFERS,
+    f"T.alloc_buffer({_BUFFER}, block: boolean = True, annotations: literal = {{}})",
+    tensor.AllocBuffer,
+    aliases="T.sblock_alloc_buffer",
+    doc="A temporary buffer.",
+)
+add_form(BUFFERS, f"T.decl_buffer({_BUFFER})", tensor.DeclBuffer, doc="A buffer over memory that exists.")
+add_form(
     BUFFERS,
     'T.allocate(shape: extents, dtype: dtype = "float32", scope: text = "global", condition: prim_or_none = None, *, '
     "annotations: literal = {})",
+    doc="A temporary buffer.",
 )
-_form(BUFFERS, "T.allocate_const(data: anything, dtype: dtype, shape: extents, *, annotations: literal = {})")
-_form(BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})")
-_form(BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})")
-_form(BUFFERS, 'T.alloc_scalar(dtype: dtype = "float32", scope: text = "global")')
-_form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")')
-_form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")')
-_form(
+add_form(
+    BUFFERS,
+    "T.allocate_const(data: anything, dtype: dtype, shape: extents, *, annotations: literal = {})",
+    doc="Memory with known content.",
+)
+add_form(
+    BUFFERS, f"T.alloc_local({_PLAIN_BUFFER}, annotations: literal = {{}})", doc="A temporary buffer in local memory."
+)
+add_form(
+    BUFFERS, f"T.alloc_shared({_PLAIN_BUFFER}, annotations: literal = {{}})", doc="A temporary buffer in shared memory."
+)
+add_form(
+    BUFFERS,
+    'T.alloc_scalar(dtype: dtype = "float32", scope: text = "global")',
+    doc="A variable in the memory of a scope.",
+)
+add_form(BUFFERS, 'T.local_scalar(dtype: dtype = "float32")', doc="A local variable.")
+add_form(BUFFERS, 'T.shared_scalar(dtype: dtype = "float32")', doc="A variable in shared memory.")
+add_form(
     BUFFERS,
     'T.decl_scalar(dtype: dtype, data: pointer_or_none = None, scope: text = "global", '
     "elem_offset: extent_or_none = None)",
+    doc="A variable in memory that exists.",
 )
 
 _LOOP = (
     "*, step: extent_or_none = None, annotations: literal = {}, dtype: dtype_or_none = None, "
     "extent: extent_or_none = None"
 )
-for _kind in ("serial", "parallel", "vectorized", "unroll"):
-    _form(LOOPS, f"T.{_kind}(start: extent, stop: extent_or_none = None, {_LOOP})")
-_form(LOOPS, f"T.thread_binding(start: extent, stop: extent_or_none = None, thread: text = '', {_LOOP})")
-_form(LOOPS, "T.grid(*extents: extent)")
-_form(LOOPS, "range(start: extent, stop: extent_or_none = None, step: extent_or_none = None, *, "
-      "annotations: literal = {})")  # fmt: skip
-_form(LOOPS, "T.launch_thread(thread: anything, extent: extent)")
+for _kind, _doc in {
+    "serial": "A loop.",
+    "parallel": "A loop whose rounds may run at the same time.",
+    "vectorized": "A loop of one vector operation.",
+    "unroll": "A loop that is written out.",
+}.items():
+    add_form(LOOPS, f"T.{_kind}(start: extent, stop: extent_or_none = None, {_LOOP})", doc=_doc)
+add_form(
+    LOOPS,
+    f"T.thread_binding(start: extent, stop: extent_or_none = None, thread: text = '', {_LOOP})",
+    doc="A loop whose rounds are threads of a device.",
+)
+add_form(
+    LOOPS,
+    "T.grid(*extents: extent)",
+    doc="Nested loops, one variable each (a single name stands for the tuple of all).",
+)
+add_form(LOOPS, "range(start: extent, stop: extent_or_none = None, step: extent_or_none = None, *, "
+      "annotations: literal = {})", doc="A loop over numbers, as in Python.")  # fmt: skip
+add_form(LOOPS, "T.launch_thread(thread: anything, extent: extent)", doc="A thread axis around the rest of the block.")
 
-_form(SCOPES, "T.block(name: text = '', *, no_realize: boolean = False)", tensor.Block, aliases="T.sblock")
-_form(SCOPES, "T.init()")
-_form(SCOPES, "T.seq()", tensor.SeqStmt)
-_form(SCOPES, "T.attr(node: anything, key: text, value: anything)", tensor.AttrStmt)
-_form(SCOPES, "T.LetStmt(value: prim, var: anything = None, *, type_annotation: anything = None)", aliases="T.let")
+add_form(
+    SCOPES,
+    "T.block(name: text = '', *, no_realize: boolean = False)",
+    tensor.Block,
+    aliases="T.sblock",
+    doc="A unit of computation over iteration variables.",
+)
+add_form(SCOPES, "T.init()", doc="What runs before the first step of a reduction.")
+add_form(SCOPES, "T.seq()", tensor.SeqStmt, doc="Statements kept together.")
+add_form(
+    SCOPES,
+    "T.attr(node: anything, key: text, value: anything)",
+    tensor.AttrStmt,
+    doc="An attribute of a node, for the statements inside or after.",
+)
+add_form(
+    SCOPES,
+    "T.LetStmt(value: prim, var: anything = None, *, type_annotation: anything = None)",
+    aliases="T.let",
+    doc="A name for a value.",
+)
 
 _AXIS = "extent: anything, value: prim_or_none = None, *, start: extent = 0, dtype: dtype_or_none = None"
-for _kind in ("spatial", "reduce", "scan", "opaque"):
-    _form(CLAUSES, f"T.axis.{_kind}({_AXIS})")
+for _kind, _doc in {
+    "spatial": "An iteration variable each of whose values is a result of its own.",
+    "reduce": "An iteration variable that is summed over.",
+    "scan": "An iteration variable that runs in order.",
+    "opaque": "An iteration variable of unknown kind.",
+}.items():
+    add_form(CLAUSES, f"T.axis.{_kind}({_AXIS})", doc=_doc)
 ALIASES.update({"T.axis.S": "T.axis.spatial", "T.axis.R": "T.axis.reduce"})
-_form(CLAUSES, "T.axis.remap(kinds: text, values: prims)")
-_form(CLAUSES, "T.reads(*regions: regions)")
-_form(CLAUSES, "T.writes(*regions: regions)")
-_form(CLAUSES, "T.where(predicate: prim)")
-_form(CLAUSES, "T.block_attr(attrs: literal)", aliases="T.sblock_attr")
-_form(CLAUSES, "T.evaluate(value: prim)", tensor.Evaluate)
-_form(CLAUSES, "T.bind(value: prim, var: anything = None)")
+add_form(
+    CLAUSES,
+    "T.axis.remap(kinds: text, values: prims)",
+    doc="Iteration variables of given kinds (S spatial, R reduce) for enclosing loops.",
+)
+add_form(CLAUSES, "T.reads(*regions: regions)", doc="What the block reads; derived where it is not stated.")
+add_form(CLAUSES, "T.writes(*regions: regions)", doc="What the block writes; derived where it is not stated.")
+add_form(CLAUSES, "T.where(predicate: prim)", doc="When the block runs.")
+add_form(CLAUSES, "T.block_attr(attrs: literal)", aliases="T.sblock_attr", doc="Attributes of the block.")
+add_form(CLAUSES, "T.evaluate(value: prim)", tensor.Evaluate, doc="An expression for its effect.")
+add_form(CLAUSES, "T.bind(value: prim, var: anything = None)", doc="A name for a value.")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Python's operators
@@ -321,10 +434,4 @@ ALIASES.update({
     "T.right_shift": "T.shift_right",
 })  # fmt: skip
 
-ALL_FORMS: dict[str, Form] = {}
-for _group in _GROUPS:
-    for _name, _row in _group.items():
-        if _name in ALL_FORMS:
-            raise ValueError(f"{_name} stands in two groups")
-        ALL_FORMS[_name] = _row
-NAMES = sorted({*ALL_FORMS, *ALIASES, *CALLED_KINDS})
+NAMES.extend(sorted({*ALL_FORMS, *ALIASES, *CALLED_KINDS}))

@@ -40,7 +40,7 @@ from weft.ir.tensor import (
 from weft.script.forms.defaults import axis_dtype, loop_dtype
 from weft.script.forms.holes import string_text
 from weft.script.forms.showing import SHOWN
-from weft.script.forms.syntax import BUFFERS, CLAUSES, LOOPS, SCOPES
+from weft.script.forms.syntax import BUFFERS, CLAUSES, LOOPS, SCOPES, SHOWN_AS
 from weft.script.printer.forms import as_operand, join, show_form, show_immediate
 from weft.script.printer.scalars import show_element, show_position
 from weft.script.printer.state import Always, Piece, Printer, Ready, varies
@@ -99,10 +99,26 @@ def write_statements(printer: Printer, body: Stmt) -> None:
 @varies
 def write_statement(printer: Printer, stmt: Stmt) -> None:
     """One statement."""
+    if type(stmt) in SHOWN_AS and not printer.foreign and _written_as_row(printer, stmt):
+        return
     show = SHOWN.statement.get(type(stmt))
     if show is None:
         raise ScriptError(f"a {type(stmt).__name__} has no text form", code="W114")
     show(printer, stmt)
+
+
+def _written_as_row(printer: Printer, stmt: Any) -> bool:
+    """Write a statement in a form from outside, where one says all of it."""
+    for row in SHOWN_AS[type(stmt)]:
+        values = row.values(stmt)
+        if values is not None:
+            text = show_form(printer, row.form, values)
+            if row.has_body:
+                write_inner(printer, f"with {text}:", stmt.body)
+            else:
+                printer.line(text)
+            return True
+    return False
 
 
 def write_inner(printer: Printer, head: str, body: Stmt) -> None:
