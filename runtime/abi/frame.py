@@ -34,6 +34,7 @@ __all__ = [
     "HEADER",
     "INTERRUPTED",
     "LOOP",
+    "LOOP_OUTPUTS",
     "LOOP_STATUS",
     "OUTPUTS",
     "PARALLEL",
@@ -49,6 +50,8 @@ __all__ = [
 SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL, POLL, LOOP = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 INTERRUPTED, STOPPED = 3, -1
 LOOP_STATUS = 3
+LOOP_OUTPUTS = 2
+"""OUTPUTS while the body of a loop runs: results words hold the owner of each place too, which gets a reference."""
 VALUES, VALUE_COUNT = 10, 16
 FRAME_WORDS = VALUES + VALUE_COUNT
 DYNAMIC_RANK = 16

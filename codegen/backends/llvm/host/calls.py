@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from weft.codegen.backends.llvm.asm.instructions import call
 from weft.codegen.backends.llvm.asm.stack import stack_is_enough
@@ -13,6 +14,7 @@ from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import (
     Callable_,
     Items,
+    Tensor,
     Value,
     load_value,
     owners,
@@ -26,7 +28,11 @@ from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import TupleType
 
-__all__ = ["call_function", "call_value", "closure", "extern", "invoke", "launch"]
+__all__ = ["Wanted", "call_function", "call_value", "closure", "extern", "invoke", "launch"]
+
+Wanted = Mapping[int, Tensor]
+"""Where a caller wants results, by the word of the results that they begin at."""
+EMPTY: Wanted = MappingProxyType({})
 
 
 def launch(emitter: OperandEmitter, step: host.Launch) -> Value:
@@ -67,26 +73,28 @@ def invoke(emitter: OperandEmitter, step: host.Invoke) -> Value:
 
 
 def call_value(
-    emitter: OperandEmitter, function: Callable_, values: Sequence[Value], var: Var, span: Span | None
-) -> Value:
+    emitter: OperandEmitter, function: Callable_, values: Sequence[Value], var: Var, span: Span | None,
+    wanted: Wanted = EMPTY,
+) -> Value:  # fmt: skip
     """Call a function value on the rest of its arguments."""
-    return _call_module(emitter, function.name, [*function.fixed, *values], (), var, span)
+    return _call_module(emitter, function.name, [*function.fixed, *values], (), var, span, wanted)
 
 
 def _call_module(
-    emitter: OperandEmitter, name: str, values: list[Value], given: Sequence[host.Operand], var: Var, span: Span | None
-) -> Value:
+    emitter: OperandEmitter, name: str, values: list[Value], given: Sequence[host.Operand], var: Var, span: Span | None,
+    wanted: Wanted = EMPTY,
+) -> Value:  # fmt: skip
     """A function of the module by name; `given` are the operands of the values, where these are all of them."""
     kernel, function = emitter.host.kernels.get(name), emitter.host.functions.get(name)
     if kernel is not None:
         return call_kernel(emitter, name, kernel, values, given, span)
     if function is not None:
-        return _call_graph(emitter, function, values, var, span)
+        return _call_graph(emitter, function, values, var, span, wanted)
     raise TargetError(f"llvm: the module has no function {name!r}", code="W743", span=span)
 
 
 def _call_graph(
-    emitter: OperandEmitter, function: host.HostFunction, args: list[Value], var: Var, span: Span | None
+    emitter: OperandEmitter, function: host.HostFunction, args: list[Value], var: Var, span: Span | None, wanted: Wanted
 ) -> Value:
     """A call of a graph function: words in, words out; the results' references are ours."""
     w, name = emitter.w, function.name
@@ -103,8 +111,13 @@ def _call_graph(
     for value, param in zip(values, function.params, strict=True):
         index = store_value(w, value, param.ty, given, index)
     results = w.alloca("i64", max(1, width(function.result)))
-    for word, _ in result_words(function.result):
-        write(w, results, word, 0)  # what we want is not what our caller wants
+    for word, ty in result_words(function.result):
+        place = wanted.get(word)  # what we want is not what our caller wants
+        write(w, results, word, 0 if place is None else place.data)
+        if place is not None and ty.dims is not None:
+            write(w, results, word + 1, place.owner)
+            for axis, size in enumerate(place.sizes):
+                write(w, results, word + 2 + axis, size)
     spelled = emitter.module.declare(graph_symbol(name), "i32", ("ptr", "ptr", "ptr"))
     emitter.pass_on(
         w.emit(call("i32", spelled, [("ptr", "%frame"), ("ptr", given), ("ptr", results)])), span, placed=True

@@ -4,7 +4,8 @@
     slot  ::= one for each tensor of the state, with the reference that the state holds of it
 
 An iteration calls the body as any function is called, stores what it gave into the state, and releases what the state
-held before: buffers come from and go back to the pools of `heap`, so that a loop needs the memory of two iterations.
+held before. Two buffers for each tensor of the state are made before the loop: the body writes into the one that
+nothing else refers to, where it makes its result itself, so that an iteration allocates nothing for what it carries.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, load, select, store
-from weft.codegen.backends.llvm.host.calls import call_value
+from weft.codegen.backends.llvm.asm.program import frame_word
+from weft.codegen.backends.llvm.host.calls import Wanted, call_value
+from weft.codegen.backends.llvm.host.direct_outputs import result_words
 from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import (
     Callable_,
@@ -30,6 +33,7 @@ from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from weft.runtime.abi.frame import LOOP_OUTPUTS, OUTPUTS
 
 __all__ = ["loop"]
 
@@ -50,6 +54,7 @@ class _LoopEmitter:
         self.state = self.w.alloca("i64", max(1, width(self.type)))
         self.owner_words = list(_owner_words(step.types, 0, step.span))
         self.first_slot = 0
+        self.buffers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def _function(self, operand: host.Operand, what: str) -> Callable_:
         value = self.emitter.value(operand)
@@ -62,7 +67,11 @@ class _LoopEmitter:
     def run(self) -> Value:
         """The loop: head (ends? condition?), body, step."""
         w = self.w
+        self._make_buffers()
         self._begin()
+        asked_before = w.emit(load("i64", frame_word(w, OUTPUTS)))
+        if self.buffers:
+            w.do(store("i64", LOOP_OUTPUTS, frame_word(w, OUTPUTS)))
         counter = None if self.step.bounds is None else _Counter(self.emitter, self.step.bounds, self.step.span)
         head, done = w.label("loop"), w.label("loopend")
         known = self.emitter.known()
@@ -83,8 +92,36 @@ class _LoopEmitter:
             counter.advance(head, done)
         w.open(done)
         self.emitter.forget_all_but(known)  # a loop may have no iteration
+        if self.buffers:
+            w.do(store("i64", asked_before, frame_word(w, OUTPUTS)))
         value, _ = load_value(w, self.type, self.state)
         return value
+
+    def _make_buffers(self) -> None:
+        """Two buffers for each tensor of known rank and dtype that the body gives in the form of the state."""
+        emitter, result = self.emitter, self.emitter.host.functions[self.body.name].result
+        given = {word: ty for word, ty in result_words(result)} if width(result) == width(self.type) else {}
+        for word, ty in result_words(self.type):
+            known = all(emitter.symbols.keys() >= getattr(dim, "names", frozenset()) for dim in ty.dims or ())
+            if ty.dims is None or not known or word not in given or given[word].dtype != ty.dtype:
+                continue
+            sizes = [emitter.nonnegative(dim, self.step.span) for dim in ty.dims]
+            pair = [emitter.allocate(sizes, ty.dtype or "", self.step.span, self.step.into) for _ in range(2)]
+            self.buffers[word] = (pair[0], pair[1])
+
+    def _wanted(self) -> Wanted:
+        """For each tensor a buffer that nothing refers to but the loop; address 0 where both are in use."""
+        return {word: self._free_one(*pair) for word, pair in self.buffers.items()}
+
+    def _free_one(self, first: Tensor, second: Tensor) -> Tensor:
+        w = self.w
+        data, owner = "0", "0"
+        for buffer in (second, first):
+            count = w.emit(load("i64", w.emit(cast("inttoptr", "i64", buffer.owner, "ptr"))))
+            free = w.emit(icmp("eq", "i64", count, "1"))
+            data = w.emit(select("i1", free, "i64", buffer.data, data))
+            owner = w.emit(select("i1", free, "i64", buffer.owner, owner))
+        return Tensor(data, owner, first.sizes, first.dtype)
 
     def _begin(self) -> None:
         """The state before the first iteration: the initial values, with references of its own."""
@@ -104,10 +141,18 @@ class _LoopEmitter:
         state, _ = load_value(self.w, self.type, self.state)
         assert isinstance(state, Items)
         answer = Var("condition", _result_type(self.emitter, condition))
-        value = call_value(self.emitter, condition, state.fields, answer, self.step.span)
+        value = call_value(self.emitter, condition, state.fields, answer, self.step.span, self._place_of(answer))
         holds = self.emitter.truth(value, self.step.span)
         self.emitter.drop(answer)
         return holds
+
+    def _place_of(self, answer: Var) -> Wanted:
+        """Where a condition may write a truth value that it computes: a word of the stack."""
+        ty = answer.ty
+        if not self.buffers or not isinstance(ty, TensorType) or ty.dims != () or ty.dtype is None:
+            return {}
+        word = self.w.emit(cast("ptrtoint", "ptr", self.w.alloca("i64"), "i64"))
+        return {0: Tensor(word, "0", [], ty.dtype)}
 
     def _iterate(self, index: list[Value]) -> None:
         """Call the body; the state gives up what it held and takes what the body gave."""
@@ -115,7 +160,7 @@ class _LoopEmitter:
         state, _ = load_value(w, self.type, self.state)
         assert isinstance(state, Items)
         result = Var("iteration", self.type)
-        value = call_value(emitter, self.body, [*index, *state.fields], result, self.step.span)
+        value = call_value(emitter, self.body, [*index, *state.fields], result, self.step.span, self._wanted())
         if not isinstance(value, Items):
             raise TargetError("llvm: the body of a loop gives a tuple", code="W743", span=self.step.span)
         word = 0

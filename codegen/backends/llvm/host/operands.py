@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
-from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, load, store
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, icmp, load, select, store
 from weft.codegen.backends.llvm.asm.overflow import Exact
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import element_bytes
@@ -28,7 +28,7 @@ from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Constant, Var
 from weft.ir.types import TensorType
-from weft.runtime.abi.frame import CONSTANTS, HEADER, OUTPUTS
+from weft.runtime.abi.frame import CONSTANTS, HEADER, LOOP_OUTPUTS, OUTPUTS
 from weft.runtime.abi.values import scalar_word
 
 __all__ = ["OperandEmitter"]
@@ -106,7 +106,8 @@ class OperandEmitter(CheckingEmitter):
         w = self.w
         data, owner = w.alloca("i64"), w.alloca("i64")
         asked, wanted, fresh, done = (w.label(name) for name in ("asked", "wanted", "fresh", "done"))
-        w.branch(w.emit(icmp("ne", "i64", w.emit(load("i64", frame_word(w, OUTPUTS))), "0")), asked, fresh)
+        asks = w.emit(load("i64", frame_word(w, OUTPUTS)))
+        w.branch(w.emit(icmp("ne", "i64", asks, "0")), asked, fresh)
         w.open(asked)
         place_ = read(w, "%results", word)
         room: Size = element_bytes(ty.dtype or dtype)
@@ -117,7 +118,10 @@ class OperandEmitter(CheckingEmitter):
         w.branch(fits, wanted, fresh)
         w.open(wanted)
         w.do(store("i64", place_, data))
-        w.do(store("i64", "0", owner))
+        of_loop = w.emit(icmp("eq", "i64", asks, LOOP_OUTPUTS))
+        block = w.emit(select("i1", of_loop, "i64", read(w, "%results", word + 1), "0"))
+        w.do(call("void", "@weft.retain", [("i64", block)]))
+        w.do(store("i64", block, owner))
         w.jump(done)
         w.open(fresh)
         block = w.emit(call("i64", "@weft.allocate", [("i64", bytes_)]))
