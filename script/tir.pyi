@@ -374,6 +374,9 @@ def cos(a: _t.Any) -> _t.Any:
 def cosh(a: _t.Any) -> _t.Any:
     """The intrinsic cosh. Operands are floating; the result has their dtype."""
 
+def dot_product(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
+    """(sums, a, b): each sum with the products of its group of elements of a and b added The result has the dtype of the operands."""
+
 def dp4a(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic dp4a."""
 

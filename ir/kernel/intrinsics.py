@@ -129,6 +129,18 @@ def _clz(x: Any) -> Any:
     return out.astype(array.dtype)
 
 
+def _dot_product(total: Any, a: Any, b: Any) -> Any:
+    """Each lane of the sums with the products of its group of lanes of both operands added, one after another."""
+    kind = np.asarray(total).dtype
+    group = np.size(a) // np.size(total)
+    with np.errstate(over="ignore"):
+        products = (np.asarray(a).astype(kind) * np.asarray(b).astype(kind)).reshape(-1, group)
+        sums = np.reshape(total, -1)
+        for term in range(group):
+            sums = sums + products[:, term]
+    return sums if np.ndim(total) else sums[0]
+
+
 def _fill() -> None:
     def add(
         names: str, arity: int, rule: str, functions: dict[str, Callable[..., Any]] | None = None, **options: Any
@@ -171,6 +183,10 @@ def _fill() -> None:
     add("pow", 2, "same", {"pow": _power}, promotes=True)
     add("ldexp", 2, "float", {"ldexp": _ldexp})
     add("fma", 3, "float", {"fma": _fma})
+    add(
+        "dot_product", 3, "same", {"dot_product": _dot_product},
+        doc="(sums, a, b): each sum with the products of its group of elements of a and b added",
+    )  # fmt: skip
     add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
     add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
     add("likely", 1, "bool", {"likely": lambda x: x})

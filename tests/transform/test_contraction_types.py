@@ -24,8 +24,9 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32")
 
 
-def product(op: str, dtype: str, *shapes: tuple[Dim, ...], **options: object) -> IRModule:
-    params = [Var(f"x{i}", TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
+def product(op: str, dtype: str | tuple[str, str], *shapes: tuple[Dim, ...], **options: object) -> IRModule:
+    kinds = (dtype, dtype) if isinstance(dtype, str) else dtype
+    params = [Var(f"x{i}", TensorType(shape, kinds[i])) for i, shape in enumerate(shapes)]
     builder = BlockBuilder()
     with builder.function("main", params):
         builder.emit_func_output(builder.emit(get_op(op).bind(params, options, None)))
@@ -160,3 +161,89 @@ def test_compiled_sums_of_integers_have_the_bits_of_the_interpreter(dtype: str) 
     for rows in (1, 7, 40):
         x, w = random(dtype, rows, 70), random(dtype, 70, 50)
         np.testing.assert_array_equal(exe["main"](x, w), weft.interpret(module)["main"](x, w))
+
+
+DOTS = MachineModel(256, 16, dot_features=("avx512vnni", "avx512bf16"))
+SUM = """# weft-script 1
+from weft.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def kernel(x: T.Buffer((ROWS, TERMS), "KX"), w: T.Buffer(SHAPE, "KW"), y: T.Buffer((ROWS, COLUMNS), "int32")):
+        for i, j, k in T.grid(ROWS, COLUMNS, TERMS):
+            with T.block("sum"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    y[vi, vj] = 0
+                y[vi, vj] = y[vi, vj] + T.Cast("int32", x[vi, vk]) * T.Cast("int32", w[PLACE])
+
+    @R.function
+    def main(x: R.Tensor((ROWS, TERMS), "KX"), w: R.Tensor(SHAPE, "KW")):
+        y = R.call_tir(Module.kernel, (x, w), out_ty=R.Tensor((ROWS, COLUMNS), "int32"))
+        return y
+"""
+
+
+def integers(kinds: tuple[str, str], sizes: tuple[object, int, int], *, across: bool = False) -> IRModule:
+    rows, terms, columns = sizes
+    text = SUM
+    for name, value in (
+        ("ROWS", repr(rows)), ("'n'", '"n"'), ('T.grid("n"', "T.grid(n"), ("PLACE", "vj, vk" if across else "vk, vj"),
+        ("SHAPE", "(COLUMNS, TERMS)" if across else "(TERMS, COLUMNS)"), ("TERMS", str(terms)),
+        ("COLUMNS", str(columns)), ("KX", kinds[0]), ("KW", kinds[1]),
+    ):  # fmt: skip
+        text = text.replace(name, value)
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    return module
+
+
+KINDS = (
+    ("int8", "int8"), ("uint8", "uint8"), ("int16", "int16"), ("uint8", "int8"), ("int8", "uint8"), ("int16", "uint8"),
+)  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from((*KINDS, ("bfloat16", "bfloat16"))),
+    st.tuples(st.integers(12, 15), st.integers(2, 11), st.integers(32, 45)), st.booleans(), st.booleans(),
+    st.sampled_from(({}, {"kc": 6}, {"kc": 8, "mc": 6})),
+)  # fmt: skip
+def test_dot_products_of_groups_of_terms_have_the_same_bits(
+    kinds: tuple[str, str], sizes: tuple[int, int, int], across: bool, is_symbolic: bool, knobs: dict[str, int]
+) -> None:
+    rows, terms, columns = sizes
+    shape = (columns, terms) if across else (terms, columns)
+    if kinds[0] == "bfloat16":
+        module = product("linear" if across else "matmul", kinds, (N if is_symbolic else rows, terms), shape)
+    else:
+        module = integers(kinds, ("n" if is_symbolic else rows, terms, columns), across=across)
+    new = TileContractions(DOTS, Knobs(pack_from=1, **knobs))(module)
+    assert "dot_product" in new.script()
+    same_bits(module, new, random(kinds[0], rows, terms), random(kinds[1], *shape))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name", "faster"),
+    [(KINDS[0], "vpdpwssd", ""), (KINDS[3], "vpdpbusd", ""), (("bfloat16", "bfloat16"), "vdpbf16ps", "amx-bf16")],
+)
+def test_the_instruction_follows_from_the_types_and_is_told(kinds: tuple[str, str], name: str, faster: str) -> None:
+    sizes = (64, 64, 64)
+    module = product("matmul", kinds, sizes[:2], sizes[1:]) if faster else integers(kinds, sizes)
+    new = TileContractions(DOTS, Knobs(pack_from=1))(module)
+    (function,) = (f for f in new.functions.values() if isinstance(f, PrimFunc))
+    (decision,) = (item for item in decisions_of(function) if item.kind == "gemm")
+    assert decision.values["instruction"] == name
+    for features in (("amx-tile",), *([(*DOTS.dot_features, faster)] if faster else [])):
+        other = MachineModel(256, 16, dot_features=features)
+        assert "dot_product" not in TileContractions(other, Knobs(pack_from=1))(module).script()
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_compiled_dot_products_have_the_bits_of_exact_sums(kinds: tuple[str, str]) -> None:
+    x, w = random(kinds[0], 45, 71), random(kinds[1], 71, 70)
+    x[:2], w[:, :2] = np.iinfo(x.dtype).min, np.iinfo(w.dtype).min
+    got = weft.compile(integers(kinds, ("n", 71, 70)), opt=Knobs(pack_from=1))["main"](x, w)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(got, x.astype("int32") @ w.astype("int32"))

@@ -17,7 +17,8 @@ from typing import Any
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.transform.analysis.access_pattern import same_extents
-from weft.transform.autoschedule.gemm.match import Contraction
+from weft.transform.autoschedule.gemm.dot import Dot, dot_of
+from weft.transform.autoschedule.gemm.match import Contraction, converted
 from weft.transform.autoschedule.gemm.tiles import flat_view, panels_of_chunk, times_of
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, packs_whole, tile_rows, tile_vectors
 from weft.transform.autoschedule.registry import checked
@@ -56,6 +57,17 @@ class Blocking:
     reuses_panels: bool
     repacks_per_block: bool
     remainders_apart: bool
+    dot: Dot | None = None
+
+    @property
+    def group(self) -> int:
+        """Terms that lie side by side in packed operands."""
+        return 1 if self.dot is None else self.dot.group
+
+    @property
+    def padded_kc(self) -> int:
+        """Terms that a packed block has room for: whole groups."""
+        return ceil_div(self.kc, self.group) * self.group
 
     @property
     def r(self) -> PrimVar:
@@ -107,7 +119,8 @@ class Blocking:
         if self.constant_a:  # as narrow as it is stored
             rows = known(self.found.extents[self.r])
             return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.terms), self.found.scalar.dtype)
-        return Buffer("a_packed", ((self.mc + self.mr) * self.kc,), self.capacity.dtype)
+        dtype = self.capacity.dtype if self.dot is None else self.dot.a_type
+        return Buffer("a_packed", ((self.mc + self.mr) * self.padded_kc,), dtype)
 
     @cached_property
     def b(self) -> Buffer:
@@ -118,7 +131,8 @@ class Blocking:
         many = self.capacity.knobs.many_panels
         max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.remainders_apart, many)
         slots = (max_panels,) if self.reuses_panels else ()
-        return Buffer("b_packed", (self.chunks, *slots, self.kc * self.nr), self.capacity.dtype)
+        dtype = self.capacity.dtype if self.dot is None else self.dot.b_type
+        return Buffer("b_packed", (self.chunks, *slots, self.padded_kc * self.nr), dtype)
 
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of A, in the type of the sums: copies are converted as they are made, constants are not."""
@@ -126,7 +140,9 @@ class Blocking:
 
     def of_b(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of B, in the type of the sums."""
-        return self.found.of_b(value) if self.constant_b else value
+        if not self.constant_b:
+            return value
+        return self.found.of_b(value) if self.dot is None else converted(value, (self.dot.b_type,))
 
     def values(self) -> dict[str, Any]:
         """What a record says of it."""
@@ -138,6 +154,7 @@ class Blocking:
             "reuses_panels": self.reuses_panels, "repacks_per_block": self.repacks_per_block,
             "accumulates": self.found.accumulates or self.has_several,
             "remainders": "apart" if self.remainders_apart else "masked",
+            **({} if self.dot is None else {"instruction": self.dot.instruction.instruction}),
         }  # fmt: skip
 
     def check(self, decision: Decision) -> None:
@@ -193,15 +210,26 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     is_one = isinstance(rows, int) and rows <= mc
     reuses = whole and not is_one and not shares_rows and not constant_b
     nc = pins.get("nc", columns if not reuses and isinstance(columns, int) else _even_block(columns, capacity.nc, nr))
+    dot = None if constant_a else _dot(found, capacity, steps, constant_b=constant_b)
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
     return Blocking(
         found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
-        _in_place(found.scalar, found) if is_narrow and not constant_a and not found.casts[0] else None,
-        constant_a, constant_b, shares_rows, reuses, repacks, apart,
+        _in_place(found.scalar, found) if is_narrow and not constant_a and not found.casts[0] and dot is None else None,
+        constant_a, constant_b, shares_rows, reuses, repacks, apart, dot,
     )  # fmt: skip
+
+
+def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_b: bool) -> Dot | None:
+    """The instruction for the products, where their terms are numbered by one variable and constants have whole groups.
+    """
+    dot = dot_of(found, capacity.machine) if found.window is None and len(found.reduction) == 1 else None
+    if dot is None or not constant_b:
+        return dot
+    terms = known(found.extents[found.reduction[0]])
+    return dot if terms % dot.group == 0 and (steps % dot.group == 0 or steps == terms) else None
 
 
 def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large: bool, constant_b: bool) -> int:

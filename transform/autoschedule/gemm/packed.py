@@ -41,12 +41,14 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking
-from weft.transform.autoschedule.gemm.packing import Packing
+from weft.transform.autoschedule.gemm.dot_packing import DotPacking
+from weft.transform.autoschedule.gemm.packing import Packing, place_in_b
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
     Panel,
     Tile,
     blocks,
+    ceil_of,
     cover_columns,
     cover_rows,
     epilogue_of,
@@ -59,7 +61,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
-from weft.transform.autoschedule.gemm.whole_constants import row_of_constant
+from weft.transform.autoschedule.gemm.whole_constants import divided, row_of_constant
 from weft.transform.autoschedule.rules.loops import sequence
 
 __all__ = ["packed"]
@@ -71,7 +73,8 @@ Panels = Callable[[Callable[[Panel], Stmt]], Stmt]
 
 def packed(blocking: Blocking) -> Stmt:
     """The loops of a contraction over packed blocks, inside those over outer variables."""
-    return _Loops(blocking, Packing(blocking)).build()
+    packing = Packing(blocking) if blocking.dot is None else DotPacking(blocking, blocking.dot)
+    return _Loops(blocking, packing).build()
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class _Loops:
     """The loops over blocks, panels and tiles."""
 
     blocking: Blocking
-    packing: Packing
+    packing: Packing | DotPacking
 
     def build(self) -> Stmt:
         """The loops over blocks, inside those over outer variables."""
@@ -255,7 +258,8 @@ class _Loops:
             scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, terms)),
             vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, terms, panel)),
             element=element,
-            loops=[(p, times_of(terms.steps, blocking.granularity))],
+            loops=[(p, self._groups(terms))],
+            dot=blocking.dot,
             accumulates=found.accumulates or (several and binary("gt", terms.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
             is_last=end if several else None,
@@ -263,6 +267,13 @@ class _Loops:
             prefetch_c=None if blocking.shares_rows else prefetch_c,
             prefetch_b=prefetch_b if prefetches else None,
         ).build(blocking.capacity.dtype)  # fmt: skip
+
+    def _groups(self, terms: Terms) -> Extent:
+        """How many groups of terms a tile adds up in a block."""
+        count, group = times_of(terms.steps, self.blocking.granularity), self.blocking.group
+        if group == 1:
+            return count
+        return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
 
     def _of_a(
         self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, terms: Terms
@@ -276,16 +287,19 @@ class _Loops:
         if blocking.constant_a:
             row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
             return BufferLoad(blocking.a, (row, plus(times(term, rows), i)))
-        return BufferLoad(blocking.a, (plus(times(at, blocking.kc), plus(times(p, rows), i)),))
+        place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
+        return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
     def _of_b(self, term: PrimExpr, j: PrimExpr, lanes: int, terms: Terms, panel: Panel) -> BufferLoad:
         """The elements of B for a term, `lanes` of them from the j-th vector on."""
-        blocking = self.blocking
+        blocking, group = self.blocking, self.blocking.group
+        lanes = lanes if lanes == 1 and panel.lanes > 1 else lanes * group
         if not blocking.constant_b:
-            place = plus(times(term, panel.width), times(j, panel.lanes))
-            return BufferLoad(blocking.b, self.packing.place_in_b(panel, place, lanes))
-        term = plus(times(terms.k, blocking.granularity), term)
-        place = plus(times(term, panel.width), times(j, panel.lanes))
+            place = times(plus(times(term, panel.width), times(j, panel.lanes)), group)
+            return BufferLoad(blocking.b, place_in_b(blocking, panel, place, lanes))
+        first = terms.k if group == 1 else divided(terms.k, group)
+        term = plus(times(first, blocking.granularity), term)
+        place = times(plus(times(term, panel.width), times(j, panel.lanes)), group)
         row, skipped = row_of_constant(blocking, blocking.b, panel.start)
         place = plus(const(skipped, INDEX), place) if skipped else place
         return BufferLoad(blocking.b, (row, vector_index(place, lanes)))

@@ -44,7 +44,7 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 
-__all__ = ["Packing", "each_term"]
+__all__ = ["Packing", "each_term", "place_in_b"]
 
 Term = Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]
 """(values of the reduction's variables, number of the term) -> what is done for one term."""
@@ -65,21 +65,21 @@ def each_term(blocking: Blocking, k: PrimExpr, steps: Extent, body: Term) -> Stm
     return For(p, 0, steps, stmt)
 
 
+def place_in_b(blocking: Blocking, panel: Panel, place: PrimExpr, lanes: int = 1) -> tuple[PrimExpr, ...]:
+    """Where elements of a packed panel are; each chunk has a row of its own, which proves chunks independent."""
+    if not blocking.reuses_panels:
+        return as_expr(panel.chunk, INDEX), vector_index(place, lanes)
+    slot = as_expr(panel.number, INDEX)
+    if blocking.has_many is not None:  # panels that are packed one after another need one place
+        slot = Select(blocking.has_many, slot, const(0, INDEX))
+    return as_expr(panel.chunk, INDEX), slot, vector_index(place, lanes)
+
+
 @dataclass(frozen=True)
 class Packing:
     """The copies of the operands of a contraction that is done in blocks."""
 
     blocking: Blocking
-
-    def place_in_b(self, panel: Panel, place: PrimExpr, lanes: int = 1) -> tuple[PrimExpr, ...]:
-        """Where elements of a packed panel are; each chunk has a row of its own, which proves chunks independent."""
-        blocking = self.blocking
-        if not blocking.reuses_panels:
-            return as_expr(panel.chunk, INDEX), vector_index(place, lanes)
-        slot = as_expr(panel.number, INDEX)
-        if blocking.has_many is not None:  # panels that are packed one after another need one place
-            slot = Select(blocking.has_many, slot, const(0, INDEX))
-        return as_expr(panel.chunk, INDEX), slot, vector_index(place, lanes)
 
     def tile_of_a(self, row: PrimExpr, at: PrimExpr, count: int, clamp: Access, k: PrimExpr, steps: Extent) -> Stmt:
         """A tile of `count` rows from `at` on, of the block that starts at `row`."""
@@ -105,7 +105,7 @@ class Packing:
             return copy
         i = PrimVar("i", INDEX)
         zero = const(0.0, with_lanes(self.blocking.b.dtype, panel.lanes))
-        clear = BufferStore(self.blocking.b, zero, self.place_in_b(panel, times(i, panel.lanes), panel.lanes))
+        clear = BufferStore(self.blocking.b, zero, place_in_b(self.blocking, panel, times(i, panel.lanes), panel.lanes))
         vectors = times_of(times_of(steps, self.blocking.granularity), panel.vectors)
         return SeqStmt((For(i, 0, vectors, clear), copy))
 
@@ -132,7 +132,7 @@ class Packing:
 
         def put(t: int, value: PrimExpr) -> Stmt:
             place = plus(times(plus(times(p, lanes), const(t, INDEX)), width), times(j, lanes))
-            return BufferStore(b, value, self.place_in_b(panel, place, lanes))
+            return BufferStore(b, value, place_in_b(self.blocking, panel, place, lanes))
 
         squares = transposed(row, put, lanes, b.dtype)
         whole = steps // lanes if isinstance(steps, int) else binary("floordiv", steps, const(lanes, INDEX))
@@ -142,7 +142,7 @@ class Packing:
             q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
             term = plus(as_expr(times_of(whole, lanes), INDEX), q)
             value = found.of_b(substitute(load, {v: column(i), self.blocking.k: plus(k, term)}))
-            copy = BufferStore(b, value, self.place_in_b(panel, plus(times(term, width), i)))
+            copy = BufferStore(b, value, place_in_b(self.blocking, panel, plus(times(term, width), i)))
             stmts.append(For(q, 0, remainder, For(i, 0, width, copy)))
         return SeqStmt(tuple(stmts))
 
@@ -152,7 +152,7 @@ class Packing:
 
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             value = found.of_b(substitute(found.vector, {**values, found.v: plus(panel.start, j)}))
-            place = self.place_in_b(panel, plus(times(number, panel.width), j))
+            place = place_in_b(self.blocking, panel, plus(times(number, panel.width), j))
             copy = BufferStore(self.blocking.b, value, place)
             return For(j, 0, panel.width, copy, "unrolled") if panel.left is None else For(j, 0, panel.left, copy)
 
@@ -165,7 +165,7 @@ class Packing:
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = times(j, panel.lanes)
             value = vector_at(substitute(found.vector, values), found.v, plus(panel.start, at), panel.lanes)
-            place = self.place_in_b(panel, plus(times(number, panel.width), at), panel.lanes)
+            place = place_in_b(self.blocking, panel, plus(times(number, panel.width), at), panel.lanes)
             mask = panel.mask(j)
             if mask is not None:
                 value = BufferLoad(value.buffer, value.indices, mask)
@@ -196,7 +196,7 @@ class Packing:
         def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = plus(times(j, lanes), lane)
             load = substitute(self.blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
-            place = self.place_in_b(panel, plus(plus(times(number, panel.width), to), at))
+            place = place_in_b(self.blocking, panel, plus(plus(times(number, panel.width), to), at))
             store = BufferStore(self.blocking.b, self.blocking.found.of_b(load), place)
             copy = IfThenElse(binary("lt", at, count), store, None)
             return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")

@@ -26,8 +26,10 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
     SeqStmt,
+    Shuffle,
     Stmt,
 )
+from weft.transform.autoschedule.gemm.dot import Dot
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, vector_tiers
 from weft.transform.autoschedule.rules.loops import sequence
@@ -115,26 +117,27 @@ class Tile:
     long_epilogue: bool = False
     prefetch_c: Callable[[PrimExpr, PrimExpr], BufferLoad] | None = None
     prefetch_b: Callable[[PrimExpr], BufferLoad] | None = None
+    dot: Dot | None = None
 
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
         vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
         sums = Buffer("sums", (self.rows * vectors * lanes,), dtype, "local")
-        line = Buffer("line", (vectors * lanes,), dtype, "local")
+        group, line_type = (1, dtype) if self.dot is None else (self.dot.group, self.dot.b_type)
+        line = Buffer("line", (vectors * lanes * group,), line_type, "local")
 
-        def local(buffer: Buffer, position: PrimExpr) -> BufferLoad:
-            return BufferLoad(buffer, (vector_index(times(position, lanes), lanes),))
+        def local(buffer: Buffer, position: PrimExpr, group: int = 1) -> BufferLoad:
+            return BufferLoad(buffer, (vector_index(times(position, lanes * group), lanes * group),))
 
         def place(i: PrimExpr, j: PrimExpr) -> PrimExpr:
             return plus(times(i, vectors), j) if vectors > 1 else i
 
         def accumulate(i: PrimExpr) -> Stmt:
-            value = self.scalar(i)
-            value = value if lanes == 1 else Broadcast(value, lanes)
+            value = self._repeated(self.scalar(i))
 
             def add(j: PrimExpr) -> Stmt:
                 total = local(sums, place(i, j))
-                return _store(total, binary("add", total, binary("mul", value, local(line, j))))
+                return _store(total, self._added(total, value, local(line, j, group)))
 
             return _unrolled("j", vectors, add)
 
@@ -148,7 +151,7 @@ class Tile:
             prefetch_c = self.prefetch_c
             resume = resume if prefetch_c is None else SeqStmt((resume, each(lambda i, j: _prefetch(prefetch_c(i, j)))))
             start = resume if self.accumulates is True else IfThenElse(self.accumulates, resume, start)
-        loads = _unrolled("j", vectors, lambda j: _store(local(line, j), self.vector(j)))
+        loads = _unrolled("j", vectors, lambda j: _store(local(line, j, group), self.vector(j)))
         prefetch_b = self.prefetch_b
         ask = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
         step: Stmt = SeqStmt((*ask, loads, _unrolled("i", self.rows, accumulate)))
@@ -167,6 +170,21 @@ class Tile:
                 finished = each(lambda i, j: self._finished(sums, i, j, place(i, j)))
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
         return SeqStmt((AllocBuffer(sums), AllocBuffer(line), start, step, write))
+
+    def _repeated(self, value: PrimExpr) -> PrimExpr:
+        """An element of A, or a group of them, for all lanes."""
+        lanes = self.panel.lanes
+        if self.dot is None:
+            return value if lanes == 1 else Broadcast(value, lanes)
+        order = tuple(const(x, "int32") for x in range(self.dot.group))
+        return value if lanes == 1 else Shuffle((value,), order * lanes)
+
+    def _added(self, total: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        """A vector of sums with products added."""
+        if self.dot is None:
+            return binary("add", total, binary("mul", a, b))
+        first, second = (b, a) if self.dot.is_swapped else (a, b)
+        return PrimCall("dot_product", (total, first, second), total.dtype)
 
     def _finished(self, sums: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
         """A vector of finished sums, stored."""

@@ -23,7 +23,7 @@ from weft.transform.autoschedule.gemm.packing import each_term
 from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
 
-__all__ = ["packed_constants", "row_of_constant"]
+__all__ = ["divided", "packed_constants", "row_of_constant"]
 
 
 def packed_constants(blocking: Blocking) -> Iterator[Stmt]:
@@ -46,7 +46,7 @@ def row_of_constant(blocking: Blocking, target: Buffer, start: PrimExpr) -> tupl
     width = blocking.nr if target is blocking.b else blocking.mr
     if isinstance(start, IntImm):
         return const(start.value // width, INDEX), start.value % width * blocking.terms
-    return _divided(start, width), 0
+    return divided(start, width), 0
 
 
 def _copies_of_a(blocking: Blocking) -> Iterator[Stmt]:
@@ -88,14 +88,22 @@ def _copy(
         place = (row, plus(const(skipped, INDEX), plus(times(number, width), j)))
         return For(j, 0, used, BufferStore(target, substitute(load, {**values, var: column}), place))
 
-    return For(panel, 0, count, each_term(blocking, const(0, INDEX), known(blocking.found.extents[blocking.k]), term))
+    extent = known(blocking.found.extents[blocking.k])
+    if blocking.group == 1 or target is not blocking.b:
+        return For(panel, 0, count, each_term(blocking, const(0, INDEX), extent, term))
+    group, q, t = blocking.group, PrimVar("q", INDEX), PrimVar("t", INDEX)
+    column = plus(plus(const(start, INDEX), times(panel, width)), j)
+    value = substitute(load, {blocking.k: plus(times(q, group), t), var: column})
+    place = (row, plus(const(skipped, INDEX), plus(times(plus(times(q, width), j), group), t)))
+    copy = For(j, 0, used, For(t, 0, group, BufferStore(target, value, place)))
+    return For(panel, 0, count, For(q, 0, extent // group, copy))
 
 
-def _divided(a: PrimExpr, b: int) -> PrimExpr:
+def divided(a: PrimExpr, b: int) -> PrimExpr:
     """a / b for what is a sum of multiples of b in form."""
     if isinstance(a, IntImm) and a.value % b == 0:
         return const(a.value // b, INDEX)
     if isinstance(a, Binary) and a.kind == "mul" and isinstance(a.b, IntImm) and a.b.value % b == 0:
         return times(a.a, a.b.value // b)
     assert isinstance(a, Binary) and a.kind == "add", a  # noqa: PT018
-    return plus(_divided(a.a, b), _divided(a.b, b))
+    return plus(divided(a.a, b), divided(a.b, b))

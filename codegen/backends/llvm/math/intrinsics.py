@@ -25,6 +25,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
 from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.conversions import mangled
+from weft.codegen.backends.llvm.math.dot_products import dot_product
 from weft.codegen.backends.llvm.math.polynomials import exp_polynomial, tanh_polynomial
 from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, stepped
 from weft.codegen.backends.llvm.math.vector_math import (
@@ -336,6 +337,7 @@ _CUSTOM: dict[str, Callable[[Arithmetic, str, list[str], list[str]], str]] = {
     "clz": _clz,
     "likely": _likely,
     "pow": _pow,
+    "dot_product": dot_product,
     "ldexp": _ldexp,
     "reinterpret": _reinterpret,
     "q_multiply_shift": _q_multiply_shift,

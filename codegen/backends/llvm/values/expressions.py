@@ -229,6 +229,9 @@ def _shuffle(emitter: ExpressionEmitter, expr: Shuffle) -> str:
     (kind, *others) = {vector.dtype for vector in expr.vectors}
     known = [index.value for index in expr.indices if isinstance(index, IntImm)]
     lanes = dtypes.lanes(kind)
+    if len(expr.vectors) == 1 and lanes > 1 and len(known) == len(expr.indices) > 1:
+        if all(0 <= lane < lanes for lane in known):
+            return emitter.w.emit(shufflevector(value_type(kind), emitter.value(expr.vectors[0]), "poison", known))
     if len(expr.vectors) == 2 and not others and lanes > 1 and len(known) == len(expr.indices) > 1:
         if all(0 <= lane < 2 * lanes for lane in known):
             a, b, ty = emitter.value(expr.vectors[0]), emitter.value(expr.vectors[1]), value_type(kind)

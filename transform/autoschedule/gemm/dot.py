@@ -1,0 +1,67 @@
+"""Dot-product instructions: which one adds up the products of a contraction, and in what order operands lie for it.
+
+    sums[j] += a[g * q] * b[g * q, j] + ... + a[g * q + g - 1] * b[g * q + g - 1, j]
+
+Terms go in groups of g: in a tile of A the terms of a group of each row lie side by side, in a panel of B those of each
+column. What a last group lacks are zeros in both. The table of instructions is that of the machine model; one is taken
+when its types hold all values of the operands, and the sums are of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from weft.dtypes import array_dtype, is_float, is_integer
+from weft.target.machine_model import DotProduct, MachineModel
+from weft.transform.autoschedule.gemm.match import Contraction
+
+__all__ = ["Dot", "dot_of"]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An instruction, and the types that A and B have for it; `is_swapped` where its first operand is B."""
+
+    instruction: DotProduct
+    a_type: str
+    b_type: str
+    is_swapped: bool = False
+
+    @property
+    def group(self) -> int:
+        """The terms of each sum that one instruction adds."""
+        return self.instruction.terms
+
+
+def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
+    """The instruction that adds most terms at a time; None where none fits."""
+    fitting: list[Dot] = []
+    for row in machine.dot_products:
+        first, second, sums = row.types
+        if not row.is_vector or sums != found.dtype:
+            continue
+        for a, b in ((first, second), (second, first)):
+            if _fits(found.scalar.dtype, found.casts[0], a) and _fits(found.vector.dtype, found.casts[1], b):
+                fitting.append(Dot(row, a, b, (a, b) != (first, second)))
+                break
+    return max(fitting, key=lambda dot: dot.group, default=None)
+
+
+def _fits(stored: str, casts: Sequence[str], wanted: str) -> bool:
+    """Whether a type holds all values of the stored one, which no conversion changes."""
+    kinds = (stored, *casts)
+    return _holds(wanted, stored) and all(_holds(b, a) for a, b in pairwise(kinds))
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether a type has every value of another one."""
+    if wide == narrow:
+        return True
+    if is_integer(wide) and is_integer(narrow):
+        a, b = np.iinfo(array_dtype(wide)), np.iinfo(array_dtype(narrow))
+        return a.min <= b.min and b.max <= a.max
+    return wide in ("float32", "float64") and is_float(narrow) and narrow != "float64"
