@@ -3,6 +3,7 @@
     load(model)                    a path, bytes or a ModelProto -> IRModule with one function, `main`
     load(model, weights="parameters")      initial values become parameters after the inputs: `parameters(model)`
     load(model, fixed={"axes": [1]})       inputs whose values are known
+    check(model)                           the results beside those of onnxruntime or the reference
 
 Sizes of the inputs that have a name are symbols; `import_report` of the module says what became of each node. Needs the
 extra `onnx`. Importing this module registers the Python function that nodes without a native form are calls of.
@@ -18,13 +19,14 @@ import numpy as np
 
 from weft.errors import ModelError
 from weft.frontend.onnx import operators as _operators
+from weft.frontend.onnx.checking import CheckResult, check
 from weft.frontend.onnx.importer import Importer
 from weft.frontend.onnx.model import read_model
 from weft.frontend.onnx.table import TABLE, Row, row
 from weft.frontend.report import attach_report
 from weft.ir.module import IRModule
 
-__all__ = ["TABLE", "Row", "load", "parameters", "row"]
+__all__ = ["TABLE", "CheckResult", "Row", "check", "load", "parameters", "row"]
 
 
 def load(

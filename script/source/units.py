@@ -26,6 +26,7 @@ from weft.script.reader.module.prelude import declare, declare_macro, import_nam
 from weft.script.reader.module.unit import read_unit
 from weft.script.reader.scope import ModuleScope
 from weft.script.reader.session import Session
+from weft.script.source.blobs import Blobs, as_blobs
 from weft.script.source.diagnostics import Limits
 from weft.script.source.text import Unit, deep_stack, make_source, parse_python
 
@@ -47,8 +48,10 @@ class FileUnit:
     errors: tuple[WeftError, ...] = ()
 
 
-def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = None) -> list[FileUnit]:
-    """Every decorated unit of a Python file, in order.
+def read_units(
+    text: str, *, filename: str = "<text>", limits: Limits | None = None, blobs: Blobs | None = None
+) -> list[FileUnit]:
+    """Every decorated unit of a Python file, in order; `blobs` has the bytes that it names by their hash.
 
     Raises: ScriptError W101 where the file is not Python, W103 when it is over the limits.
 
@@ -56,7 +59,7 @@ def read_units(text: str, *, filename: str = "<text>", limits: Limits | None = N
     >>> [(unit.name, unit.line) for unit in read_units(text)]
     [('main', 2)]
     """
-    unit = Unit(make_source(filename, text), limits or Limits(), partial=True)
+    unit = Unit(make_source(filename, text), limits or Limits(), partial=True, blobs=as_blobs(blobs))
     with deep_stack():
         tree = parse_python(unit.source, unit.limits)
         return [_read(unit, definition) for definition in _definitions(unit, tree)]

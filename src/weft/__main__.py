@@ -6,6 +6,7 @@
     export   write the files that a target makes         ops      list or describe the operators
     target   list, show and explain targets              artifact show, verify and compare archives
     cache    show or empty what is kept on disk          explain  say what is decided, and why
+    import   a model of another framework as text
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -31,7 +32,7 @@ __all__ = ["main"]
 
 EXIT_FINE, EXIT_INPUT, EXIT_USAGE, EXIT_FAULT, EXIT_INTERRUPT, EXIT_PIPE = 0, 1, 2, 70, 130, 141
 
-_EPILOG = "FILE: Python or script text, or -; never run. Exit status 1: input, 2: usage."
+_FILES = "commands (FILE: Python or script text, or -; never run. Exit 1: input, 2: usage)"
 
 # Command -> (module of weft.command that does it, one line of help).
 _COMMANDS = {
@@ -46,6 +47,7 @@ _COMMANDS = {
     "target": ("target_cmd", "list, show and explain targets"),
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
     "ops": ("listing", "list the operators, or describe one"),
+    "import": ("import_cmd", "write an ONNX model as text, report on it, check it"),
     "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
 
@@ -69,9 +71,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(wanted: str | None = None, *, shown: bool = False) -> argparse.ArgumentParser:
     """The parser; options that come from registries are there for the command that is wanted, in its help if shown."""
-    parser = _Parser("weft", "A compiler toolkit for tensor programs in Python.", _EPILOG)
+    parser = _Parser("weft", "A compiler toolkit for tensor programs in Python.")
     parser.add_argument("--version", action="version", version=f"weft {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(title=_FILES, dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name, (_, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         _OPTIONS[name](command)
@@ -210,6 +212,18 @@ def _cache_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("info", "clear"), help="what to do")
 
 
+def _import_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft import [OPTION...] FILE"
+    parser.add_argument("file", metavar="FILE", help="an ONNX model")
+    parser.add_argument("-o", "--output", metavar="PATH", help="the text; large arrays go to a folder beside it")
+    parser.add_argument("--report", action="store_true", help="what became of each node (default without -o)")
+    parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or the reference of ONNX")
+    parser.add_argument(
+        "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size for --check"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs of --check")
+
+
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "show": _show_options,
     "check": _check_options,
@@ -222,6 +236,7 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "explain": _explain_options,
     "phases": _phases_options,
     "ops": _ops_options,
+    "import": _import_options,
     "cache": _cache_options,
 }
 

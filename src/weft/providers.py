@@ -19,6 +19,7 @@ PROVIDERS: dict[str, str] = {
     "html": "weft.script:to_html",
     "call": "weft.codegen:call",
     "parse": "weft.script:parse",
+    "import_report": "weft.frontend.report:import_report",
     "rewriter": "weft.transform.pattern.declared:rewriter_of",
     "artifacts": "weft.runtime.artifact:artifacts_of",
     "load_artifact": "weft.runtime.loading:load_artifact",

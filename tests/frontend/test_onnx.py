@@ -50,7 +50,7 @@ def rows() -> Any:
 
 def test_a_shape_subgraph_leaves_nothing_at_run_time() -> None:
     module = weft.frontend.onnx.load(rows())
-    report = import_report(module)
+    report = module.import_report()
     assert "shape_of" not in module.script()
     assert [row.how for row in report.nodes].count("known") == 4
     assert report.native_share == 1.0

@@ -19,7 +19,10 @@ from weft.errors import WeftError
 from weft.ir.module import IRModule
 from weft.script import FileUnit, Limits, read_units
 
-__all__ = ["InputError", "as_module", "file_name", "is_archive", "load_one", "load_units", "read_text", "write_file"]
+__all__ = [
+    "InputError", "as_module", "file_name", "is_archive", "load_one", "load_units", "read_text", "weights_folder",
+    "write_file",
+]  # fmt: skip
 
 
 class InputError(WeftError):
@@ -76,7 +79,8 @@ def load_units(file: str) -> list[FileUnit]:
     Raises: InputError W010 for a file that is not there or not text, W011 for one without units; ScriptError for what
     is not Python.
     """
-    units = read_units(read_text(file), filename=file_name(file))
+    folder = weights_folder(file)
+    units = read_units(read_text(file), filename=file_name(file), blobs=folder if folder.is_dir() else None)
     if not units:
         raise InputError(
             f"{file_name(file)} defines no unit",
@@ -85,6 +89,12 @@ def load_units(file: str) -> list[FileUnit]:
             hint="a unit is a class under @I.ir_module, or a function under @R.function or @T.prim_func",
         )
     return units
+
+
+def weights_folder(file: str) -> Path:
+    """Where the large arrays of a text lie, by their hash: `model.weights` for `model.py`."""
+    path = Path("stdin" if file == "-" else file)
+    return path.with_suffix(".weights") if path.name else path
 
 
 def load_one(file: str, name: str | None) -> FileUnit:

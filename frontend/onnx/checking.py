@@ -1,0 +1,185 @@
+"""A model held against its reference: onnxruntime where it is installed, else the reference implementation of ONNX.
+
+Inputs are random. Where a result differs, every value of the graph is compared in order, and the first node whose
+result differs is named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft.codegen import compile as compile_module
+from weft.dtypes import array_dtype, is_float, is_numpy
+from weft.errors import ModelError
+from weft.frontend.extras import require
+from weft.frontend.onnx.importer import Importer
+from weft.frontend.onnx.model import Model, node_line, read_model
+from weft.ir.dim import evaluate, free_symbols
+from weft.ir.graph import Function
+from weft.ir.module import IRModule
+from weft.ir.types import TensorType
+
+__all__ = ["CheckResult", "check"]
+
+_SIZE = 3  # of a symbol that nobody states
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Whether the results are equal, the greatest difference, and the first node that differs."""
+
+    equal: bool
+    reference: str
+    worst: float = 0.0
+    first: str = ""
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"equal to {self.reference}; the greatest difference is {self.worst:.3g}"
+        return f"differs from {self.reference} by {self.worst:.3g}; the first node that differs: {self.first}"
+
+
+def check(
+    model: Any, inputs: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None, seed: int = 0,
+    rtol: float = 1e-3, atol: float = 1e-5,
+) -> CheckResult:  # fmt: skip
+    """Compare a model with its reference on given or random inputs.
+
+    `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for an
+    input that no array can be made for, and for a model that its reference cannot run.
+    """
+    read = read_model(model)
+    module, main = _main(read)
+    given = dict(inputs or {})
+    for item, param in zip(_inputs(read), main.params, strict=True):
+        if item.name not in given:
+            given[item.name] = _random(item.name, param.ty, dict(sizes or {}), np.random.default_rng(seed))
+    values = [given[item.name] for item in _inputs(read)]
+    name, run = _reference(read)
+    found = _listed(compile_module(module)["main"](*values), len(read.graph.output))
+    wanted = run([item.name for item in read.graph.output], given)
+    worst = max((_difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+    if all(_same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True)):
+        return CheckResult(True, name, worst)
+    return CheckResult(False, name, worst, _first_difference(read, values, given, run, rtol, atol))
+
+
+def _main(model: Model) -> tuple[IRModule, Function]:
+    module, _ = Importer(model).run()
+    main = module["main"]
+    assert isinstance(main, Function)
+    return module, main
+
+
+def _inputs(model: Model) -> list[Any]:
+    initial = {item.name for item in model.graph.initializer}
+    initial.update(item.values.name for item in model.graph.sparse_initializer)
+    return [item for item in model.graph.input if item.name not in initial]
+
+
+def _random(name: str, ty: Any, sizes: dict[str, int], rng: np.random.Generator) -> np.ndarray:
+    if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+        raise ModelError(f"no random value can be made for the input {name!r}", code="W978", hint="give its array")
+    shape = tuple(
+        evaluate(dim, {symbol: sizes.get(symbol, _SIZE) for symbol in free_symbols(dim)}) for dim in ty.dims
+    )
+    if is_float(ty.dtype):
+        return rng.normal(size=shape).astype(array_dtype(ty.dtype))
+    if ty.dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if not is_numpy(ty.dtype):
+        raise ModelError(f"no random value can be made for the input {name!r}", code="W978", hint="give its array")
+    return rng.integers(0, 2, shape).astype(ty.dtype)
+
+
+Run = Callable[[Sequence[str], Mapping[str, Any]], list[Any]]
+
+
+def _reference(model: Model) -> tuple[str, Run]:
+    """The name of the reference, and a function that gives values of the graph by name."""
+    onnx = require("onnx", "onnx")
+    try:
+        runtime = require("onnxruntime", "onnx")
+    except ModelError:
+        runtime = None
+
+    def by_runtime(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+        assert runtime is not None
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4
+        data = _with_outputs(onnx, model.proto, names).SerializeToString()
+        return runtime.InferenceSession(data, options, ["CPUExecutionProvider"]).run(list(names), dict(given))
+
+    def by_reference(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+        evaluator = require("onnx.reference", "onnx").ReferenceEvaluator(_with_outputs(onnx, model.proto, names))
+        return evaluator.run(list(names), dict(given))
+
+    def run(names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+        if runtime is not None:
+            with contextlib.suppress(Exception):  # it knows fewer operators
+                return by_runtime(names, given)
+        try:
+            return by_reference(names, given)
+        except Exception as error:
+            raise ModelError(f"the reference cannot run the model: {error}", code="W978") from None
+
+    return ("onnxruntime" if runtime is not None else "the reference of ONNX"), run
+
+
+def _with_outputs(onnx: Any, proto: Any, names: Sequence[str]) -> Any:
+    """The model with further values of the graph among its outputs."""
+    new = onnx.ModelProto()
+    new.CopyFrom(proto)
+    there = {item.name for item in new.graph.output}
+    for name in names:
+        if name not in there:
+            new.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+    return new
+
+
+def _listed(result: Any, count: int) -> list[Any]:
+    return list(result) if count > 1 else [result]
+
+
+def _difference(found: Any, wanted: Any) -> float:
+    if not isinstance(found, np.ndarray) or np.shape(found) != np.shape(wanted) or found.dtype.kind not in "biuf":
+        return 0.0 if _same(found, wanted, 0, 0) else float("inf")
+    if not found.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.nanmax(np.abs(found.astype("float64") - np.asarray(wanted).astype("float64")), initial=0.0))
+
+
+def _same(found: Any, wanted: Any, rtol: float, atol: float) -> bool:
+    if isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(_same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True))
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    if found.dtype.kind in "biu" or found.dtype == object:
+        return bool((found == wanted).all())
+    return bool(np.allclose(found.astype("float64"), wanted.astype("float64"), rtol, atol, equal_nan=True))
+
+
+def _first_difference(
+    model: Model, values: Sequence[Any], given: Mapping[str, Any], run: Run, rtol: float, atol: float
+) -> str:
+    """The first node of the graph whose result differs."""
+    onnx = require("onnx", "onnx")
+    made = [(name, index) for index, node in enumerate(model.graph.node) for name in node.output if name]
+    names = [name for name, _ in made]
+    module, _ = _main(read_model(_with_outputs(onnx, model.proto, names), model.folder))
+    order = [item.name for item in model.graph.output]
+    order += [name for name in names if name not in order]
+    results = _listed(compile_module(module)["main"](*values), len(order))
+    found, wanted = dict(zip(order, results, strict=True)), dict(zip(names, run(names, given), strict=True))
+    for name, index in made:
+        if not _same(found[name], wanted[name], rtol, atol):
+            node = model.graph.node[index]
+            return f"{index} {node.name or node.op_type}: {node_line(node)}"
+    return "none: the values differ only where nodes are fused"

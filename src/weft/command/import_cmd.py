@@ -1,0 +1,52 @@
+"""`weft import`: a model of another framework as script text, with its large arrays in a folder beside it.
+
+    model.py              the text: `weft run model.py`, `weft.parse(text, blobs="model.weights")`
+    model.weights/        arrays by their hash; commands find the folder by the name of the file
+
+`--report` prints what became of each node, `--check` compares with the reference and names the first node that differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from weft.command.files import InputError, weights_folder, write_file
+from weft.command.report import print_json
+from weft.frontend import import_report
+from weft.frontend import onnx as frontend
+from weft.frontend.onnx.checking import CheckResult, check
+from weft.frontend.report import ImportReport
+
+__all__ = ["import_command"]
+
+
+def import_command(options: argparse.Namespace) -> int:
+    """Import a model; write it, report on it, check it: as asked for, by default the report."""
+    path = Path(options.file)
+    if path.suffix == ".safetensors":
+        raise InputError(f"{path} holds arrays and no model", hint="weft.frontend.safetensors.load reads it")
+    module = frontend.load(path)
+    report, result = import_report(module), None
+    if options.output:
+        folder = weights_folder(options.output)
+        write_file(options.output, lambda target: target.write_text(module.script(blobs=str(folder)), encoding="utf-8"))
+    if options.check:
+        result = check(path, sizes=dict(options.symbol), seed=options.seed)
+    if options.json:
+        print_json(_data(report, result))
+    else:
+        if options.report or not (options.output or options.check):
+            print(report)
+        if result is not None:
+            print(result)
+    return 0 if result is None or result.equal else 1
+
+
+def _data(report: ImportReport, result: CheckResult | None) -> dict[str, object]:
+    nodes = [
+        {"name": node.name, "operator": node.operator, "how": node.how, "operators": list(node.operators),
+         "why": node.why, "cost": node.cost} for node in report.nodes
+    ]  # fmt: skip
+    checked = None if result is None else {"equal": result.equal, "first": result.first, "message": str(result)}
+    return {"nodes": nodes, "native_share": report.native_share, "check": checked}
