@@ -32,7 +32,7 @@ __all__ = ["main"]
 
 EXIT_FINE, EXIT_INPUT, EXIT_USAGE, EXIT_FAULT, EXIT_INTERRUPT, EXIT_PIPE = 0, 1, 2, 70, 130, 141
 
-_FILES = "commands (FILE: Python or script text, or -; never run. Exit 1: input, 2: usage)"
+_FILES = "FILE: Python or script text, or -; never run. Exit 1: input, 2: usage"
 
 # Command -> (module of weft.command that does it, one line of help).
 _COMMANDS = {
@@ -73,7 +73,9 @@ def _parser(wanted: str | None = None, *, shown: bool = False) -> argparse.Argum
     """The parser; options that come from registries are there for the command that is wanted, in its help if shown."""
     parser = _Parser("weft", "A compiler toolkit for tensor programs in Python.")
     parser.add_argument("--version", action="version", version=f"weft {__version__}")
-    commands = parser.add_subparsers(title=_FILES, dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(
+        title=_FILES, dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
     for name, (_, purpose) in _COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         _OPTIONS[name](command)
