@@ -35,9 +35,11 @@ from weft.codegen.plan import Plan, make_plan
 from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.malformed import explained_by
 from weft.ir.structure.recursion import deep_recursion
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
+from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
@@ -61,6 +63,7 @@ def compile(
     params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
     executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Any: ...  # fmt: skip
+@explained_by(fault_of)
 def compile(
     module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
     params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.dtypes import check_dtype, lanes, with_lanes
-from weft.errors import Span
+from weft.errors import Span, VerifyError, described
 from weft.ir.graph import Expr
 from weft.ir.node import EMPTY, FrozenMap, Node, binder, derived, ignored, node, replace
 from weft.ir.types import Type
@@ -202,6 +202,17 @@ def _load_dtype(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> str:
     return with_lanes(buffer.dtype, lanes(buffer.dtype) * lanes(indices[-1].dtype)) if indices else buffer.dtype
 
 
+def _no_expression(node: Node, *fields: str) -> VerifyError:
+    """The error for a node whose parts are no expressions, which its dtype would follow from."""
+    for name in fields:
+        value = getattr(node, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if not isinstance(part, PrimExpr):
+                message = f"`{name}` of {type(node).__name__} takes expressions, got {described(part)}"
+                return VerifyError(message, code="W467", hint="weft.ir.kernel.prim.const makes one of a number")
+    return VerifyError(f"{type(node).__name__} has a part of no dtype", code="W467")
+
+
 def _comparison_dtype(operand: str) -> str:
     return with_lanes("bool", lanes(operand))
 
@@ -216,7 +227,10 @@ class Unary(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", self.a.dtype)
+        try:
+            object.__setattr__(self, "dtype", self.a.dtype)
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "a") from None
 
 
 @node
@@ -230,7 +244,11 @@ class Binary(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", _comparison_dtype(self.a.dtype) if self.kind in COMPARISONS else self.a.dtype)
+        try:
+            dtype = _comparison_dtype(self.a.dtype) if self.kind in COMPARISONS else self.a.dtype
+            object.__setattr__(self, "dtype", dtype)
+        except (AttributeError, TypeError, ValueError):
+            raise _no_expression(self, "a", "b") from None
 
 
 @node
@@ -253,7 +271,10 @@ class Select(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", self.true_value.dtype)
+        try:
+            object.__setattr__(self, "dtype", self.true_value.dtype)
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "condition", "true_value", "false_value") from None
 
 
 @node
@@ -267,7 +288,10 @@ class BufferLoad(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", _load_dtype(self.buffer, self.indices))
+        try:
+            object.__setattr__(self, "dtype", _load_dtype(self.buffer, self.indices))
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "indices") from None
 
 
 @node
@@ -281,7 +305,10 @@ class Ramp(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", with_lanes(self.base.dtype, self.lanes))
+        try:
+            object.__setattr__(self, "dtype", with_lanes(self.base.dtype, self.lanes))
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "base", "stride") from None
 
 
 @node
@@ -294,7 +321,10 @@ class Broadcast(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", with_lanes(self.value.dtype, self.lanes))
+        try:
+            object.__setattr__(self, "dtype", with_lanes(self.value.dtype, self.lanes))
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "value") from None
 
 
 @node
@@ -307,7 +337,10 @@ class Shuffle(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", with_lanes(self.vectors[0].dtype, len(self.indices)))
+        try:
+            object.__setattr__(self, "dtype", with_lanes(self.vectors[0].dtype, len(self.indices)))
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "vectors", "indices") from None
 
 
 @node
@@ -322,7 +355,10 @@ class Let(PrimExpr):
     dtype: str = derived()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", self.body.dtype)
+        try:
+            object.__setattr__(self, "dtype", self.body.dtype)
+        except (AttributeError, TypeError):
+            raise _no_expression(self, "value", "body") from None
 
 
 @node

@@ -11,12 +11,15 @@ A dimension (`Dim`) is an int or a `DimExpr` over named symbols. -1 stands for a
 from __future__ import annotations
 
 from weft.dtypes import check_dtype
-from weft.errors import Span
+from weft.errors import ShapeError, Span
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.node import Node, ignored, node
 from weft.ir.variables import Type, Var
 
 __all__ = ["AnyType", "FuncType", "PrimType", "ShapeType", "StringType", "TensorType", "TupleType", "Type", "VDevice"]
+
+MOST_DIMENSIONS = 64
+"""Of a tensor: no array of NumPy has more."""
 
 
 @node
@@ -79,6 +82,8 @@ class ShapeType(Type):
 class TensorType(Type):
     """A tensor: shape (dimensions, a shape variable, or unknown), dtype (None when unknown), rank, device.
 
+    Raises: ShapeError W291 for more than 64 dimensions.
+
     >>> TensorType((2, 3), "float32").ndim
     2
     """
@@ -97,6 +102,9 @@ class TensorType(Type):
             object.__setattr__(self, "ndim", len(self.shape))
         elif self.shape is not None and isinstance(self.shape.ty, ShapeType):
             object.__setattr__(self, "ndim", self.shape.ty.ndim)
+        if self.ndim > MOST_DIMENSIONS:
+            message = f"a tensor of {self.ndim} dimensions is refused (limit {MOST_DIMENSIONS})"
+            raise ShapeError(message, code="W291", span=self.span, hint="arrays of NumPy have no more")
 
     @property
     def dims(self) -> tuple[Dim, ...] | None:

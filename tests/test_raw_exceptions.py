@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,25 @@ import pytest
 import weft
 from weft.__main__ import main
 from weft.dtypes import check_dtype
+from weft.ir import Var
+from weft.ir.dim import symbol
 from weft.ir.kernel.prim import const
-from weft.ir.tensor import Buffer, BufferStore, PrimFunc
+from weft.ir.tensor import (
+    Binary,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+)
 from weft.script import Limits, parse
+from weft.script import relax as R
 
 FUNCTION = '@R.function\ndef main(x: R.Tensor((2, 3), "float32")):\n    return x\n'
 SELF = parse(
@@ -106,3 +124,85 @@ def test_an_odd_array_file_is_one_error(header: bytes, tmp_path: Path, capsys: p
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header + b"\n").to_bytes(2, "little") + header + b"\n")
     assert main(["run", str(tmp_path / "model.py"), "--input", f"x={path}"]) == 1
     assert "W010" in capsys.readouterr().err
+
+
+# -- nodes that Python lets anybody build --------------------------------------------------------------------------------
+
+B = Buffer("b", (4,), "float32")
+ZERO, ONE = const(0, "int64"), const(1.0, "float32")
+ODD: tuple[Any, ...] = (
+    0, "x", None, 1.5, (), [ZERO], B, Var("e"), True, np.int64(1), symbol("n"), object(), int, np.ones(3), 2**70,
+)  # fmt: skip
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "the index of a store": lambda part: BufferStore(B, ONE, (part,)),
+    "the indices of a store": lambda part: BufferStore(B, ONE, part),
+    "the value of a store": lambda part: BufferStore(B, part, (ZERO,)),
+    "the buffer of a store": lambda part: BufferStore(part, ONE, (ZERO,)),
+    "the index of a load": lambda part: BufferStore(B, BufferLoad(B, (part,)), (ZERO,)),
+    "an operand": lambda part: BufferStore(B, Binary("add", ONE, part), (ZERO,)),
+    "the kind of an operation": lambda part: BufferStore(B, Binary(part, ONE, ONE), (ZERO,)),
+    "what is cast": lambda part: BufferStore(B, Cast("float32", part), (ZERO,)),
+    "the argument of a call": lambda part: BufferStore(B, PrimCall("exp", (part,), "float32"), (ZERO,)),
+    "the variable of a loop": lambda part: For(part, 0, 4, BufferStore(B, ONE, (ZERO,))),
+    "the body of a loop": lambda part: For(PrimVar("i", "int64"), 0, 4, part),
+    "a condition": lambda part: IfThenElse(part, BufferStore(B, ONE, (ZERO,))),
+    "a statement": lambda part: SeqStmt((part,)),
+    "the body of the function": lambda part: part,
+}
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_nodes_of_odd_parts_end_with_errors_of_weft(what: str) -> None:
+    for part in ODD:
+        for use in (weft.verify, str, weft.structural_hash, weft.compile, lambda f: weft.interpret(f)["k"](np.ones(4))):
+            with contextlib.suppress(weft.WeftError):
+                use(PrimFunc((B,), SHAPES[what](part), name="k"))  # type: ignore[operator]
+
+
+def test_a_part_that_is_none_is_told_by_its_field() -> None:
+    with pytest.raises(weft.VerifyError) as caught:
+        weft.assert_well_formed(PrimFunc((B,), For(PrimVar("i", "int64"), 0, 4, 3)))  # type: ignore[arg-type]
+    assert (caught.value.code, caught.value.message) == ("W467", "`body` of For takes a Stmt, got an int")
+    found = weft.verify(PrimFunc((B,), For(PrimVar("i", "int64"), 0, None, BufferStore(B, ONE, (ZERO,)))))  # type: ignore[arg-type]
+    assert [finding.code for finding in found] == ["W467"]
+
+
+# -- ranks, digits, results ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["R.reshape(x, (4, %s))", "R.zeros((%s 4), 'float32')"])
+def test_a_tensor_of_more_dimensions_than_an_array_has_is_refused(call: str) -> None:
+    lines = f'@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    y = {call % ("1, " * 64)}\n    return y\n'
+    with pytest.raises(weft.ShapeError) as caught:
+        weft.parse(lines)
+    assert (caught.value.code, caught.value.span and caught.value.span.line) == ("W291", 3)
+    parsed = weft.parse(lines.replace("1, " * 64, "1, " * 63))
+    for run in (weft.interpret(parsed), weft.compile(parsed), weft.compile(parsed, executor="vm")):
+        assert run["main"](np.ones(4, "float32")).ndim == 64
+
+
+def test_numbers_of_very_many_digits_have_a_text() -> None:
+    number = 10**100_000
+    for node in (R.Tensor((number,), "float32"), const(0, "int64"), IntImm(number, "int64")):
+        assert repr(node) == str(node)
+    assert str(IntImm(number, "int64")).startswith("IntImm(value=0x1c0a")
+
+
+@weft.register_func("tests.sizes")
+def sizes(kind: np.ndarray) -> Any:
+    return WRONG[int(kind[0])]
+
+
+WRONG: tuple[Any, ...] = ((1, 2), None, np.ones(3), (-1,), (2**70,), (1.9,), "a", object(), {1: 2}, (True,), {1}, 3)
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", "interpreter"])
+def test_what_is_no_shape_is_refused_as_the_result_of_a_function(executor: str) -> None:
+    module: Any = weft.parse(
+        '@R.function\ndef main(x: R.Tensor((1,), "int64")):\n'
+        '    y = R.call_pure_packed("tests.sizes", x, ty_args=[R.Shape(ndim=1)])\n    return y\n'
+    )
+    run = weft.interpret(module) if executor == "interpreter" else weft.compile(module, executor=executor)
+    for index in range(len(WRONG)):
+        with pytest.raises(weft.WeftError):
+            run["main"](np.array([index]))

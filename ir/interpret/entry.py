@@ -26,8 +26,10 @@ from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.malformed import FAILURES
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
+from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
 
 __all__ = ["Interpreter", "interpret"]
@@ -77,7 +79,10 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         """The compiled form of a PrimFunc."""
         found = self._kernels.get(id(function))
         if found is None:
-            found = self._kernels[id(function)] = Kernel(function, self._call_kernel, self.lookup)
+            try:
+                found = self._kernels[id(function)] = Kernel(function, self._call_kernel, self.lookup)
+            except FAILURES as error:
+                raise fault_of(function) or error from error.__cause__
         return found
 
     def _call_kernel(self, name: str, values: list[Any], span: Span | None) -> Any:
@@ -110,6 +115,8 @@ class GraphFunction:
         try:
             with deep():
                 result = Evaluator(session).call(self.function, args, None, ArgumentError)
+        except FAILURES as error:
+            raise fault_of(self.interpreter.module) or error from error.__cause__
         except RecursionError:
             raise RecursionDepthError(
                 f"calls of {self.function.name} are nested too deep", code="W951", span=self.function.span,

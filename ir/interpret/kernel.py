@@ -26,10 +26,12 @@ from weft.ir.interpret.scalars import coerce
 from weft.ir.interpret.statements import Returned, StatementCompiler
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
+from weft.ir.structure.malformed import FAILURES
 from weft.ir.structure.recursion import deep_recursion
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
+from weft.ir.verify import fault_of
 
 __all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "written_buffers"]
 
@@ -158,7 +160,10 @@ class Kernel:
         """Run on arrays given by a user, by position or name; outputs are written in place."""
         given = in_order(self.function, args, named) if named else args
         plain = len(given) != len(self.function.params) or all(type(arg) is not np.ndarray for arg in given)
-        return self.run(given, Caller()) if plain else self._run_stored(given)
+        try:
+            return self.run(given, Caller()) if plain else self._run_stored(given)
+        except FAILURES as error:
+            raise fault_of(self.function) or error from error.__cause__
 
     def _run_stored(self, given: Sequence[Any]) -> Any:
         """Run on arrays, those of `ml_dtypes` as their bits."""

@@ -128,7 +128,7 @@ def _sizes(value: Any, ty: Type, shape_of: ShapeOf) -> Iterator[tuple[Sequence[D
     if isinstance(ty, TensorType):
         yield from _tensor_sizes(value, ty, shape_of)
     elif isinstance(ty, ShapeType):
-        if not isinstance(value, tuple) or not all(isinstance(size, int) for size in value):
+        if not isinstance(value, tuple) or not all(map(_is_size, value)):
             raise Mismatch(expected_text(ty), value_text(value))
         if ty.ndim >= 0 and len(value) != ty.ndim:
             raise Mismatch(expected_text(ty), value_text(value), kind="W852")
@@ -145,6 +145,10 @@ def _sizes(value: Any, ty: Type, shape_of: ShapeOf) -> Iterator[tuple[Sequence[D
         isinstance(ty, FuncType) and not callable(value)
     ):
         raise Mismatch(expected_text(ty), value_text(value))
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def _scalar_sizes(value: Any, ty: PrimType) -> Iterator[tuple[Sequence[Dim], Sequence[int]]]:

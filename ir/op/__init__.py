@@ -82,6 +82,13 @@ _ELSEWHERE = {
 }  # fmt: skip
 """Operators by names that they have in NumPy, PyTorch and other libraries."""
 
+_COMPOSED = {
+    "any": 'R.max(R.astype(x, "int8"), axis) is 1 where an element is true',
+    "all": 'R.min(R.astype(x, "int8"), axis) is 1 where every element is true',
+    "addmm": "write R.add(R.matmul(a, b), c)",
+}  # fmt: skip
+"""What several operators make together, by names that it has there."""
+
 
 def likely_operators(name: str) -> list[str]:
     """The operators that a wrong name (without `R.`) may mean, the likeliest first; at most three.
@@ -107,7 +114,8 @@ def get_op(name: str, span: Span | None = None) -> OpDef:
     found = OPS.get(name)
     if found is None:
         close = likely_operators(name)
-        hint = f"did you mean {' or '.join(f'R.{known}' for known in close)}?" if close else None
+        near = f"did you mean {' or '.join(f'R.{known}' for known in close)}?" if close else None
+        hint = _COMPOSED.get(name, near)
         raise ScriptError(f"unknown operator R.{name}", code="W140", span=span, hint=hint)
     return found
 

@@ -733,5 +733,8 @@ _ALIASES = {"out_sinfo": "out_ty", "sinfo_args": "ty_args"}
 
 
 def _describe(value: Any) -> str:
+    named = getattr(value, "__weft_name__", None)
+    if isinstance(named, str):
+        return f"the function {named}"
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"

@@ -179,7 +179,20 @@ def _pieces(root: Any) -> Iterator[str]:
             stack.extend((f"{', ' if i else ''}{items[i][0]!r}: ", items[i][1]) for i in reversed(range(len(items))))
             yield f"{type(value).__name__}({{"
         elif value is not _NOTHING:
-            yield repr(value)
+            yield number_text(value) if type(value) is int else repr(value)
+
+
+_DECIMAL_BITS = 10_000
+"""Python refuses to write longer numbers in decimal (`sys.set_int_max_str_digits`)."""
+
+
+def number_text(value: int) -> str:
+    """A number as Python reads it: in hexadecimal where it is too long for decimal digits.
+
+    >>> number_text(12), len(number_text(1 << 40_000))
+    ('12', 10003)
+    """
+    return repr(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
 
 
 _NOTHING = object()

@@ -18,6 +18,7 @@ from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Function, Var, VarBinding
 from weft.ir.module import IRModule
 from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
+from weft.ir.structure.malformed import explained_by, malformed
 from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
@@ -32,6 +33,7 @@ def _fields(node: Node) -> tuple[FieldInfo, ...]:
     return infos[::-1] if isinstance(node, VarBinding) and isinstance(node.value, Function) else infos
 
 
+@explained_by(malformed)
 def structural_equal(a: Any, b: Any) -> bool:
     """Whether two nodes are equal up to the names of what they bind.
 
@@ -218,6 +220,7 @@ def _same_data(x: Any, y: Any) -> bool:
     return bool(x == y)
 
 
+@explained_by(malformed)
 def structural_hash(value: Any) -> int:
     """A hash that structurally equal nodes share; the same in every process.
 

@@ -2,6 +2,7 @@
 
     verify(module)               every finding, in the order of the functions; [] is well formed
     assert_well_formed(module)   raises the first finding as a VerifyError, with the others as notes
+    fault_of(module)             the first finding, or None: for what fails on a module
     certain_findings(...)        the part of it that reading a script asks for
     CHECKS                       code -> rule
 
@@ -10,7 +11,7 @@ expressions and blocks of tensor-level functions in `tensor`, `accesses`, `expre
 the size of the module.
 """
 
-from weft.ir.verify.entry import assert_well_formed, certain_findings, valueless_symbols, verify
+from weft.ir.verify.entry import assert_well_formed, certain_findings, fault_of, valueless_symbols, verify
 from weft.ir.verify.findings import CHECKS, Finding
 
-__all__ = ["CHECKS", "Finding", "assert_well_formed", "certain_findings", "valueless_symbols", "verify"]
+__all__ = ["CHECKS", "Finding", "assert_well_formed", "certain_findings", "fault_of", "valueless_symbols", "verify"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from weft.errors import described
+from weft.errors import WeftError, described
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
+from weft.ir.structure.malformed import FAILURES, malformed
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import BufferStore, PrimCall, PrimFunc
 from weft.ir.types import FuncType
@@ -19,15 +21,10 @@ from weft.ir.verify.sites import sites_of
 from weft.ir.verify.tensor import check_tensor
 from weft.ir.verify.values import Deduction, check_outputs, check_values
 
-__all__ = ["assert_well_formed", "certain_findings", "valueless_symbols", "verify"]
+__all__ = ["assert_well_formed", "certain_findings", "fault_of", "valueless_symbols", "verify"]
 
 
-def verify(value: IRModule | BaseFunc) -> list[Finding]:
-    """Everything that is wrong with a module or a single function; the empty list when it is well formed.
-
-    >>> verify(IRModule({}))
-    []
-    """
+def _verify(value: IRModule | BaseFunc) -> list[Finding]:
     module = value if isinstance(value, IRModule) else None
     functions: Mapping[str, BaseFunc] = module.functions if module is not None else _alone(value)  # type: ignore[arg-type]
     findings: list[Finding] = []
@@ -38,6 +35,22 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
     for name, function in functions.items():
         findings.extend(_check(name, function, deduction))
     return findings
+
+
+def verify(value: IRModule | BaseFunc) -> list[Finding]:
+    """Everything that is wrong with a module or a single function; the empty list when it is well formed.
+
+    >>> verify(IRModule({}))
+    []
+    """
+    try:
+        findings = _verify(value)
+    except FAILURES:
+        if malformed(value) is None:
+            raise
+        findings = []
+    error = malformed(value) if not findings else None  # what the checks have no code for
+    return findings if error is None else [Finding(error.code, error.message, error.span, hint=error.hint)]
 
 
 # What no call and no later change can make right.
@@ -122,6 +135,20 @@ def _check_symbol_name(name: str, function: Function | PrimFunc, report: Report)
     stated = function.attrs.get("global_symbol")
     if stated is not None and stated != name:
         report.add("W434", f"function {name} has the global_symbol {stated!r}", function.span)
+
+
+def fault_of(value: Any) -> WeftError | None:
+    """What is wrong with a module or a function that something failed on; None where it is well formed."""
+    found = malformed(value)
+    if found is not None or not isinstance(value, (IRModule, BaseFunc)):
+        return found
+    try:
+        assert_well_formed(value)
+    except WeftError as error:
+        return error
+    except Exception:  # the verifier fails as well: the first failure says more
+        return None
+    return None
 
 
 def assert_well_formed(value: IRModule | BaseFunc) -> None:

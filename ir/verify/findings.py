@@ -60,6 +60,7 @@ CHECKS: dict[str, str] = {
     "W464": "break and continue stand in a loop",
     "W465": "a returned value has the declared type",
     "W466": "a loop has a known kind and a positive step",
+    "W467": "the parts of an expression are expressions",
     # Tensor level: blocks
     "W470": "the declared reads of a block cover what it reads",
     "W471": "the declared writes of a block cover what it writes",
@@ -113,14 +114,15 @@ class Report:
     _seen: set[tuple[str, int, str]] = field(default_factory=set)
 
     def add(
-        self, code: str, message: str, span: Span | None = None, *, hint: str | None = None, key: object = None
-    ) -> None:
+        self, code: str, message: str, span: Span | None = None, *, hint: str | None = None, key: object = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         """Report a violation; repeated ones about the same object (`key`) count once."""
         mark = (code, id(key) if key is not None else -1, message if key is None else "")
         if key is not None and mark in self._seen:
             return
         self._seen.add(mark)
-        self.findings.append(Finding(code, message, span, self.function, self.path, hint=hint))
+        self.findings.append(Finding(code, message, span, self.function, self.path, notes, hint))
 
     def add_error(self, error: WeftError, span: Span | None = None) -> None:
         """Report an error of deduction under its own code."""

@@ -9,7 +9,7 @@ from weft.errors import Span, WeftError
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, check_claim, exact_type, infer_type, is_base_of, type_text
 from weft.ir.graph import Call, Expr, Function, GlobalVar, MatchCast, Op, PrimValue, Tuple
 from weft.ir.module import BaseFunc
-from weft.ir.tensor import Buffer, PrimFunc
+from weft.ir.tensor import Buffer, PrimFunc, PrimVar
 from weft.ir.types import FuncType, TupleType, Type
 from weft.ir.verify.findings import Report
 from weft.ir.verify.outputs import stored_buffers, unset_output
@@ -122,6 +122,12 @@ def _check_claim(
         report.add_error(error, span)
 
 
+def _place(param: Buffer | PrimVar, kernel: PrimFunc) -> tuple[str, ...]:
+    """Where a kernel declares a parameter, as a note."""
+    span = param.span or kernel.span
+    return (f"declared at {span.quoted()}",) if span is not None else ()
+
+
 def check_outputs(call: Call, functions: Mapping[str, object], report: Report) -> None:
     """W433: what `call_tir` takes from a kernel, the kernel writes. W435: it writes nothing else."""
     if not isinstance(call.op, Op) or call.op.name not in ("call_tir", "call_tir_with_grad"):
@@ -133,9 +139,11 @@ def check_outputs(call: Call, functions: Mapping[str, object], report: Report) -
     for param in kernel.params[: len(inputs.fields)]:
         if param in stored_buffers(kernel):
             hint = "use R.call_tir_inplace"
-            report.add("W435", f"kernel {kernel.name} writes its input {param.name!r}", call.span, hint=hint)
+            message = f"kernel {kernel.name} writes its input {param.name!r}"
+            report.add("W435", message, call.span, hint=hint, notes=_place(param, kernel))
     outputs = len(call.ty_args[0].fields) if isinstance(call.ty_args[0], TupleType) else 1
     for param in kernel.params[len(inputs.fields) : len(inputs.fields) + outputs]:
         problem = unset_output(kernel, param) if isinstance(param, Buffer) else None
         if problem is not None:
-            report.add("W433", f"kernel {kernel.name} {problem}", call.span)
+            notes = _place(param, kernel)
+            report.add("W433", f"kernel {kernel.name} {problem}", call.span, notes=notes)

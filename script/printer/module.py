@@ -14,6 +14,8 @@ from weft.errors import ScriptError
 from weft.ir.graph import ExternFunc
 from weft.ir.module import IRModule
 from weft.ir.node import replace
+from weft.ir.structure.malformed import explained_by
+from weft.ir.verify import fault_of
 from weft.script.printer.marks import Marks
 from weft.script.printer.state import SPELLINGS, Printer, Style
 from weft.script.printer.tvm.every import TVM, TvmPrinter
@@ -26,6 +28,7 @@ from weft.script.source.text import deep_stack
 __all__ = ["HEADER", "script_of"]
 
 
+@explained_by(fault_of)
 def script_of(
     node: Any, *, spelling: str = "weft", types: str = "all", line_numbers: bool = False,
     blobs: Any = None, only: str | None = None, underline: Any = None,

@@ -58,6 +58,11 @@ class Macro:
         return "a lambda" if not self.level else f"the macro '{self.name}'"
 
     @property
+    def described_as(self) -> str:
+        """What messages call it."""
+        return repr(self)
+
+    @property
     def text(self) -> str:
         """A lambda as text."""
         assert isinstance(self.body, ast.expr)

@@ -132,6 +132,9 @@ def describe(value: Any) -> str:
     if isinstance(value, (Buffer, PrimExpr, Expr)):
         ty = getattr(value, "ty", None) if isinstance(value, Var) else value
         return next((words for kind, words in _WORDS if isinstance(ty, kind)), "a value of the graph")
+    known = getattr(value, "described_as", None)
+    if isinstance(known, str):
+        return known
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
         raise fail(
             "W103", "the text is nested too deeply to read", hint="split long expressions into bindings"
         ) from None
-    except ValueError as error:  # null characters, integers with too many digits
+    except ValueError as error:  # null characters
         raise fail("W101", f"not a Python text: {error}") from None
 
 
@@ -82,7 +83,15 @@ def _syntax_error(source: Source, error: SyntaxError) -> Exception:
         same_line = error.end_lineno == error.lineno and error.end_offset
         end = source.offset(error.lineno, max(column, error.end_offset or 0)) if same_line else start
         span = Span(source, start, max(start, min(end, len(source.text))))
+    digits = _DIGITS.match(message)
+    if digits is not None:
+        what = f"a number of {digits[2]} digits is refused (limit {digits[1]})"
+        return fail("W101", what, span, "sizes fit in 64 bits; hexadecimal has no limit")
     return fail("W101", message, span)
+
+
+_DIGITS = re.compile(r"Exceeds the limit \((\d+) digits\).* value has (\d+) digits")
+"""What Python says of a literal that it does not read."""
 
 
 @contextlib.contextmanager

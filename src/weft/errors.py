@@ -114,6 +114,10 @@ class Span:
         """The same place, marked as the work of the pass `origin`."""
         return Span(self.source, self.start, self.end, origin)
 
+    def quoted(self) -> str:
+        """The place as a part of a note: file, line, and what stands there."""
+        return f"{self.filename}:{self.line}: {self.source.line_text(self.line).strip()}"
+
     def render(self) -> str:
         """The place as text: file, line, column, the source line and a caret line under the range."""
         line, column = self.source.position(self.start)

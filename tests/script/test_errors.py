@@ -597,7 +597,7 @@ CASES: dict[str, tuple[str, type[weft.WeftError], str, int, int, int, str, str]]
     "unknown scope": (
         PRIM + '    with T.blok("b"):\n        pass\n',
         weft.ScriptError,
-        "W115",
+        "W111",
         3,
         10,
         21,

@@ -17,7 +17,7 @@ class M:
         for i in range(4):
             x[i, 0] = 1.0                           # W121
             y[i] = x[i]
-        for j in T.grd(4):                          # W115
+        for j in T.grd(4):                          # W111
             x[j] = x[j]
         T.evalute(0)                                # W111
 

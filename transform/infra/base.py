@@ -112,7 +112,7 @@ class Pass:
         except Exception as error:
             if self.checks_itself:  # a part of a pipeline reports itself; the rest comes from an instrument
                 raise
-            raise self._failure(error, module) from error
+            raise checks.ill_formed(module, self) or self._failure(error, module) from error
         if not isinstance(new, IRModule):
             raise WrongResult(
                 f"pass {self.name} must return an IRModule, it returned {described(new)}", code="W523"

@@ -17,13 +17,13 @@ import traceback
 
 from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
-from weft.ir.verify import assert_well_formed
+from weft.ir.verify import assert_well_formed, fault_of
 from weft.providers import provider
 from weft.transform.infra.comparison import comparable_functions, first_difference
 from weft.transform.infra.context import check_level, setting
 from weft.transform.infra.registry import PassType
 
-__all__ = ["check_pass", "verify_after", "write_reproducer"]
+__all__ = ["check_pass", "ill_formed", "verify_after", "write_reproducer"]
 
 
 def check_pass(old: IRModule, new: IRModule, item: PassType) -> None:
@@ -46,6 +46,14 @@ def verify_after(module: IRModule, item: PassType) -> None:
     except VerifyError as error:
         error.notes = (*error.notes, f"the module is not well formed after pass {item.name}")
         raise
+
+
+def ill_formed(module: IRModule, item: PassType) -> WeftError | None:
+    """What the verifier finds in a module that a pass failed on: then the pass is not at fault."""
+    error = fault_of(module)
+    if error is not None:
+        error.notes = (*error.notes, f"the module was not well formed before pass {item.name}, which failed on it")
+    return error
 
 
 def _check_text(module: IRModule, item: PassType) -> None:

@@ -154,7 +154,16 @@ class _KernelMatch:
             check_claim(given, computed, self.context, what, self.args.span, at_run_time=True)
             return
         for a, b in zip(dims_of(computed) or (), dims_of(given) or (), strict=False):
-            self.context.require_equal(a, b, f"{self._place(index)} of kernel {self.name}", self.args.span)
+            try:
+                self.context.require_equal(a, b, f"{self._place(index)} of kernel {self.name}", self.args.span)
+            except ShapeError as error:
+                error.notes = (*error.notes, *self._declaration(index))
+                raise
+
+    def _declaration(self, index: int) -> list[str]:
+        """Where the kernel declares a parameter, as a note."""
+        span = self.kernel.params[index].span or self.kernel.span if index >= 0 else self.kernel.span
+        return [f"declared at {span.quoted()}"] if span is not None else []
 
     def _place(self, index: int) -> str:
         """An argument by the caller's variable, where it is one, and by the kernel's parameter."""
@@ -176,11 +185,11 @@ class _KernelMatch:
         message = (
             f"{place}: the kernel declares {type_text(ty)}, the call passes {type_text(given)}"
         )
-        return self._error(DTypeError if wrong_dtype else ShapeError, message, "W320" if wrong_dtype else "W202")
+        return self._error(DTypeError if wrong_dtype else ShapeError, message, "W320" if wrong_dtype else "W202", index)
 
-    def _error(self, kind: type[Any], message: str, code: str) -> Exception:
-        notes = [f"declared at {self.kernel.span.filename}:{self.kernel.span.line}"] if self.kernel.span else []
-        return kind(f"{self.args.name} of {self.name}: {message}", code=code, span=self.args.span, notes=notes)
+    def _error(self, kind: type[Any], message: str, code: str, index: int = -1) -> Exception:
+        text = f"{self.args.name} of {self.name}: {message}"
+        return kind(text, code=code, span=self.args.span, notes=self._declaration(index))
 
 
 _KERNEL_PARAMS = (Param("gvar", "callee"), Param("args", "exprs"))

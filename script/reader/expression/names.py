@@ -262,9 +262,21 @@ def unknown_name(session: Session, name: str, tree: ast.AST) -> WeftError:
     known += session.level.extra_names(session, root)
     inside = [full for full in known if full.startswith(name + ".")]
     if inside:
-        return session.fail("W114", f"`{name}` is a namespace, not a value", tree, f"it has `{min(inside)}`")
+        return session.fail("W114", f"`{name}` is a namespace, not a value", tree, _contents(inside))
     hint = did_you_mean(name, known)
     return session.fail("W111", f"`{name}` does not exist", tree, hint)
+
+
+def _contents(names: list[str]) -> str:
+    """The first names of a namespace, and how many it has."""
+    shown = ", ".join(f"`{name}`" for name in sorted(names)[:3])
+    return f"it has {shown}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def is_a_name(session: Session, name: str) -> bool:
+    """Whether I, R or T has a name."""
+    root = name.partition(".")[0]
+    return name in NAMES or dtype_name(name) is not None or name in session.level.extra_names(session, root)
 
 
 def no_names(session: Session, root: str) -> list[str]:

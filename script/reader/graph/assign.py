@@ -59,7 +59,8 @@ def _assign(session: GraphSession, tree: ast.Assign) -> None:
 @GRAPH.tree(ast.AnnAssign)
 def _annotated(session: GraphSession, tree: ast.AnnAssign) -> None:
     if tree.value is None:
-        raise session.fail("W115", "a declaration without a value", tree)
+        written = f"{ast.unparse(tree.target)[:30]}: {ast.unparse(tree.annotation)[:30]}"
+        raise session.fail("W115", f"`{written}` declares a name without a value", tree, "write `name: type = value`")
     _assign_to(session, tree.target, tree.value, tree.annotation, tree)
 
 

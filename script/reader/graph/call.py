@@ -9,7 +9,7 @@ from typing import Any
 from weft.ir.dim import DimExpr
 from weft.ir.graph import Call, Expr, ExternFunc, Function, GlobalVar, PrimValue, Var
 from weft.ir.node import EMPTY
-from weft.ir.op import OPS, get_op, likely_operators
+from weft.ir.op import OPS, likely_operators
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import FuncType, TensorType, Type
 from weft.script.forms.constants import constant_value
@@ -26,7 +26,7 @@ from weft.script.reader.expression.python_functions import call_python_function
 from weft.script.reader.expression.types import read_types
 from weft.script.reader.graph.bindings import as_expr, as_leaf
 from weft.script.reader.graph.forms import scalar_value
-from weft.script.reader.graph.operators import as_operator, call_operator, check_devices, placed
+from weft.script.reader.graph.operators import as_operator, call_operator, check_devices, operator_of, placed
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import Scope, describe
 from weft.script.source.diagnostics import did_you_mean
@@ -50,7 +50,7 @@ def call_graph(session: GraphSession, name: str, tree: ast.Call) -> Any:
             return call_operator(session, name[2:], args, kwargs, tree)
         if why_unread(name) is not None:
             raise session.level.unknown(session, name, tree.func)
-        get_op(name[2:], session.span(tree.func))
+        operator_of(session, name[2:], tree.func)
     if name.startswith("T."):
         dtype = dtype_name(name)
         if dtype is not None and len(tree.args) == 1:

@@ -19,6 +19,7 @@ from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 from weft.script.forms.syntax import BINARY, UNARY
+from weft.script.reader.expression.names import unknown_name
 from weft.script.reader.expression.places import as_mesh, check_device, read_placement
 from weft.script.reader.expression.python_functions import refuse_builtin
 from weft.script.reader.graph.bindings import LEAVES, as_expr, as_leaf, fields_of, prim_leaf, type_of
@@ -109,10 +110,14 @@ def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST)
 def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
     """A call of a declared operator."""
     span = session.span(tree)
+    op = operator_of(session, name, tree)
+    given = dict(enumerate(args)) | kwargs
+    for key, value in given.items():
+        if isinstance(value, Macro) and not value.level:
+            _refuse_lambda(session, op, key, tree)
     args = [as_operand(session, value, tree) for value in args]
     kwargs = {key: as_operand(session, value, tree) for key, value in kwargs.items()}
     try:
-        op = get_op(name, span)
         label = _call_label(session, op, kwargs, tree)
         if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
             del kwargs["ty_args"]  # said by printers of passes; the operator's own rule deduces it
@@ -120,6 +125,23 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     except WeftError as error:
         raise error.at(span) from None
     return call if label is None else replace(call, attrs=call.attrs.set("target", label))
+
+
+def operator_of(session: GraphSession, name: str, tree: ast.AST) -> OpDef:
+    """The declaration of an operator; for the error other names that R has, and namespaces, count too."""
+    try:
+        return get_op(name, session.span(tree))
+    except WeftError as error:
+        known = unknown_name(session, f"R.{name}", tree)
+        raise known if known.code == "W114" or (error.hint is None and known.hint is not None) else error from None
+
+
+def _refuse_lambda(session: GraphSession, op: OpDef, key: int | str, tree: ast.AST) -> None:
+    """A lambda is a value for parameters that take the text of a function, and for no others."""
+    found = [param for index, param in enumerate(op.params) if key in (index, param.name)]
+    if found and found[0].kind != "attr":
+        message = f"R.{op.name}: {found[0].name} must be a value of the graph, got a lambda"
+        raise session.fail("W114", message, tree, "a lambda is called where it is used: `(lambda a: a + 1)(x)`")
 
 
 def placed(session: GraphSession, op: OpDef, args: list[Any], kwargs: dict[str, Any], tree: ast.Call) -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from weft.errors import WeftError
 from weft.ir.kernel.prim import const
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.tensor import AssertStmt, Break, Continue, Extent, For, IfThenElse, PrimExpr, PrimVar, Return, Stmt, While
@@ -13,7 +14,7 @@ from weft.script.forms.defaults import loop_dtype
 from weft.script.forms.reading import TENSOR
 from weft.script.forms.syntax import LOOPS
 from weft.script.reader.expression.arguments import bind_arguments
-from weft.script.reader.expression.names import dotted_name
+from weft.script.reader.expression.names import dotted_name, is_a_name
 from weft.script.reader.expression.unrolling import static_for
 from weft.script.reader.scope import Scope, describe
 from weft.script.reader.tensor.block import extent_between
@@ -56,8 +57,7 @@ def _for(session: TensorSession, tree: ast.For) -> Any:
     if name is None:
         return _static_loop(session, tree)
     if name not in LOOPS or not isinstance(call, ast.Call):
-        hint = did_you_mean(name, LOOPS) or session.level.loop_hint
-        raise session.fail("W115", "this cannot be looped over", tree.iter, hint)
+        raise _no_loop(session, name, tree.iter)
     if tree.orelse:
         raise session.fail("W115", "`else` of a loop is not part of the script", tree)
     if name == "T.grid":
@@ -65,6 +65,14 @@ def _for(session: TensorSession, tree: ast.For) -> Any:
     if not isinstance(tree.target, ast.Name):
         raise session.fail("W113", f"{name} gives one variable", tree.target)
     return _loop(session, tree, call, name)
+
+
+def _no_loop(session: TensorSession, name: str, tree: ast.expr) -> WeftError:
+    """The error for a call that makes no loop: of a name that is not there, or of one that is something else."""
+    hint = did_you_mean(name, LOOPS) or session.level.loop_hint
+    if name.startswith("T.") and not is_a_name(session, name):
+        return session.fail("W111", f"`{name}` does not exist", tree, hint)
+    return session.fail("W115", f"`{name}` cannot be looped over", tree, hint)
 
 
 def _loop(session: TensorSession, tree: ast.For, call: ast.Call, name: str) -> Stmt:

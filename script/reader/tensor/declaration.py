@@ -113,7 +113,8 @@ def declared_type(session: TensorSession, annotation: ast.expr | None) -> tuple[
         return PrimVar("", session.fold(lambda: dtypes.check_dtype(value), annotation)), False
     if isinstance(value, PrimType):
         return PrimVar("", value.dtype), False
-    raise session.fail("W114", f"expected T.let or a dtype, got {describe(value)}", annotation)
+    hint = "write `x: T.int32 = 3`, or `x = 3` for a value that is not named in the kernel"
+    raise session.fail("W114", f"expected T.let or a dtype, got {describe(value)}", annotation, hint)
 
 
 def _new_buffer(session: TensorSession, values: dict[str, Any], target: ast.Name) -> Buffer:

@@ -10,7 +10,7 @@ from weft.script.forms.reading import TENSOR
 from weft.script.forms.syntax import LOOPS, SCOPES
 from weft.script.forms.unsupported import why_unread
 from weft.script.reader.expression.arguments import KnownValue, bind_arguments
-from weft.script.reader.expression.names import dotted_name
+from weft.script.reader.expression.names import dotted_name, is_a_name
 from weft.script.reader.scope import Scope
 from weft.script.reader.tensor.binding import assign_name, bind_to_name
 from weft.script.reader.tensor.block import block_header
@@ -40,6 +40,8 @@ def _with(session: TensorSession, tree: ast.With) -> Any:
         if name is not None and why_unread(name) is not None:
             raise session.level.unknown(session, name, call)
         hint = did_you_mean(name or "", TENSOR.scope)
+        if name is not None and name.startswith("T.") and not is_a_name(session, name):
+            raise session.fail("W111", f"`{name}` does not exist", call, hint)
         raise session.fail("W115", f"`with {ast.unparse(call)[:40]}` is not part of the script", call, hint)
     return read(session, tree, call, item.optional_vars)
 

@@ -166,6 +166,7 @@ BROKEN: list[tuple[str, str, Callable[[], Any]]] = [
     ("W466", "loop kind", lambda: kernel(loop(4, lambda i: store(Y, 0.0, i), kind="sideways"))),
     ("W466", "thread without name", lambda: kernel(loop(4, lambda i: store(Y, 0.0, i), kind="thread_binding"))),
     ("W466", "step", lambda: kernel(loop(4, lambda i: store(Y, 0.0, i), step=0))),
+    ("W467", "loop body", lambda: kernel(loop(4, lambda i: 3))),  # type: ignore[arg-type, return-value]
     ("W470", "undeclared read", lambda: kernel(block(lambda v: store(Y, load(X, v), v), reads=lambda v: ()))),
     (
         "W470",

@@ -1,0 +1,118 @@
+"""Nodes whose parts are of other kinds than their fields state, as Python lets anybody build them.
+
+Nothing is looked at while all goes well: what fails on a module asks afterwards whether the module is at fault.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from weft.errors import Span, VerifyError, WeftError, described
+from weft.ir.node import Node, fields_of
+
+__all__ = ["FAILURES", "explained_by", "malformed"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+FAILURES = (AttributeError, TypeError, ValueError, IndexError, KeyError, AssertionError)
+"""What Python raises where a value is not what code takes it for."""
+
+
+def explained_by(fault: Callable[[Any], WeftError | None]) -> Callable[[F], F]:
+    """A decorator for functions of nodes: where one fails, `fault` is asked whether its first argument is at fault."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(first: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return function(first, *args, **options)
+            except WeftError:
+                raise
+            except FAILURES as error:
+                raise fault(first) or error from error.__cause__
+
+        return typing.cast(F, call)
+
+    return decorate
+
+
+def malformed(root: Any) -> VerifyError | None:
+    """W467 for the first part that is not what its field states, among all that a value holds; else None.
+
+    >>> from weft.ir.tensor import Evaluate
+    >>> malformed(Evaluate(3)).message
+    '`value` of Evaluate takes a PrimExpr, got an int'
+    """
+    pending: list[tuple[Any, Span | None]] = [(root, None)]
+    seen: set[int] = set()
+    while pending:
+        value, span = pending.pop()
+        if id(value) in seen:
+            continue
+        if isinstance(value, Node):
+            seen.add(id(value))
+            span = getattr(value, "span", None) or span
+            found = _wrong_field(value, span)
+            if found is not None:
+                return found
+            pending.extend((getattr(value, item.name, None), span) for item in reversed(fields_of(type(value))))
+        elif isinstance(value, (tuple, list)):
+            pending.extend((item, span) for item in reversed(value))
+        elif isinstance(value, Mapping):
+            pending.extend((item, span) for item in value.values())
+    return None
+
+
+def _wrong_field(node: Node, span: Span | None) -> VerifyError | None:
+    hints = _hints(type(node))
+    for item in fields_of(type(node)):
+        hint, value = hints.get(item.name, Any), getattr(node, item.name, None)
+        if not _fits(value, hint):
+            shown = described(value) if not isinstance(value, (tuple, list)) else _first_wrong(value, hint)
+            message = f"`{item.name}` of {type(node).__name__} takes {_words(hint)}, got {shown}"
+            where = span if isinstance(span, Span) else None
+            return VerifyError(message, code="W467", span=where, hint="weft.ir.kernel.prim.const makes one of a number")
+    return None
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError):  # a class of a local scope, say: nothing to hold its fields against
+        return {}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in arguments)
+    if origin is tuple:
+        items = arguments[:1] if len(arguments) == 2 and arguments[1] is Ellipsis else ()
+        return isinstance(value, tuple) and all(_fits(item, items[0]) for item in value if items)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    kind = origin or hint
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _first_wrong(value: Any, hint: Any) -> str:
+    tuples = [part for part in (hint, *typing.get_args(hint)) if typing.get_origin(part) is tuple]
+    if not isinstance(value, tuple) or not tuples:
+        return described(value)
+    wanted = typing.get_args(tuples[0])[0]
+    return next((f"{described(item)} among them" for item in value if not _fits(item, wanted)), described(value))
+
+
+def _words(hint: Any) -> str:
+    """A type as words: `a PrimExpr or None`, `a tuple of PrimExpr`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join("None" if part is type(None) else _words(part) for part in arguments)
+    if origin is tuple:
+        return f"a tuple of {getattr(arguments[0], '__name__', arguments[0])}"
+    name = getattr(origin or hint, "__name__", str(hint))
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
