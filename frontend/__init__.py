@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from weft.frontend.report import ImportedNode, ImportReport, import_report
 
 if TYPE_CHECKING:
-    from weft.frontend import onnx
+    from weft.frontend import onnx, safetensors
 
-__all__ = ["ImportReport", "ImportedNode", "import_report", "onnx"]
+__all__ = ["ImportReport", "ImportedNode", "import_report", "onnx", "safetensors"]
 
-_FORMATS = ("onnx",)
+_FORMATS = ("onnx", "safetensors")
 
 if __name__ != "weft.frontend":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.frontend, not frontend")
