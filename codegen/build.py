@@ -24,7 +24,8 @@ from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
 from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
-from weft.runtime.executable import EXECUTABLE, Executable
+from weft.runtime.executable import Executable
+from weft.runtime.program import EXECUTABLE
 from weft.target import Target
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.context import PassContext

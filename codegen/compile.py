@@ -22,8 +22,10 @@ import numpy as np
 
 import weft.transform as transform
 from weft import dtypes
+from weft.codegen.backends.generators import provenance
 from weft.codegen.build import build
 from weft.codegen.cache.programs import find, keep, key_of
+from weft.codegen.compiled import compiled_module, declared_module, holds_program, linked, load_module
 from weft.codegen.foreign import (
     check_externs,
     member_functions,
@@ -94,6 +96,8 @@ def compile(
     array([2., 2., 2.], dtype=float32)
     """
     module = as_module(module_or_function)
+    if start in CODE and holds_program(module):
+        return load_module(module, trust=trust)
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     if not trust:
         refuse_untrusted(module)
@@ -110,7 +114,7 @@ def compile(
     with _room():
         lowered = _lowered(module, plan, pipeline, start, trace)
         refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
-        made = build(lowered, plan, member_functions(module))
+        made = _built(module, lowered, plan)
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
@@ -153,9 +157,11 @@ def _refuse_scalable(module: IRModule) -> None:
 def lower(
     module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
     params: Mapping[str, Any] | None = None, start: str | None = None, stop: str | None = None,
-    trace: list[Step] | None = None,
+    trace: list[Step] | None = None, executor: str | None = None, externs: Collection[str] = (),
 ) -> IRModule:  # fmt: skip
-    """The module after the phases from `start` to `stop`, both included; by default after all of them.
+    """The module after the phases from `start` to `stop`, both included; by default those that are passes.
+
+    After `codegen` and `link` its functions are declarations, and artifacts do what they did (`weft.codegen.compiled`).
 
     `compile` is this and then code generators; `compile(lower(module, stop="fuse"), start="schedule")` gives the same,
     also when the module went through text and another process in between.
@@ -165,9 +171,39 @@ def lower(
     FrozenMap({})
     """
     module = as_module(module_or_function)
-    plan = make_plan(module, target, None, opt)
+    if stop in CODE and start in CODE and holds_program(module):
+        return linked(module) if stop == "link" else module
+    plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
+    names = phases()
+    last = names[names.index(CODE[0]) - 1] if stop in CODE else stop
     with transform.PassContext(level=plan.opt):
-        return run_phases(_bound(module, params), plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs)
+        bound = _bound(module, params)
+        if start not in CODE:
+            bound = run_phases(bound, plan.passes, start=start, stop=last, trace=trace, knobs=plan.knobs)
+    return _generated(module, bound, plan, stop == "link") if stop in CODE else bound
+
+
+CODE = ("codegen", "link")
+"""The phases that make and link code; `lower` does them when they are named."""
+
+
+def _built(module: IRModule, lowered: IRModule, plan: Plan) -> Any:
+    """What the back end makes of a lowered module, with what it was made from and by."""
+    made = build(lowered, plan, member_functions(module))
+    if isinstance(made, Executable):
+        asked = {"target": plan.target.to_str(), "opt": plan.opt, "executor": plan.executor}
+        made._program.provenance |= {**provenance(module), **asked}
+    return made
+
+
+def _generated(module: IRModule, lowered: IRModule, plan: Plan, link: bool) -> IRModule:
+    """The compiled module of a lowered one."""
+    with _room():
+        refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
+        made = _built(module, lowered, plan)
+    if not isinstance(made, Executable):
+        return declared_module(module, made)
+    return compiled_module(made._program, link=link)
 
 
 def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:

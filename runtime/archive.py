@@ -66,6 +66,7 @@ def write(path: str | PathLike[str], program: Any) -> None:
         "driver": program.driver,
         "decisions": program.decisions,
         "kind": program.kind,
+        "provenance": program.provenance,
         "bound": any(BINDING in code for code in program.objects),
         "hashes": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
@@ -143,6 +144,7 @@ def _built(
         sources=[parts[f"source/{i}.ll"].decode() for i in range(manifest["sources"])],
         python=manifest.get("python", []), threads=manifest.get("threads", False), driver=manifest.get("driver"),
         decisions=manifest.get("decisions", []), kind=manifest.get("kind", "llvm"),
+        provenance=manifest.get("provenance", {}),
         artifacts=ArtifactSet.from_bytes(parts[ARTIFACTS], limits) if ARTIFACTS in parts else ArtifactSet(),
     )  # fmt: skip
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import difflib
-import json
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,12 +37,11 @@ from weft.runtime.abi.frame import (
     SITE,
     VALUES,
 )
-from weft.runtime.abi.json_form import signature_to_json
 from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.signature import arranged
 from weft.runtime.abi.types import Signature, Tuple
 from weft.runtime.abi.values import ArgumentPacker, FastPath, Occupied, address, copy_into, unpack
-from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isolated
 from weft.runtime.device import threads
 from weft.runtime.device.base import ALIGNMENT, Device
@@ -52,41 +49,14 @@ from weft.runtime.device.cpu import CPU, HostMemory
 from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
-from weft.runtime.programs.bytecode import program_bytes
+from weft.runtime.program import Program, program_artifacts
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
 
-EXECUTABLE = "weft-executable"
-"""The kind of an artifact that is an executable of its own."""
 _TRIM = ctypes.CFUNCTYPE(None)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Frame = ctypes.c_int64 * FRAME_WORDS
-
-
-@dataclass
-class Program:
-    """What an executable consists of: plain data, and what its file holds.
-
-    `functions` are signatures (`weft.runtime.abi.types`), `sites` the places that may fail or call out, `constants`
-    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
-    each object. `python` names the functions that have a form for calls from Python, `threads` says whether
-    there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
-    decided about the functions, `artifacts` what other code generators made, `kind` the kind of target that drives.
-    """
-
-    functions: list[Signature]
-    sites: list[dict[str, Any]]
-    constants: list[tuple[np.ndarray, str]]
-    objects: list[bytes]
-    target: tuple[str, str, str]
-    sources: list[str] = field(default_factory=list)
-    python: list[str] = field(default_factory=list)
-    threads: bool = False
-    driver: dict[str, Any] | None = None
-    decisions: list[dict[str, Any]] = field(default_factory=list)
-    artifacts: ArtifactSet = field(default_factory=ArtifactSet)
-    kind: str = "llvm"
 
 
 class _Loaded:
@@ -290,25 +260,6 @@ class _Caller:
         return failure(state.sites[frame[SITE]], list(frame[VALUES:]), place)
 
 
-def program_artifacts(program: Program) -> ArtifactSet:
-    """The artifacts that an executable consists of."""
-    target = json.dumps(dict(zip(("triple", "cpu", "features"), program.target, strict=True)))
-    signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
-    provides = tuple(Symbol(function.symbol) for function in program.functions)
-    made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
-    for index, code in enumerate(program.objects):
-        symbols = provides if index + 1 == len(program.objects) else ()
-        made.append(Artifact("object", f"code{index}.o", code, target, symbols, codegen="llvm"))
-    for index, (array, dtype) in enumerate(program.constants):
-        facts = {"dtype": dtype, "shape": list(array.shape)}
-        content = np.ascontiguousarray(array).tobytes()
-        made.append(Artifact("constants", f"constant{index}.bin", content, codegen="weft", provenance=facts))
-    if program.driver is not None:
-        content = program_bytes(program.driver)
-        made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
-    return ArtifactSet([*made, *program.artifacts.values()])
-
-
 class Executable(Mapping[str, CompiledFunction]):
     """Compiled functions by name. Several threads may call one executable at once; the GIL is released meanwhile."""
 
@@ -381,6 +332,14 @@ class Executable(Mapping[str, CompiledFunction]):
         Places in the source text are no part of it: the same module gives the same set, wherever its text stood.
         """
         return program_artifacts(self._program)
+
+    @property
+    def module(self) -> Any:
+        """The compiled module, as after the phase `link`: declarations of functions, and the artifacts that do them.
+
+        Its text is the program: `weft.load_module(module, trust=True)` loads it without compiling anything.
+        """
+        return provider("compiled_module")(self._program)
 
     def to_bytes(self) -> bytes:
         """The file of `save` as bytes."""

@@ -1,7 +1,7 @@
 """What the manifest of an executable may say; anything else is refused before something is made of it.
 
     manifest  ::= format, version, functions, sites, constants, objects, sources, target, python, threads, driver,
-                  decisions, kind, bound, hashes
+                  decisions, kind, provenance, bound, hashes
     function  ::= {name, kind, symbol, params, result, span, private}     signatures: `weft.runtime.abi.json_form`
     site      ::= {kind, ...}                  a place that may fail: message and note are texts and indices of values
     constant  ::= {dtype, shape, file}         bytes in row order, as many as the shape needs
@@ -112,7 +112,8 @@ _FIELDS: Mapping[str, _Check] = {
     "format": _text, "version": _count, "functions": _list_of(_reads(signature_from_json)), "sites": _list_of(_site),
     "constants": _list_of(_CONSTANT), "objects": _count, "sources": _count,
     "target": lambda value: _list_of(_text)(value) and len(value) == 3, "python": _list_of(_text), "threads": _is(bool),
-    "driver": _or_none(_is(dict)), "decisions": _list_of(_is(dict)), "kind": _text, "bound": _is(bool),
+    "driver": _or_none(_is(dict)), "decisions": _list_of(_is(dict)),
+    "kind": _text, "provenance": _is(dict), "bound": _is(bool),
     "hashes": lambda value: isinstance(value, dict) and all(map(_text, value.values())),
 }  # fmt: skip
-_OPTIONAL = ("python", "threads", "driver", "decisions", "kind")
+_OPTIONAL = ("python", "threads", "driver", "decisions", "kind", "provenance")

@@ -43,7 +43,7 @@ __all__ = ["find", "keep", "key_of"]
 _log = logging.getLogger("weft.cache")
 
 _LARGEST = LIMIT // 8
-_FORMAT = "program 3"
+_FORMAT = "program 4"
 
 
 def key_of(module: IRModule, plan: Plan) -> str | None:
@@ -127,7 +127,8 @@ def _program(data: bytes, text: str) -> Program:
         functions=[signature_from_json(function) for function in head["functions"]],
         sites=[site_from_json(site) for site in head["sites"]], constants=constants, objects=objects,
         target=tuple(head["target"]), sources=text.split("\0") if text else [], python=head["python"],
-        threads=head["threads"], driver=head["driver"], decisions=head["decisions"], kind=head["kind"],
+        threads=head["threads"], driver=head["driver"], decisions=head["decisions"],
+        kind=head["kind"], provenance=head["provenance"],
     )  # fmt: skip
 
 
@@ -139,7 +140,8 @@ def keep(key: str, program: Program) -> None:
     head: dict[str, Any] = {
         "functions": [signature_to_json(function) for function in program.functions],
         "sites": [site_to_json(site) for site in program.sites], "python": program.python, "threads": program.threads,
-        "driver": program.driver, "decisions": program.decisions, "kind": program.kind, "target": program.target,
+        "driver": program.driver, "decisions": program.decisions,
+        "kind": program.kind, "provenance": program.provenance, "target": program.target,
         "objects": len(program.objects),
         "constants": [(dtype, array.shape) for array, dtype in program.constants],
         "lengths": [len(piece) for piece in pieces],

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.errors import ArtifactError
+from weft.runtime.artifact import Artifact, Symbol
 
-__all__ = ["HOST_SYMBOLS", "PROCESS_SYMBOLS", "defined", "needed"]
+__all__ = ["HOST_SYMBOLS", "PROCESS_SYMBOLS", "check_symbols", "defined", "needed", "true_symbols"]
 
 _MEMORY = "memcpy memmove memset aligned_alloc free"
 _ROUNDING = "floor ceil trunc nearbyint rint round roundeven"
@@ -38,6 +39,12 @@ PROCESS_SYMBOLS = frozenset(
 """What only code inside a Python process needs."""
 
 _SYMBOL_TABLE, _SECTIONLESS, _LOCAL = 2, 0, 0
+_ELF = b"\x7fELF"
+_LAYOUTS = {
+    1: ("<I", 32, 46, "<10I", "<IIIBBH"),  # 32 bits: name, value, size, info, other, section
+    2: ("<Q", 40, 58, "<IIQQQQIIQQ", "<IBBH"),  # 64 bits: name, info, other, section
+}
+"""By class of the file: where the table of sections is, and how its rows and those of the symbols are laid out."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +57,39 @@ class _Symbol:
 
 
 def needed(code: bytes) -> frozenset[str]:
-    """The names that an object refers to and leaves to others; ArtifactError W819 for what is no 64-bit ELF object."""
+    """The names that an object refers to and leaves to others; ArtifactError W819 for what is no ELF object."""
     return frozenset(symbol.name for symbol in _symbols(code) if symbol.section == _SECTIONLESS and symbol.name)
 
 
 def defined(code: bytes) -> frozenset[str]:
-    """The names that an object defines for others; ArtifactError W819 for what is no 64-bit ELF object."""
+    """The names that an object defines for others; ArtifactError W819 for what is no ELF object."""
     return frozenset(
         symbol.name for symbol in _symbols(code) if symbol.section != _SECTIONLESS and symbol.binding != _LOCAL
     )
+
+
+def true_symbols(artifact: Artifact) -> Artifact:
+    """The artifact of object code with the symbols that its bytes provide and need; prototypes that it states stay."""
+    if not artifact.data.startswith(_ELF):  # WebAssembly, say
+        return artifact
+    stated = {symbol.name: symbol for symbol in (*artifact.provides, *artifact.needs)}
+    provides, needs = (
+        tuple(stated.get(name, Symbol(name)) for name in sorted(names))
+        for names in (defined(artifact.data), needed(artifact.data))
+    )
+    return replace(artifact, provides=provides, needs=needs)
+
+
+def check_symbols(artifact: Artifact) -> None:
+    """ArtifactError W821 for object code that provides or needs other symbols than its artifact says."""
+    read = true_symbols(artifact)
+    for what in ("provides", "needs"):
+        said, there = ({symbol.name for symbol in getattr(item, what)} for item in (artifact, read))
+        if said != there:
+            wrong = sorted(said ^ there)[0]
+            how = f"{what} {wrong!r}" + ("" if wrong in there else " by its word alone")
+            message = f"artifact {artifact.name!r} {how}" + (", which it does not say" if wrong in there else "")
+            raise ArtifactError(message, code="W821", hint="it was made by hand, or changed")
 
 
 def _symbols(code: bytes) -> Iterator[_Symbol]:
@@ -69,16 +100,20 @@ def _symbols(code: bytes) -> Iterator[_Symbol]:
 
 
 def _read(code: bytes) -> Iterator[_Symbol]:
-    if code[:6] != b"\x7fELF\x02\x01":  # 64 bits, little endian
-        raise ArtifactError("only 64-bit little-endian ELF objects are read", code="W819")
-    (table,) = struct.unpack_from("<Q", code, 40)
-    entry, count = struct.unpack_from("<HH", code, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + entry * index) for index in range(count)]
+    if code[:4] != _ELF or code[4] not in _LAYOUTS or code[5] != 1:
+        raise ArtifactError("only little-endian ELF objects are read", code="W819")
+    table_format, table_at, counts_at, section_format, symbol_format = _LAYOUTS[code[4]]
+    (table,) = struct.unpack_from(table_format, code, table_at)
+    entry, count = struct.unpack_from("<HH", code, counts_at)
+    if not count:
+        raise ArtifactError("an object file has no sections", code="W819")
+    sections = [struct.unpack_from(section_format, code, table + entry * index) for index in range(count)]
     for _, kind, _, _, start, size, link, _, _, row in sections:
         if kind != _SYMBOL_TABLE:
             continue
         names = sections[link][4]
         for place in range(start + row, start + size, row):  # the first row is empty
-            name, info, _, section = struct.unpack_from("<IBBH", code, place)
+            fields = struct.unpack_from(symbol_format, code, place)
+            name, info, section = fields[0], fields[-3], fields[-1]
             text = code[names + name : code.index(b"\0", names + name)].decode()
             yield _Symbol(text, section, info >> 4)

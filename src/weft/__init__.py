@@ -33,7 +33,7 @@ from weft.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from weft import codegen, frontend, ir, runtime, script, testing, transform
-    from weft.codegen import Executable, compile, interpret, lower
+    from weft.codegen import Executable, compile, interpret, load_module, lower
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.kernel.externs import declare_extern
@@ -63,6 +63,7 @@ _HOMES = {
     "get_num_threads": "weft.runtime.device.threads",
     "interpret": "weft.codegen",
     "load": "weft.runtime",
+    "load_module": "weft.codegen",
     "load_plugins": "weft.plugins",
     "lower": "weft.codegen",
     "parse": "weft.script",
@@ -93,7 +94,8 @@ __all__ = [
     "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError",
     "assert_structural_equal", "assert_well_formed", "codegen", "compile", "declare_extern", "first_mismatch",
     "frontend",
-    "get_num_threads", "interpret", "ir", "load", "load_plugins", "lower", "parse", "register_func", "runtime",
+    "get_num_threads", "interpret", "ir", "load", "load_module", "load_plugins", "lower", "parse", "register_func",
+    "runtime",
     "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "testing",
     "transform", "verify",
 ]  # fmt: skip

@@ -49,7 +49,7 @@ def test_an_object_is_for_the_machine_of_the_target(target: str, expected: tuple
     code = made["model.o"]
     assert code.data[:4] == b"\x7fELF"
     assert (code.data[4], struct.unpack_from("<H", code.data, 18)[0]) == expected
-    assert [symbol.name for symbol in code.provides] == ["model_run"]
+    assert [symbol.name for symbol in code.provides] == ["model_message", "model_run"]
     assert b"model_run\0" in code.data
     assert Target(code.target) == Target(target)
     assert "int32_t model_run(" in made["model.h"].data.decode()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
 from weft.codegen.backends.llvm.machine.host_target import HostTarget, host_target
-from weft.codegen.backends.llvm.machine.machine import host
+from weft.codegen.backends.llvm.machine.machine import host, llvm_version
 from weft.codegen.executors import EXECUTORS
 from weft.codegen.host.entry import Entry
 from weft.errors import TargetError
@@ -61,9 +61,11 @@ class LLVMBackEnd(BackEnd):
         self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False
     ) -> Program:  # fmt: skip
         """Object code, optimised for the processor of each part."""
-        return load(_PROGRAM)(
+        program: Program = load(_PROGRAM)(
             module, plan.machines, owner, plan.driver, kernels_only=kernels_only, c_functions=plan.c_functions
         )
+        program.provenance["llvm"] = llvm_version()
+        return program
 
     def linkable(self, module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
         """Object code and a header."""

@@ -40,6 +40,7 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.device.object_symbols import true_symbols
 from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
@@ -103,10 +104,11 @@ def object_source(
 
 def object_artifacts(source: ObjectSource, code: bytes, model: str, target: str) -> list[Artifact]:
     """Object code and its header, for C programs to link."""
+    message = Symbol(f"{model}_message", f"const char *{model}_message(int32_t code)")
     symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
-    needs = tuple(Symbol(name) for name in source.needs)
+    symbols, needs = (symbol, message), tuple(Symbol(name) for name in source.needs)
     return [
-        Artifact("object", f"{model}.o", code, target, (symbol,), needs, codegen="llvm", loader="cc"),
+        true_symbols(Artifact("object", f"{model}.o", code, target, symbols, needs, codegen="llvm", loader="cc")),
         Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
     ]
 

@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import weft
+from weft.codegen.compiled import declared_type, holds_program, load_module
 from weft.codegen.host.kernels import written_positions
 from weft.command.files import InputError, as_module, file_name, is_archive, load_one, read_text
 from weft.errors import WeftError
 from weft.ir import Function, IRModule, PrimFunc
-from weft.ir.dim import Dim, parse_dim, symbol
 from weft.ir.kernel.prim_dim import kernel_signature
-from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.ir.types import Type
 from weft.runtime.abi import types as abi
-from weft.runtime.abi.dims import Dim as AbiDim
-from weft.runtime.abi.dims import Expression
 
 __all__ = ["Callee", "Parameter", "find_callee", "run_setup"]
 
@@ -51,6 +49,8 @@ def find_callee(options: argparse.Namespace) -> Callee:
     if is_archive(options.file):
         return _of_executable(options)
     module = as_module(load_one(options.file, options.unit))
+    if holds_program(module):
+        return _callee(options, load_module(module, trust=options.trust))
     callables = {name: f for name, f in module.items() if isinstance(f, Function | PrimFunc)}
     graphs = [name for name, function in callables.items() if isinstance(function, Function)]
     name = _choose(options, callables, graphs)
@@ -114,39 +114,14 @@ def _of_executable(options: argparse.Namespace) -> Callee:
     if not options.trust:
         message = f"{options.file} holds machine code, which is not run unless it is trusted"
         raise weft.ArtifactError(message, code="W830", hint="if you trust the file: weft run --trust")
-    executable = weft.load(options.file)
+    return _callee(options, weft.load(options.file))
+
+
+def _callee(options: argparse.Namespace, executable: weft.Executable) -> Callee:
     graphs = [name for name, function in executable.functions.items() if function.signature.kind == "graph"]
     function = executable[_choose(options, executable.functions, graphs)]
     parameters = (
-        Parameter(item.name, _type(item.type), isinstance(item.type, abi.Buffer) and item.type.written)
+        Parameter(item.name, declared_type(item.type), isinstance(item.type, abi.Buffer) and item.type.written)
         for item in function.signature.params
     )
     return Callee(function.name, tuple(parameters), function)
-
-
-def _type(ty: abi.Type) -> Type:
-    """The graph-level type that a signature holds."""
-    if isinstance(ty, (abi.Tensor, abi.Buffer)):
-        dims = _dims(ty.dims)
-        return TensorType(dims, ty.dtype) if dims is not None else TensorType(None, ty.dtype, ndim=ty.rank)
-    if isinstance(ty, abi.Shape):
-        dims = _dims(ty.dims)
-        return ShapeType(dims) if dims is not None else ShapeType(None, ty.rank)
-    if isinstance(ty, abi.Tuple):
-        return TupleType(tuple(map(_type, ty.fields)))
-    if isinstance(ty, abi.Scalar):
-        return PrimType(ty.dtype)
-    return StringType() if isinstance(ty, abi.String) else AnyType()
-
-
-def _dims(dims: tuple[AbiDim, ...] | None) -> tuple[Dim, ...] | None:
-    """Dimensions, or None when one of them may be anything."""
-    if dims is None or None in dims:
-        return None
-    return tuple(_dim(dim) for dim in dims if dim is not None)
-
-
-def _dim(dim: int | str | Expression) -> Dim:
-    if isinstance(dim, Expression):
-        return parse_dim(dim.text)
-    return symbol(dim) if isinstance(dim, str) else dim

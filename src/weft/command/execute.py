@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
+from weft.codegen.compile import CODE
 from weft.command import arrays
 from weft.command.entry_points import Callee, find_callee, run_setup
 from weft.command.files import InputError, as_module, is_archive, load_one, write_file
@@ -116,8 +117,11 @@ def _compiled(options: argparse.Namespace, module: IRModule, target: weft.Target
     for phase in sorted({known_phase(item) for item in options.dump_after or ()}, key=names.index):
         end = names.index(phase)
         if end >= begin:
-            module = weft.lower(module, target, opt=level, params=params, start=names[begin], stop=phase)
-            begin, params = end + 1, None
+            lowered = weft.lower(module, target, opt=level, params=params, start=names[begin], stop=phase)
+            if phase in CODE:  # the text of the program; what is compiled goes on from before
+                write_file(str(folder / f"{_stem(options, 'module')}.{phase}.txt"), _writer(lowered.script()))
+                continue
+            module, begin, params = lowered, end + 1, None
         write_file(str(folder / f"{_stem(options, 'module')}.{phase}.txt"), _writer(module.script()))
     start = names[begin] if begin < len(names) else None
     if begin >= len(names):  # everything ran: only code is to be made

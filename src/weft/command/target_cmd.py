@@ -9,9 +9,11 @@ import weft
 from weft.command.report import print_json, say
 from weft.command.targets import UsageError, chosen_target
 from weft.errors import ArtifactError
-from weft.runtime import load
+from weft.runtime import archive
+from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import Artifact, ArtifactSet
-from weft.runtime.loading import HOST_SYMBOLS
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, check_symbols
+from weft.runtime.program import Program, program_artifacts
 from weft.target.kinds import KINDS
 
 __all__ = ["artifact_command", "target_command"]
@@ -86,7 +88,7 @@ def _artifacts(file: str) -> ArtifactSet:
         if error.code != "W810":
             raise
         try:
-            return load(file).artifacts
+            return program_artifacts(archive.read(file, Program, storage))
         except ArtifactError:
             raise error from None
 
@@ -108,8 +110,11 @@ def _show(artifacts: ArtifactSet) -> None:
 
 
 def _verify(file: str, artifacts: ArtifactSet, as_json: bool) -> int:
-    """Reading checked every hash; what is left is whether the set links. Symbols of the system count as there."""
-    artifacts.link_check(HOST_SYMBOLS)
+    """Reading checked every hash; what objects provide and need is read, and every symbol but the system's is there."""
+    objects = [item for item in artifacts.values() if item.kind == "object"]
+    for item in objects:
+        check_symbols(item)
+    artifacts.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS)
     if as_json:
         print_json({"file": file, "artifacts": len(artifacts), "sha256": artifacts.content_hash})
     else:

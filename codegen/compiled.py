@@ -1,0 +1,117 @@
+"""Compiled modules: after the phases `codegen` and `link`, functions are declarations, and artifacts do what they did.
+
+    codegen   the artifacts of every part: objects, sources, bytecode, drivers, constants once each
+    link      what is loaded: every symbol that some artifact needs is there; sources and headers are left out
+
+    main = R.ExternFunc("main", R.Callable(...))        declared, provided by the artifact `program.json`
+
+The text of such a module is the program: `load_module` loads it in another process without compiling anything.
+`weft.compile` is the phases and this: `exe.module` is the module after `link`.
+
+Errors: ArtifactError W830 for code that nobody trusts, W823 for a module that holds no program, W815 for symbols that
+nothing provides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.codegen.backends.generators import ARTIFACTS
+from weft.errors import ArtifactError
+from weft.ir.deduction.infer import func_type
+from weft.ir.dim import Dim, parse_dim, symbol
+from weft.ir.graph import ExternFunc, Function
+from weft.ir.module import IRModule
+from weft.ir.tensor import PrimFunc
+from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
+from weft.runtime.abi import types as abi
+from weft.runtime.abi.dims import Dim as AbiDim
+from weft.runtime.artifact import ArtifactSet
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS
+from weft.runtime.executable import Executable
+from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
+from weft.runtime.registry import find_func
+
+__all__ = ["compiled_module", "declared_module", "declared_type", "holds_program", "linked", "load_module"]
+
+SOURCES = ("c", "header", "build", "llvm")
+"""Kinds of artifacts that are read by compilers and people, and not loaded."""
+
+
+def compiled_module(program: Program, *, link: bool = True) -> IRModule:
+    """The module of a program: declarations of its public functions, and its artifacts."""
+    functions = {item.name: ExternFunc(item.name, _function_type(item)) for item in public_signatures(program)}
+    module = IRModule(functions).with_attr(ARTIFACTS, program_artifacts(program))
+    return linked(module) if link else module
+
+
+def declared_module(module: IRModule, artifacts: ArtifactSet) -> IRModule:
+    """The module of artifacts that do not run here, with declarations of the functions that they were made of."""
+    functions = {
+        name: ExternFunc(name, func_type(function) if isinstance(function, Function) else None)
+        for name, function in module.items() if isinstance(function, (Function, PrimFunc)) and not function.private
+    }  # fmt: skip
+    return IRModule(functions).with_attr(ARTIFACTS, artifacts)
+
+
+def linked(module: IRModule) -> IRModule:
+    """The module after `link`: only what is loaded, all of whose symbols are there; ArtifactError W815."""
+    if not holds_program(module):  # sources, and objects for others to link
+        return module
+    artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
+    kept = ArtifactSet(item for item in artifacts.values() if item.kind not in SOURCES and item.loader != "cc")
+    needed = {symbol.name for item in kept.values() for symbol in item.needs}
+    kept.link_check({*HOST_SYMBOLS, *PROCESS_SYMBOLS, *(name for name in needed if find_func(name) is not None)})
+    return module.with_attr(ARTIFACTS, kept)
+
+
+def holds_program(module: IRModule) -> bool:
+    """Whether a module is compiled, so that it can be loaded."""
+    return any(item.kind == PROGRAM for item in module.attrs.get(ARTIFACTS, ArtifactSet()).values())
+
+
+def load_module(module: IRModule, *, trust: bool = False) -> Executable:
+    """The executable of a compiled module; nothing is compiled.
+
+    Raises: ArtifactError W830 unless the caller trusts the machine code that it holds, W823 when it holds no program.
+    """
+    artifacts = module.attrs.get(ARTIFACTS, ArtifactSet())
+    if not trust:
+        names = ", ".join(list(artifacts)[:3]) or "none"
+        raise ArtifactError(
+            f"the module carries compiled code ({names}), which is not run unless it is trusted",
+            code="W830", hint="if you trust it: weft.load_module(module, trust=True), or --trust on the command line",
+        )  # fmt: skip
+    return Executable(artifact_program(artifacts))
+
+
+def _function_type(signature: abi.Signature) -> FuncType:
+    params = tuple(declared_type(param.type) for param in signature.params)
+    result = TupleType(()) if signature.result is None else declared_type(signature.result)
+    return FuncType(params, result)
+
+
+def declared_type(ty: abi.Type) -> Type:
+    """The graph-level type that a signature holds."""
+    if isinstance(ty, (abi.Tensor, abi.Buffer)):
+        dims = _dims(ty.dims)
+        return TensorType(dims, ty.dtype) if dims is not None else TensorType(None, ty.dtype, ndim=ty.rank)
+    if isinstance(ty, abi.Shape):
+        dims = _dims(ty.dims)
+        return ShapeType(dims) if dims is not None else ShapeType(None, ty.rank)
+    if isinstance(ty, abi.Tuple):
+        return TupleType(tuple(map(declared_type, ty.fields)))
+    if isinstance(ty, abi.Scalar):
+        return PrimType(ty.dtype)
+    return StringType() if isinstance(ty, abi.String) else AnyType()
+
+
+def _dims(dims: tuple[AbiDim, ...] | None) -> tuple[Dim, ...] | None:
+    """Dimensions, or None when one of them may be anything."""
+    if dims is None or None in dims:
+        return None
+    return tuple(_dim(dim) for dim in dims)
+
+
+def _dim(dim: Any) -> Dim:
+    return dim if isinstance(dim, int) else symbol(dim) if isinstance(dim, str) else parse_dim(dim.text)

@@ -1,0 +1,159 @@
+"""Programs: what compiling makes and executables are made of, as data and as a set of artifacts.
+
+    program.json     which artifacts belong together: sites, names of objects and constants, target, decisions
+    signatures.json  the functions (`weft.runtime.abi.json_form`)
+    code<i>.o        object code; provides and needs what its table of symbols says
+    constant<i>.bin  the bytes of constants, each once
+    driver.json      the program of an executor that is no machine code
+
+Places in the source text are no part of the artifacts: a module gives the same ones wherever its text stood.
+
+Errors: ArtifactError W823 for artifacts that are no program, or lack a part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ArtifactError
+from weft.runtime.abi.json_form import (
+    parameter_from_json,
+    signature_from_json,
+    signature_to_json,
+    site_from_json,
+    site_to_json,
+    type_from_json,
+)
+from weft.runtime.abi.scalars import storage
+from weft.runtime.abi.types import Signature
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
+from weft.runtime.device.object_symbols import true_symbols
+from weft.runtime.programs.bytecode import program_bytes, read_functions
+
+__all__ = ["EXECUTABLE", "PROGRAM", "Program", "artifact_program", "program_artifacts", "public_signatures"]
+
+EXECUTABLE = "weft-executable"
+"""The kind of an artifact that is an executable of its own."""
+PROGRAM = "weft-program"
+"""The kind of the artifact that says which others are one program."""
+_OWN = (PROGRAM, "signatures", "object", "constants")
+
+
+@dataclass
+class Program:
+    """What an executable consists of: plain data, and what its file holds.
+
+    `functions` are signatures (`weft.runtime.abi.types`), `sites` the places that may fail or call out, `constants`
+    arrays with their dtype, `objects` object code, `target` (triple, CPU, features) and `sources` the LLVM text of
+    each object. `python` names the functions that have a form for calls from Python, `threads` says whether
+    there are parallel loops. `driver` is the program of an executor that is no machine code, `decisions` what was
+    decided about the functions, `artifacts` what other code generators made, `kind` the kind of target that drives,
+    `provenance` what it was made from and by.
+    """
+
+    functions: list[Signature]
+    sites: list[dict[str, Any]]
+    constants: list[tuple[np.ndarray, str]]
+    objects: list[bytes]
+    target: tuple[str, str, str]
+    sources: list[str] = field(default_factory=list)
+    python: list[str] = field(default_factory=list)
+    threads: bool = False
+    driver: dict[str, Any] | None = None
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: ArtifactSet = field(default_factory=ArtifactSet)
+    kind: str = "llvm"
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+
+def program_artifacts(program: Program) -> ArtifactSet:
+    """The artifacts that a program consists of."""
+    target = json.dumps(dict(zip(("triple", "cpu", "features"), program.target, strict=True)))
+    signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
+    public = tuple(Symbol(function.name) for function in public_signatures(program))
+    made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
+    objects = [f"code{index}.o" for index in range(len(program.objects))]
+    for name, code in zip(objects, program.objects, strict=True):
+        made.append(true_symbols(Artifact("object", name, code, target, codegen=program.kind)))
+    constants, names = [], {}
+    for array, dtype in program.constants:
+        facts = {"dtype": dtype, "shape": list(array.shape)}
+        content = np.ascontiguousarray(array).tobytes()
+        digest = hashlib.sha256(content).digest() + str(facts).encode()
+        if digest not in names:
+            names[digest] = f"constant{len(names)}.bin"
+            made.append(Artifact("constants", names[digest], content, codegen="weft", provenance=facts))
+        constants.append(names[digest])
+    if program.driver is not None:
+        content = program_bytes(program.driver)
+        made.append(Artifact(str(program.driver["format"]), "driver.json", content, codegen="weft"))
+    whole = program_bytes({
+        "sites": [site_to_json(site) for site in program.sites], "constants": constants, "objects": objects,
+        "target": list(program.target), "python": program.python, "threads": program.threads, "kind": program.kind,
+        "decisions": program.decisions, "driver": None if program.driver is None else "driver.json",
+    })  # fmt: skip
+    made.append(Artifact(PROGRAM, "program.json", whole, target, public, codegen="weft", loader=PROGRAM,
+                         provenance=program.provenance))  # fmt: skip
+    return ArtifactSet([*made, *program.artifacts.values()])
+
+
+def public_signatures(program: Program) -> list[Signature]:
+    """The functions that a program has for callers, those of its executor among them."""
+    found = {item.name: item for item in program.functions}
+    driver = program.driver or {}
+    if "functions" in driver:
+        found |= {name: function.signature for name, function in read_functions(driver).items()}
+    elif driver:
+        params = tuple(map(parameter_from_json, driver["params"]))
+        name = str(driver["name"])
+        found[name] = Signature(name, "graph", "", params, type_from_json(driver["result"]))
+    return [item for item in found.values() if not item.private]
+
+
+def artifact_program(artifacts: ArtifactSet) -> Program:
+    """The program that artifacts are."""
+    found = [item for item in artifacts.values() if item.kind == PROGRAM]
+    if len(found) != 1:
+        hint = "a module that was compiled for this machine has one; C sources and other objects are exported"
+        raise ArtifactError(f"the artifacts hold {len(found)} programs to load, not one", code="W823", hint=hint)
+    try:
+        return _program(json.loads(found[0].data), artifacts, dict(found[0].provenance))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"{found[0].name!r} is no program: {error}", code="W823") from None
+
+
+def _program(whole: Mapping[str, Any], artifacts: ArtifactSet, provenance: dict[str, Any]) -> Program:
+    signatures = json.loads(artifacts["signatures.json"].data)["functions"]
+    names = {*whole["objects"], *whole["constants"], "driver.json" if whole["driver"] else ""}
+    others = [item for item in artifacts.values() if item.kind not in _OWN or item.loader == "cc"]
+    return Program(
+        functions=[signature_from_json(item) for item in signatures],
+        sites=[site_from_json(item) for item in whole["sites"]],
+        constants=[_constant(artifacts[name]) for name in whole["constants"]],
+        objects=[artifacts[name].data for name in whole["objects"]],
+        target=(str(whole["target"][0]), str(whole["target"][1]), str(whole["target"][2])),
+        python=list(map(str, whole["python"])), threads=bool(whole["threads"]), kind=str(whole["kind"]),
+        driver=_driver(json.loads(artifacts["driver.json"].data)) if whole["driver"] else None,
+        decisions=list(whole["decisions"]), provenance=provenance,
+        artifacts=ArtifactSet(item for item in others if item.name not in names),
+    )  # fmt: skip
+
+
+def _constant(artifact: Artifact) -> tuple[np.ndarray, str]:
+    dtype = str(artifact.provenance["dtype"])
+    return np.frombuffer(artifact.data, storage(dtype)).reshape(artifact.provenance["shape"]), dtype
+
+
+def _driver(data: dict[str, Any]) -> dict[str, Any]:
+    """The program of an executor, with no places in the source text where it had some."""
+    if "functions" in data:
+        for function in data["functions"]:
+            function["code"] = [[*i, -1] if i[0] == "call" else i for i in function["code"]]
+        data["spans"] = []
+    return data
