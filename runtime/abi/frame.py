@@ -18,6 +18,8 @@ and their sizes; a result that was made elsewhere comes back with another addres
 runs the iterations of a loop on several threads (`weft.runtime.device.threads`), 0 for none; `poll` is what long
 loops ask now and then (`weft.runtime.device.interrupts`), 0 for nothing. Its status is
 INTERRUPTED, and STOPPED for the other threads of the parallel loop whose context `loop` is (0 outside of one).
+
+    context ::= frame of the caller, lock, first iteration of the earliest failure, its status, ...
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ __all__ = [
     "HEADER",
     "INTERRUPTED",
     "LOOP",
+    "LOOP_EARLIEST",
+    "LOOP_LOCK",
     "LOOP_OUTPUTS",
     "LOOP_STATUS",
     "OUTPUTS",
@@ -49,7 +53,7 @@ __all__ = [
 
 SITE, CALLBACK, HANDLE, CONSTANTS, PLACE, STACK, OUTPUTS, PARALLEL, POLL, LOOP = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 INTERRUPTED, STOPPED = 3, -1
-LOOP_STATUS = 3
+LOOP_LOCK, LOOP_EARLIEST, LOOP_STATUS = 1, 2, 3
 LOOP_OUTPUTS = 2
 """OUTPUTS while the body of a loop runs: results words hold the owner of each place too, which gets a reference."""
 VALUES, VALUE_COUNT = 10, 16

@@ -6,7 +6,8 @@
 Threads start when they are first needed, spin for a while after each loop and then sleep. The parts are contiguous
 and of one size, the calling thread takes the first; `run` returns when all are done. Where a loop of another thread
 is running already, or inside of such a loop, the caller does all of it alone. Iterations never wait for each other,
-so this changes nothing but time. After a fork the child starts threads of its own.
+so this changes nothing but time. A caller that waits for the others asks now and then whether it was interrupted;
+the context begins as `weft.runtime.abi.frame` says. After a fork the child starts threads of its own.
 
 The number of threads is `set_num_threads`, else WEFT_NUM_THREADS, else OMP_NUM_THREADS, else that of the processor
 cores that this process may run on.
@@ -23,6 +24,7 @@ import threading
 from pathlib import Path
 
 from weft.errors import ArgumentError
+from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP_EARLIEST, LOOP_LOCK, LOOP_STATUS, POLL, VALUES
 from weft.runtime.device.linker import Library, machine_code
 
 __all__ = ["get_num_threads", "runner", "set_num_threads"]
@@ -162,6 +164,8 @@ declare i32 @sched_yield()
 declare i32 @usleep(i32)
 declare i64 @syscall(i64, ...)
 declare i64 @llvm.umin.i64(i64, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)
 
 define void @weft.pool.set(i64 %count) nounwind {{
   store atomic i64 %count, ptr @threads monotonic, align 8
@@ -260,9 +264,43 @@ joined:
   br label %idle
 }}
 
+; The caller, which waits for others, asks whether it was interrupted: they stop when its loop says so.
+define internal void @ask(ptr %frame, ptr %context) nounwind {{
+entry:
+  %outer = load ptr, ptr %context
+  %poll.at = getelementptr i64, ptr %outer, i64 {POLL}
+  %poll = load ptr, ptr %poll.at
+  %nothing = icmp eq ptr %poll, null
+  br i1 %nothing, label %done, label %question
+question:
+  %answer = call i32 %poll(ptr %frame)
+  %over = icmp eq i32 %answer, {INTERRUPTED}
+  br i1 %over, label %stop, label %done
+stop:
+  %lock = getelementptr i64, ptr %context, i64 {LOOP_LOCK}
+  br label %again
+again:
+  %before = atomicrmw xchg ptr %lock, i64 1 acquire
+  %free = icmp eq i64 %before, 0
+  br i1 %free, label %locked, label %again
+locked:
+  %earliest = getelementptr i64, ptr %context, i64 {LOOP_EARLIEST}
+  store i64 {-(1 << 63)}, ptr %earliest
+  %from = getelementptr i64, ptr %frame, i64 {VALUES}
+  %to = getelementptr i64, ptr %outer, i64 {VALUES}
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 24, i1 false)
+  %status = getelementptr i64, ptr %context, i64 {LOOP_STATUS}
+  store atomic i64 {INTERRUPTED}, ptr %status release, align 8
+  store atomic i64 0, ptr %lock release, align 8
+  br label %done
+done:
+  ret void
+}}
+
 define void @weft.pool.run(ptr %chunk, ptr %context, i64 %first, i64 %last, i64 %limit) nounwind {{
 entry:
   %thread = alloca i64
+  %own.frame = alloca [{FRAME_WORDS} x i64], align 8
   %count = sub i64 %last, %first
   %threads = load atomic i64, ptr @threads monotonic, align 8
   %some = call i64 @llvm.umin.i64(i64 %threads, i64 %count)
@@ -322,6 +360,7 @@ WAKE
   br label %own
 own:
   call void @take_parts()
+  call void @llvm.memset.p0.i64(ptr %own.frame, i8 0, i64 {8 * FRAME_WORDS}, i1 false)
   %closed = atomicrmw and ptr @word, i64 {~_OPEN} acq_rel
   br label %spin
 spin:
@@ -339,6 +378,7 @@ again:
   br label %spin
 yield:
   %y = call i32 @sched_yield()
+  call void @ask(ptr %own.frame, ptr %context)
   br label %spin
 finish:
   store atomic i64 0, ptr @busy release, align 8

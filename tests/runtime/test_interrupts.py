@@ -27,6 +27,23 @@ kernels = '''
             x[1] = x[1] * x[2] + i * x[3]
 
     @T.prim_func
+    def counted(n: T.int64, x: T.Buffer((4,), "int64")):
+        for i in range(n):
+            x[1] = x[1] * x[2] + i * x[3]
+
+    @T.prim_func
+    def table(n: T.int64, x: T.Buffer((4,), "int64")):
+        for i in range(n):
+            for j in range(n):
+                x[1] = x[1] * x[2] + i * j
+
+    @T.prim_func
+    def waited(n: T.int64, x: T.Buffer((4,), "int64")):
+        for k in T.parallel(4):
+            for i in range(n * T.Cast("int64", T.max(k, 1) - 1)):
+                x[k] = x[k] * T.int64(3) + i
+
+    @T.prim_func
     def several(x: T.Buffer((4,), "int64")):
         for k in T.parallel(4):
             for i in T.serial(T.int64(1125899906842624)):
@@ -60,11 +77,13 @@ def stop(number, frame):
 if handler == "own":
     signal.signal(signal.SIGINT, stop)
 exe = weft.compile(module, executor=executor)
-for name in ("main",) if executor in ("graph", "aot") else ("main", "endless", "long", "several"):
+given = ("counted", "table", "waited")
+every = ("main", "endless", "long", *given, "several")
+for name in ("main",) if executor in ("graph", "aot") else every:
     x = np.ones(4, "int64")
     try:
         print(name, flush=True)
-        exe[name](x)
+        exe[name](*([2**50] if name in given else []), x)
     except (KeyboardInterrupt, Stop) as error:
         print(type(error).__name__, flush=True)
 print(exe["main"](np.array([0, 5, 6, 7])).tolist(), flush=True)

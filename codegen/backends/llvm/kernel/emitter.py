@@ -105,6 +105,10 @@ class KernelEmitter(ExpressionEmitter):
         self.has_streamed = False
         self.work: dict[Stmt, int] = {}
         self.loops: list[OpenLoop] = []
+        self.loop_variables: set[PrimVar] = set()
+        self.open_polls = 0
+        """Loops of unknown size that are open and ask whether the caller was interrupted."""
+        self.asks = True
         self.copies = 1
         self.stores = False
         self.streams: Streams | None = None
@@ -136,8 +140,11 @@ class KernelEmitter(ExpressionEmitter):
             self.free_from(len(self.scopes) - 1)
         self.scopes.pop()
 
-    def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer]) -> str:
-        """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling."""
+    def emit_loop_kernel(self, symbol: str, function: PrimFunc, buffers: Sequence[Buffer], *, asks: bool) -> str:
+        """Emit the body of a parallel loop, whose first parameters are buffers of this function; gives its spelling.
+
+        `asks` says that the loop may be so long that it has to ask whether the caller was interrupted.
+        """
         shared = shared_positions(self.function)
         own: dict[object, int] = {param: i for i, param in enumerate(self.function.params)}
         places = [own.get(memory_of(buffer), -1) for buffer in buffers]
@@ -146,6 +153,9 @@ class KernelEmitter(ExpressionEmitter):
             function = function.with_attr(SHARES_MEMORY, pairs)
         part = self.module.part()
         emitter = KernelEmitter(part, self.program, function.name, function, self.noalias, symbol, self._forms)
+        emitter.asks = asks
+        bounded = {*self.symbols, *self.loop_variables}
+        emitter.loop_variables = {p for p in function.params if isinstance(p, PrimVar) and p in bounded}
         emitter.emit()
         self.module.add(part, explicit=emitter.explicit)
         return self.module.spelled(symbol)

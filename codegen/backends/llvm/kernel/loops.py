@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import binary, icmp, phi
-from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter, OpenLoop, StatementForm
+from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter, OpenLoop, StatementForm
 from weft.codegen.backends.llvm.kernel.nontemporal import Streams
 from weft.codegen.backends.llvm.kernel.parallel import emit_parallel
-from weft.codegen.backends.llvm.kernel.polls import poll_of
+from weft.codegen.backends.llvm.kernel.polls import ask, part_of, poll_of
 from weft.errors import TargetError
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Break, BufferStore, Continue, For, Stmt, While
@@ -51,6 +51,7 @@ def _unrolled(emitter: KernelEmitter, stmt: For, values: range) -> None:
     for value in values:
         following = emitter.w.label("unrolled")
         emitter.loops.append(OpenLoop(done, following, len(emitter.scopes)))
+        emitter.loop_variables.add(stmt.loop_var)
         emitter.bind(stmt.loop_var, str(value), wide=value)
         if streams is emitter.streams:
             emitter.scoped(stmt.body)
@@ -63,14 +64,53 @@ def _unrolled(emitter: KernelEmitter, stmt: For, values: range) -> None:
 
 
 def _loop(emitter: KernelEmitter, stmt: For, start: Size, end: Size, step: Size) -> None:
-    w = emitter.w
     some = start < end if isinstance(start, int) and isinstance(end, int) else None
     if some is False:
         return
-    streams, poll = _streams_of(emitter, stmt), poll_of(emitter, stmt)
+    part = part_of(emitter, stmt)
+    if part:
+        _loop_in_parts(emitter, stmt, start, end, part)
+    else:
+        _whole_loop(emitter, stmt, (start, end, step), is_entered=some is True)
+
+
+def _loop_in_parts(emitter: KernelEmitter, stmt: For, start: Size, end: Size, size: int) -> None:
+    """A loop of so many iterations at a time, which asks between its parts whether the caller was interrupted."""
+    w = emitter.w
+    body, between, following, done = (w.label(name) for name in ("part", "part.ask", "part.next", "part.done"))
+    before = w.block_label
+    enters = w.emit(icmp("slt", "i64", start, end))
+    w.begin_loop()
+    w.branch(enters, body, done)
+    w.open(body)
+    at, stop = f"%{body}.i", f"%{body}.n"
+    w.define(at, phi("i64", (start, before), (stop, following)))
+    left = w.sub(end, at)
+    w.define(stop, binary("add", "i64", at, emitter.arith.binary("min", "uint64", str(left), str(size))))
+    emitter.open_polls += 1
+    _whole_loop(emitter, stmt, (at, stop, 1), is_entered=True, after=done)
+    emitter.open_polls -= 1
+    w.branch(w.emit(icmp("ne", "i64", stop, end)), between, done, COLD)
+    w.open(between)
+    ask(emitter)
+    w.open(following)
+    w.jump(body)
+    w.end_loop()
+    w.open(done)
+
+
+def _whole_loop(
+    emitter: KernelEmitter, stmt: For, bounds: tuple[Size, Size, Size], *, is_entered: bool, after: str = ""
+) -> None:
+    """A loop over all of the bounds (start, end, step); `after` is where `break` goes, where that is not its end."""
+    w = emitter.w
+    start, end, step = bounds
+    streams, poll = _streams_of(emitter, stmt), None if after else poll_of(emitter, stmt)
     body, following, done = (w.label(name) for name in ("for", "for.next", "for.done"))
     before = w.block_label
-    enters = w.emit(icmp("slt", "i64", start, end)) if some is None else ""
+    enters = "" if is_entered else w.emit(icmp("slt", "i64", start, end))
+    emitter.loop_variables.add(stmt.loop_var)
+    emitter.open_polls += poll is not None and not isinstance(stmt.extent, int)
     w.begin_loop()
     if enters:
         w.branch(enters, body, done)
@@ -80,11 +120,12 @@ def _loop(emitter: KernelEmitter, stmt: For, start: Size, end: Size, step: Size)
     if isinstance(start, int) and isinstance(end, int):
         w.ranges[index] = start, end - 1
     emitter.bind(stmt.loop_var, emitter.arith.cast("int64", stmt.loop_var.dtype, index), wide=index)
-    emitter.loops.append(OpenLoop(done, following, len(emitter.scopes)))
+    emitter.loops.append(OpenLoop(after or done, following, len(emitter.scopes)))
     if poll is not None:
         poll.ask()
     _step(emitter, stmt.body, streams)
     emitter.loops.pop()
+    emitter.open_polls -= poll is not None and not isinstance(stmt.extent, int)
     w.open(following)
     # The index stays below `end`, so adding the step once cannot overflow for any size that fits in memory.
     w.define(following_index, binary("add", "i64", index, step, "nsw"))

@@ -13,8 +13,6 @@ A failure is reported as if iterations ran in order: of those that fail, the ear
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import (
@@ -32,6 +30,8 @@ from weft.codegen.backends.llvm.asm.module import ModuleWriter
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.asm.types import value_type
 from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
+from weft.codegen.backends.llvm.kernel.polls import may_be_long
+from weft.codegen.backends.llvm.kernel.work import variables_in, work_of
 from weft.ir.kernel import prim
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -39,7 +39,6 @@ from weft.ir.node import Node, replace
 from weft.ir.structure.visit import rewrite, substitute, walk
 from weft.ir.tensor import (
     AllocBuffer,
-    AssertStmt,
     Bind,
     Break,
     Buffer,
@@ -47,29 +46,31 @@ from weft.ir.tensor import (
     BufferStore,
     DeclBuffer,
     Evaluate,
-    Extent,
     For,
-    IfThenElse,
     Let,
     PrimCall,
-    PrimExpr,
     PrimFunc,
     PrimVar,
     Return,
-    SeqStmt,
-    Stmt,
     While,
 )
-from weft.runtime.abi.frame import FRAME_WORDS, INTERRUPTED, LOOP, LOOP_STATUS, PARALLEL, STACK
+from weft.runtime.abi.frame import (
+    FRAME_WORDS,
+    INTERRUPTED,
+    LOOP,
+    LOOP_EARLIEST,
+    LOOP_LOCK,
+    LOOP_STATUS,
+    PARALLEL,
+    STACK,
+)
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 
 __all__ = ["PAYS", "emit_chunk_runtime", "emit_parallel"]
 
 PAYS = 90_000
 """The least work, in scalar operations, that is worth waking threads for: about 20 microseconds."""
-_UNKNOWN_EXTENT = 8
-_LANES_AT_ONCE = 8
-_FRAME, _LOCK, _EARLIEST, _STATUS, _FIRST_WORD = 0, 1, 2, LOOP_STATUS, 4
+_FIRST_WORD = 4
 
 
 def emit_parallel(emitter: KernelEmitter, stmt: For) -> bool:
@@ -110,7 +111,7 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
         return None
     for buffer in outside:
         for extent in (*buffer.shape, *(buffer.strides or ())):
-            variables.update(dict.fromkeys(v for v in _variables(extent)))
+            variables.update(dict.fromkeys(v for v in variables_in(extent)))
     found = [variable for variable in variables if variable not in own]
     return None if any(dtypes.lanes(variable.dtype) > 1 for variable in found) else (found, outside)
 
@@ -118,11 +119,6 @@ def _used(stmt: For) -> tuple[list[PrimVar], list[Buffer]] | None:
 def _is_pure(call: PrimCall) -> bool:
     entry = INTRINSICS.get(call.op) if isinstance(call.op, str) else None
     return entry is not None and entry.pure
-
-
-def _variables(extent: Extent) -> Iterator[PrimVar]:
-    if isinstance(extent, PrimExpr):
-        yield from (node for node in walk(extent) if isinstance(node, PrimVar))
 
 
 def _serial(node: object) -> For | None:
@@ -160,7 +156,8 @@ class _Outlined:
         start, extent = emitter.size(self.stmt.start), emitter.size(self.stmt.extent)
         end = w.add(start, extent)
         operands = self._operands()
-        symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers)
+        asks = may_be_long(self.stmt, emitter.work)
+        symbol = emitter.emit_loop_kernel(f"weft.loop.{self.name}", self.function, self.buffers, asks=asks)
         types = ("ptr", *(ty for ty, _ in operands), "i64", "i64", *["i64"] * len(buffer_symbols(self.function)))
         for module in (emitter.module, emitter.module.beside):
             module.declare(f"weft.loop.{self.name}", "i32", types)
@@ -192,31 +189,10 @@ class _Outlined:
     def _pays(self, extent: Size) -> str:
         """Whether there is work enough, as a truth value."""
         w = self.emitter.w
-        work = w.mul(extent, self._work(self.stmt.body))
+        work = w.mul(extent, work_of(self.emitter, self.stmt.body))
         if isinstance(work, int):
             return "true" if work >= PAYS else "false"
         return w.emit(icmp("sge", "i64", work, PAYS))
-
-    def _work(self, stmt: Stmt) -> Size:
-        """Scalar operations of a statement, roughly; sizes that depend on the iteration count as a few."""
-        w = self.emitter.w
-        if isinstance(stmt, SeqStmt):
-            total: Size = 0
-            for part in stmt.stmts:
-                total = w.add(total, self._work(part))
-            return total
-        if isinstance(stmt, For):
-            known = all(v in self.emitter.variables for v in _variables(stmt.extent))
-            return w.mul(self.emitter.size(stmt.extent) if known else _UNKNOWN_EXTENT, self._work(stmt.body))
-        if isinstance(stmt, IfThenElse):
-            other = 0 if stmt.else_body is None else self._work(stmt.else_body)
-            return w.add(self._work(stmt.then_body), other)
-        value = stmt.value if isinstance(stmt, (BufferStore, Bind)) else None
-        value = stmt.condition if isinstance(stmt, AssertStmt) else value
-        if value is None:
-            return 0
-        lanes = max(1, dtypes.lanes(value.dtype) // _LANES_AT_ONCE)
-        return lanes * sum(16 if isinstance(node, PrimCall) else 1 for node in walk(value))
 
     # Several threads
 
@@ -232,7 +208,7 @@ class _Outlined:
         limit = self.emitter.program.threads
         chunk = self._chunk(symbol, operands, len(symbols))
         w.do(call("void", runner, [("ptr", chunk), ("ptr", context), ("i64", start), ("i64", end), ("i64", limit)]))
-        return w.emit(cast("trunc", "i64", w.emit(load("i64", _at(w, context, _STATUS))), "i32"))
+        return w.emit(cast("trunc", "i64", w.emit(load("i64", _at(w, context, LOOP_STATUS))), "i32"))
 
     def _chunk(self, symbol: str, operands: list[tuple[str, str]], symbols: int) -> str:
         """The function that the threads call: the body's kernel with a frame of its own."""
@@ -289,14 +265,14 @@ def emit_chunk_runtime(module: ModuleWriter) -> None:
 
 def _record(w: FunctionWriter) -> None:
     """Keep the failure of the earliest iterations: the frames are compared under a lock."""
-    lock = _at(w, "%context", _LOCK)
+    lock = _at(w, "%context", LOOP_LOCK)
     outer = w.emit(load("ptr", "%context"))
     again, locked = w.label("again"), w.label("locked")
     w.open(again)
     before = w.emit(Instruction("atomicrmw", "i64", (lock, "1"), ("xchg", "acquire")))
     w.branch(w.emit(icmp("eq", "i64", before, "0")), locked, again)
     w.open(locked)
-    place = _at(w, "%context", _EARLIEST)
+    place = _at(w, "%context", LOOP_EARLIEST)
     interrupted = w.emit(icmp("eq", "i32", "%status", INTERRUPTED))  # which comes before any failure
     first = w.emit(select("i1", interrupted, "i64", -(1 << 63), "%first"))
     earlier = w.emit(icmp("slt", "i64", first, w.emit(load("i64", place))))
@@ -304,7 +280,7 @@ def _record(w: FunctionWriter) -> None:
     w.branch(earlier, keep, unlock)
     w.open(keep)
     w.do(store("i64", first, place))
-    w.do(store("i64", w.emit(cast("zext", "i32", "%status", "i64")), _at(w, "%context", _STATUS)))
+    w.do(store("i64", w.emit(cast("zext", "i32", "%status", "i64")), _at(w, "%context", LOOP_STATUS)))
     runner = w.emit(load("i64", _at(w, outer, PARALLEL)))
     stack = w.emit(load("i64", _at(w, outer, STACK)))
     loop = w.emit(load("i64", _at(w, outer, LOOP)))

@@ -1,56 +1,70 @@
 """Where loops ask whether the caller was interrupted (`weft.runtime.device.interrupts`).
 
     while                       every iteration, or every so many that they have EVERY operations
-    for                         the innermost loop of LONG operations and more, where sizes are known
+    for, of known size          the innermost loop of LONG operations and more
+    for, of other sizes         the outermost one, and inside of it those whose ends memory does not bound:
+        short iterations        the loop goes in parts of QUANTUM operations, and asks between them
+        others                  after so many iterations that they have QUANTUM operations, as the sizes say
 
-A question costs a counter in a register most times, and a look at the clock every EVERY operations: no loop of a
-usual kernel has one. Code without a runtime asks nothing.
+A question costs a counter in a register most times, and a look at the clock after EVERY or QUANTUM operations: no loop
+of a usual kernel of known size has one. Code without a runtime asks nothing.
 """
 
 from __future__ import annotations
 
-from weft.codegen.backends.llvm.asm.instructions import binary, call, icmp, load, store
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.asm.instructions import Instruction, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
-from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
-from weft.ir.structure.visit import children
-from weft.ir.tensor import For, IfThenElse, Stmt, While
+from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
+from weft.codegen.backends.llvm.kernel.work import work_of
+from weft.ir.structure.visit import children, statements, walk
+from weft.ir.tensor import BufferLoad, For, IfThenElse, PrimExpr, PrimVar, Stmt, While
 from weft.runtime.abi.frame import POLL
 
-__all__ = ["Poll", "poll_of"]
+__all__ = ["Poll", "ask", "may_be_long", "part_of", "poll_of"]
 
 EVERY = 1 << 14
+QUANTUM = 1 << 24
+"""Operations between two questions: a few milliseconds, and less than 100 of the slowest ones."""
+SHORT = 1 << 8
 LONG = 1 << 30
 ALONE = 1 << 36
 """Iterations that no array has: below it, a loop without loops stays free of calls, for vectors."""
 
 
 class Poll:
-    """The question of one loop: `start` before it, `ask` in each iteration."""
+    """The question of one loop: made before it, `ask` in each iteration, which counts for so much of `every`."""
 
-    def __init__(self, emitter: KernelEmitter, work: int) -> None:
+    def __init__(self, emitter: KernelEmitter, every: int, amount: Size = 1) -> None:
         self.emitter = emitter
-        self.every = max(1, EVERY // max(1, work))
+        self.every = every
+        self.amount = amount
         self.left = emitter.w.alloca("i64")
-        emitter.w.do(store("i64", self.every, self.left))
+        emitter.w.do(store("i64", every, self.left))
 
     def ask(self) -> None:
         """Leave the kernel when the caller was interrupted."""
-        w = self.emitter.w
-        due, known, on = w.label("poll.due"), w.label("poll.ask"), w.label("poll.on")
-        left = w.emit(binary("sub", "i64", w.emit(load("i64", self.left)), 1))
-        w.do(store("i64", left, self.left))
+        w = self.emitter.w  # the counter stays in memory: the registers are for what the loop computes
+        due, on = w.label("poll.due"), w.label("poll.on")
+        left = w.emit(binary("sub", "i64", w.emit(Instruction("load volatile", "i64", (self.left,))), self.amount))
+        w.do(Instruction("store volatile", "i64", (left, self.left)))
         w.branch(w.emit(icmp("sle", "i64", left, 0)), due, on, COLD)
         w.open(due)
         w.do(store("i64", self.every, self.left))
-        asked = w.emit(load("ptr", frame_word(w, POLL)))
-        w.branch(w.emit(icmp("ne", "ptr", asked, "null")), known, on)
-        w.open(known)
-        self.emitter.leave_if(w.emit(call("i32", asked, [("ptr", "%frame")])))
+        ask(self.emitter)
         w.jump(on)
         w.open(on)
 
 
-COLD = ', !prof !{!"branch_weights", i32 1, i32 2000}'
+def ask(emitter: KernelEmitter) -> None:
+    """Leave the kernel when the caller was interrupted: the question itself."""
+    w = emitter.w
+    known, on = w.label("poll.ask"), w.label("poll.asked")
+    asked = w.emit(load("ptr", frame_word(w, POLL)))
+    w.branch(w.emit(icmp("ne", "ptr", asked, "null")), known, on)
+    w.open(known)
+    emitter.leave_if(w.emit(call("i32", asked, [("ptr", "%frame")])))
+    w.open(on)
 
 
 def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
@@ -59,10 +73,51 @@ def poll_of(emitter: KernelEmitter, stmt: For | While) -> Poll | None:
         return None
     body = _work(stmt.body, emitter.work)
     if isinstance(stmt, While):
-        return Poll(emitter, body)
-    count = stmt.extent if isinstance(stmt.extent, int) else 0
+        return Poll(emitter, max(1, EVERY // max(1, body)))
+    if not isinstance(stmt.extent, int):
+        if part_of(emitter, stmt) or not _may_be_long(emitter, stmt):
+            return None
+        amount = emitter.arith.binary("max", "int64", str(work_of(emitter, stmt.body)), "1")
+        return Poll(emitter, QUANTUM, emitter.arith.binary("min", "int64", amount, str(QUANTUM)))
+    count = stmt.extent
     long = count * body >= LONG and (body >= EVERY // 16 or count >= ALONE)
-    return Poll(emitter, body) if long and not _asks(stmt.body, emitter.work) else None
+    return Poll(emitter, max(1, EVERY // max(1, body))) if long and not _asks(stmt.body, emitter.work) else None
+
+
+def part_of(emitter: KernelEmitter, stmt: For) -> int:
+    """The iterations after which a loop of unknown size and short iterations asks; 0 for other loops."""
+    if emitter.program.links_later or isinstance(stmt.extent, int) or stmt.step not in (None, 1):
+        return 0
+    body = _work(stmt.body, emitter.work)
+    if body >= SHORT or not _may_be_long(emitter, stmt) or _has_unknown_loops(stmt.body):
+        return 0
+    return QUANTUM // max(1, body)
+
+
+def _may_be_long(emitter: KernelEmitter, stmt: For) -> bool:
+    """Whether a loop of unknown size has to ask: nothing outside of it does, or no memory bounds it."""
+    return emitter.asks and (not emitter.open_polls or not _is_bounded(emitter, stmt.extent))
+
+
+def _is_bounded(emitter: KernelEmitter, extent: object) -> bool:
+    """Whether an extent follows from sizes of buffers and from other loops alone."""
+    if not isinstance(extent, PrimExpr):
+        return True
+    parts = list(walk(extent))
+    bound = {*emitter.symbols, *emitter.loop_variables}
+    return not any(
+        isinstance(part, BufferLoad) or (isinstance(part, PrimVar) and part not in bound) for part in parts
+    )
+
+
+def _has_unknown_loops(stmt: Stmt) -> bool:
+    loops = (part for part in statements(stmt) if isinstance(part, (For, While)))
+    return any(isinstance(part, While) or not isinstance(part.extent, int) for part in loops)
+
+
+def may_be_long(stmt: Stmt, known: dict[Stmt, int]) -> bool:
+    """Whether a statement may run for so long that it has to ask somewhere."""
+    return _work(stmt, known) >= LONG or _has_unknown_loops(stmt)
 
 
 def _work(stmt: Stmt, known: dict[Stmt, int]) -> int:

@@ -1,0 +1,56 @@
+"""How much there is to do in a statement, which the program estimates from the sizes when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft import dtypes
+from weft.codegen.backends.llvm.asm.function import Size
+from weft.codegen.backends.llvm.kernel.emitter import KernelEmitter
+from weft.ir.structure.visit import walk
+from weft.ir.tensor import (
+    AssertStmt,
+    Bind,
+    BufferStore,
+    Extent,
+    For,
+    IfThenElse,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
+
+__all__ = ["variables_in", "work_of"]
+
+_UNKNOWN_EXTENT = 8
+_LANES_AT_ONCE = 8
+
+
+def work_of(emitter: KernelEmitter, stmt: Stmt) -> Size:
+    """Scalar operations of a statement, roughly; sizes that depend on the iteration count as a few."""
+    w = emitter.w
+    if isinstance(stmt, SeqStmt):
+        total: Size = 0
+        for part in stmt.stmts:
+            total = w.add(total, work_of(emitter, part))
+        return total
+    if isinstance(stmt, For):
+        known = all(v in emitter.variables for v in variables_in(stmt.extent))
+        return w.mul(emitter.size(stmt.extent) if known else _UNKNOWN_EXTENT, work_of(emitter, stmt.body))
+    if isinstance(stmt, IfThenElse):
+        other = 0 if stmt.else_body is None else work_of(emitter, stmt.else_body)
+        return w.add(work_of(emitter, stmt.then_body), other)
+    value = stmt.value if isinstance(stmt, (BufferStore, Bind)) else None
+    value = stmt.condition if isinstance(stmt, AssertStmt) else value
+    if value is None:
+        return 0
+    lanes = max(1, dtypes.lanes(value.dtype) // _LANES_AT_ONCE)
+    return lanes * sum(16 if isinstance(node, PrimCall) else 1 for node in walk(value))
+
+
+def variables_in(extent: Extent) -> Iterator[PrimVar]:
+    """The variables that an extent follows from."""
+    if isinstance(extent, PrimExpr):
+        yield from (node for node in walk(extent) if isinstance(node, PrimVar))
