@@ -121,6 +121,11 @@ class BlockBuilder:
         self._renamed: dict[Var, Var] = {}
         self._params: tuple[Var, ...] = ()
 
+    @property
+    def types(self) -> TypeContext:
+        """What types are deduced in."""
+        return self._context
+
     # -- modules ------------------------------------------------------------------------------------------------------
 
     def get(self) -> IRModule:

@@ -120,6 +120,24 @@ def add(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.add(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
     """
 
+def all(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """Whether all elements along the axes are not zero; bool. True of no elements.
+
+    R.all(R.Tensor((2, 3), "bool")) -> R.Tensor((), "bool")
+    R.all(R.Tensor((n, 4), "bool"), axis=1) -> R.Tensor((n,), "bool")
+    R.all(R.Tensor((n, 3), "int32"), axis=[0, 1]) -> R.Tensor((), "bool")
+    R.all(R.Tensor((2, 3), "float32"), axis=-1, keepdims=True) -> R.Tensor((2, 1), "bool")
+    """
+
+def any(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """Whether any element along the axes is not zero; bool. False of no elements.
+
+    R.any(R.Tensor((2, 3), "bool")) -> R.Tensor((), "bool")
+    R.any(R.Tensor((n, 4), "bool"), axis=1) -> R.Tensor((n,), "bool")
+    R.any(R.Tensor((n, 3), "int32"), axis=[0, 1]) -> R.Tensor((), "bool")
+    R.any(R.Tensor((2, 3), "float32"), axis=-1, keepdims=True) -> R.Tensor((2, 1), "bool")
+    """
+
 def arange(start: _t.Any, end: _t.Any = None, step: _t.Any = 1, dtype: _t.Any = None) -> _t.Any:
     """start, start + step, ... up to end, which is left out. A single value is the end.
 
@@ -306,6 +324,14 @@ def call_tir_inplace(gvar: _t.Any, args: _t.Any, inplace_indices: _t.Any, out_ty
 def call_tir_with_grad(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.Any = None, te_grad_name: _t.Any = '', te_grad_kwargs: _t.Any = None) -> _t.Any:
     """`call_tir` of a kernel whose gradient is registered under a name."""
 
+def cdist(x1: _t.Any, x2: _t.Any, p: _t.Any = 2.0) -> _t.Any:
+    """The distances of each row of x1 from each row of x2 in the p norm.
+
+    R.cdist(R.Tensor((2, 3), "float32"), R.Tensor((4, 3), "float32")) -> R.Tensor((2, 4), "float32")
+    R.cdist(R.Tensor((n, 3), "float32"), R.Tensor((m, 3), "float32"), p=1.0) -> R.Tensor((n, m), "float32")
+    R.cdist(R.Tensor((2, 3, 2), "float32"), R.Tensor((2, 4, 2), "float32")) -> R.Tensor((2, 3, 4), "float32")
+    """
+
 def ceil(x: _t.Any) -> _t.Any:
     """The least whole number not below x, elementwise, in the dtype of x.
 
@@ -360,6 +386,14 @@ def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     R.concat((R.Tensor((2, n), "float32"), R.Tensor((3,), "float32")), axis=None) -> R.Tensor((2 * n + 3,), "float32")
     """
 
+def copysign(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """x1 with the sign of x2, elementwise.
+
+    R.copysign(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((2, 3), "float32")
+    R.copysign(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.copysign(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "float64")
+    """
+
 def cos(x: _t.Any) -> _t.Any:
     """The cosine, elementwise.
 
@@ -374,6 +408,29 @@ def cosh(x: _t.Any) -> _t.Any:
     R.cosh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.cosh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.cosh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def cross(x1: _t.Any, x2: _t.Any, axis: _t.Any = -1) -> _t.Any:
+    """The vector product along an axis of size 3.
+
+    R.cross(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.cross(R.Tensor((3, n), "float32"), R.Tensor((3, n), "float32"), axis=0) -> R.Tensor((3, n), "float32")
+    """
+
+def cummax(data: _t.Any, axis: _t.Any) -> _t.Any:
+    """The greatest value so far along an axis; nan stays.
+
+    R.cummax(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2, 5), "float32")
+    R.cummax(R.Tensor((n, 3), "float32"), axis=0) -> R.Tensor((n, 3), "float32")
+    R.cummax(R.Tensor((m,), "int32"), axis=-1) -> R.Tensor((m,), "int32")
+    """
+
+def cummin(data: _t.Any, axis: _t.Any) -> _t.Any:
+    """The least value so far along an axis; nan stays.
+
+    R.cummin(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2, 5), "float32")
+    R.cummin(R.Tensor((n, 3), "float32"), axis=0) -> R.Tensor((n, 3), "float32")
+    R.cummin(R.Tensor((m,), "int32"), axis=-1) -> R.Tensor((m,), "int32")
     """
 
 def cumprod(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _t.Any = False) -> _t.Any:
@@ -410,6 +467,15 @@ def dequantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -
     R.dequantize(R.Tensor((n,), "int32"), R.Tensor((n,), "float16"), R.Tensor((), "float16"), axis=0) -> R.Tensor((n,), "float32")
     """
 
+def diagonal(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = 0, axis2: _t.Any = 1) -> _t.Any:
+    """The elements whose indices on two axes differ by offset, along a new last axis.
+
+    R.diagonal(R.Tensor((3, 4), "float32")) -> R.Tensor((3,), "float32")
+    R.diagonal(R.Tensor((n, 4), "float32"), offset=1) -> R.Tensor((min(n, 3),), "float32")
+    R.diagonal(R.Tensor((2, n, 3), "float32"), offset=-1, axis1=1, axis2=-1) -> R.Tensor((2, max(min(n - 1, 3), 0)), "float32")
+    R.diagonal(R.Tensor((n, m), "int32")) -> R.Tensor((min(m, n),), "int32")
+    """
+
 def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """x1 / x2, elementwise, of floating values (floor_divide divides integers); x / 0 is an infinity or nan.
 
@@ -417,6 +483,14 @@ def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.divide(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.divide(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.divide(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
+def dot(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The product of vectors and matrices, of one or two dimensions each.
+
+    R.dot(R.Tensor((n,), "float32"), R.Tensor((n,), "float32")) -> R.Tensor((), "float32")
+    R.dot(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((2,), "float32")
+    R.dot(R.Tensor((n, 4), "float32"), R.Tensor((4, m), "float32")) -> R.Tensor((n, m), "float32")
     """
 
 def dynamic_strided_slice(x: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any) -> _t.Any:
@@ -472,6 +546,14 @@ def exp(x: _t.Any) -> _t.Any:
     R.exp(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
+def exp2(x: _t.Any) -> _t.Any:
+    """2 raised to x, elementwise.
+
+    R.exp2(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.exp2(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.exp2(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
 def expand_dims(x: _t.Any, axis: _t.Any) -> _t.Any:
     """New dimensions of size 1 at the given positions of the result.
 
@@ -480,6 +562,14 @@ def expand_dims(x: _t.Any, axis: _t.Any) -> _t.Any:
     R.expand_dims(R.Tensor((2, 3), "float32"), 1) -> R.Tensor((2, 1, 3), "float32")
     R.expand_dims(R.Tensor((n, 4), "float32"), [0, -1]) -> R.Tensor((1, n, 4, 1), "float32")
     R.expand_dims(R.Tensor((), "float32"), 0) -> R.Tensor((1,), "float32")
+    """
+
+def expm1(x: _t.Any) -> _t.Any:
+    """exp(x) - 1, elementwise, exact for small x.
+
+    R.expm1(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.expm1(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.expm1(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def eye(n: _t.Any, m: _t.Any = None, k: _t.Any = 0, dtype: _t.Any = 'float32') -> _t.Any:
@@ -544,6 +634,14 @@ def floor_mod(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.floor_mod(R.Tensor((n,), "uint8"), R.Tensor((n,), "uint8")) -> R.Tensor((n,), "uint8")
     """
 
+def fmod(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The remainder of x1 / x2 with the sign of x1, elementwise: `mod` by its C name; of integers 0 by 0.
+
+    R.fmod(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.fmod(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.fmod(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    """
+
 def full(shape: _t.Any, fill_value: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given.
 
@@ -583,6 +681,14 @@ def gather_nd(data: _t.Any, indices: _t.Any, batch_dims: _t.Any = 0) -> _t.Any:
     R.gather_nd(R.Tensor((4, n), "float32"), R.Tensor((5, 1), "int64")) -> R.Tensor((5, n), "float32")
     """
 
+def gcd(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The greatest common divisor, elementwise; 0 of zeros.
+
+    R.gcd(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "int32")
+    R.gcd(R.Tensor((n,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((n,), "int64")
+    R.gcd(R.Tensor((30,), "uint8"), R.Tensor((30,), "uint8")) -> R.Tensor((30,), "uint8")
+    """
+
 def greater(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """Whether x1 is greater than x2, elementwise; bool.
 
@@ -613,6 +719,21 @@ def hamming_window(window_size: _t.Any, periodic: _t.Any, alpha: _t.Any, beta: _
 
 def hint_on_device(data: _t.Any, dst_vdevice: _t.Any, memory_scope: _t.Any = 'global') -> _t.Any:
     """The tensor itself, with advice about the device that should hold it."""
+
+def hstack(tensors: _t.Any) -> _t.Any:
+    """Tensors beside each other: along axis 1, vectors and scalars along axis 0.
+
+    R.hstack((R.Tensor((2, 3), "float32"), R.Tensor((2, 1), "float32"))) -> R.Tensor((2, 4), "float32")
+    R.hstack((R.Tensor((n,), "float32"), R.Tensor((m,), "float32"))) -> R.Tensor((m + n,), "float32")
+    """
+
+def hypot(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """sqrt(x1**2 + x2**2), elementwise, without overflow.
+
+    R.hypot(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((2, 3), "float32")
+    R.hypot(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.hypot(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "float64")
+    """
 
 def index_put(data: _t.Any, indices: _t.Any, values: _t.Any, accumulate: _t.Any = False) -> _t.Any:
     """A copy of data with data[indices[0], indices[1], ...] set to the values, or with the values added (accumulate).
@@ -653,6 +774,14 @@ def isfinite(x: _t.Any) -> _t.Any:
     R.isfinite(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
     """
 
+def isin(x: _t.Any, test_elements: _t.Any, invert: _t.Any = False) -> _t.Any:
+    """Whether each element of x is one of test_elements (none of them, with invert); bool, in the shape of x.
+
+    R.isin(R.Tensor((2, 3), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((2, 3), "bool")
+    R.isin(R.Tensor((n,), "int64"), R.Tensor((m,), "int64"), invert=True) -> R.Tensor((n,), "bool")
+    R.isin(R.Tensor((3,), "float32"), R.Tensor((2, 2), "float32")) -> R.Tensor((3,), "bool")
+    """
+
 def isinf(x: _t.Any) -> _t.Any:
     """Whether x is an infinity, elementwise; bool.
 
@@ -683,6 +812,14 @@ def layout_transform(x: _t.Any, index_map: _t.Any, pad_value: _t.Any = None, axi
     R.layout_transform(R.Tensor((n,), "float32"), 'lambda i: (i // 4, i % 4)', pad_value=-1) -> R.Tensor(((n + 3) // 4, 4), "float32")
     R.layout_transform(R.Tensor((2, m), "int32"), 'lambda i, j: (i + 2 * j,)') -> R.Tensor((2 * m,), "int32")
     R.layout_transform(R.Tensor((3, 5), "float32"), 'lambda i, j: (j // 2, i, j % 2)', pad_value=0.5) -> R.Tensor((3, 3, 2), "float32")
+    """
+
+def lcm(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The least common multiple, elementwise, wrapping; 0 where an operand is 0.
+
+    R.lcm(R.Tensor((2, 3), "int32"), R.Tensor((3,), "int32")) -> R.Tensor((2, 3), "int32")
+    R.lcm(R.Tensor((n,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((n,), "int64")
+    R.lcm(R.Tensor((30,), "uint8"), R.Tensor((30,), "uint8")) -> R.Tensor((30,), "uint8")
     """
 
 def left_shift(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -721,12 +858,45 @@ def linear(data: _t.Any, weight: _t.Any, bias: _t.Any = None, out_dtype: _t.Any 
     R.linear(R.Tensor((2, 70), "float16"), R.Tensor((3, 70), "float16"), R.Tensor((3,), "float16")) -> R.Tensor((2, 3), "float16")
     """
 
+def linspace(start: _t.Any, stop: _t.Any, num: _t.Any, dtype: _t.Any = 'float32') -> _t.Any:
+    """num numbers from start to stop, both included, equally far apart, computed in float64.
+
+    R.linspace(start=0.0, stop=1.0, num=5) -> R.Tensor((5,), "float32")
+    R.linspace(start=-2.0, stop=3.0, num=1) -> R.Tensor((1,), "float32")
+    R.linspace(start=1.0, stop=0.0, num=7, dtype='float64') -> R.Tensor((7,), "float64")
+    R.linspace(start=0.0, stop=2.0, num=n) -> R.Tensor((n,), "float32")
+    """
+
 def log(x: _t.Any) -> _t.Any:
     """The natural logarithm, elementwise; nan below 0.
 
     R.log(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.log(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.log(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def log10(x: _t.Any) -> _t.Any:
+    """The logarithm to base 10, elementwise; nan below 0.
+
+    R.log10(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.log10(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.log10(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def log1p(x: _t.Any) -> _t.Any:
+    """log(1 + x), elementwise, exact for small x; nan below -1.
+
+    R.log1p(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.log1p(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.log1p(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def log2(x: _t.Any) -> _t.Any:
+    """The logarithm to base 2, elementwise; nan below 0.
+
+    R.log2(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.log2(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.log2(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def log_add_exp(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -736,6 +906,16 @@ def log_add_exp(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.log_add_exp(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.log_add_exp(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.log_add_exp(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    """
+
+def logcumsumexp(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _t.Any = False) -> _t.Any:
+    """The logarithm of the running sum of exponentials along an axis, without overflow.
+
+    R.logcumsumexp(R.Tensor((2, 5), "float32"), axis=1) -> R.Tensor((2, 5), "float32")
+    R.logcumsumexp(R.Tensor((n, 3), "float32"), axis=0, exclusive=True) -> R.Tensor((n, 3), "float32")
+    R.logcumsumexp(R.Tensor((2, 3), "float32")) -> R.Tensor((6,), "float32")
+    R.logcumsumexp(R.Tensor((n, m), "float32")) -> R.Tensor((m * n,), "float32")
+    R.logcumsumexp(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
     """
 
 def logical_and(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -767,6 +947,15 @@ def logical_xor(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.logical_xor(R.Tensor((n,), "int32"), R.Tensor((n,), "int32")) -> R.Tensor((n,), "bool")
     """
 
+def logsumexp(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+    """log(sum(exp(x))) over the axes, without overflow; infinities stay what they are.
+
+    R.logsumexp(R.Tensor((2, 3), "float32")) -> R.Tensor((), "float32")
+    R.logsumexp(R.Tensor((n, 4), "float32"), axis=1) -> R.Tensor((n,), "float32")
+    R.logsumexp(R.Tensor((n, 3, 2), "float32"), axis=[1, 2], keepdims=True) -> R.Tensor((n, 1, 1), "float32")
+    R.logsumexp(R.Tensor((3, 5), "float64"), axis=-1) -> R.Tensor((3,), "float64")
+    """
+
 def loop(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.Any = None, condition: _t.Any = None) -> _t.Any:
     """Run a pure body over a range, while a condition holds, or both, on values that it carries."""
 
@@ -775,6 +964,14 @@ def loop_with_effects(body: _t.Any, initial: _t.Any, out_ty: _t.Any, range: _t.A
 
 def make_closure(func: _t.Any, args: _t.Any) -> _t.Any:
     """A function with its first arguments fixed."""
+
+def masked_fill(x: _t.Any, mask: _t.Any, value: _t.Any) -> _t.Any:
+    """x with a value where the mask is true; both are broadcast.
+
+    R.masked_fill(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "bool"), value=-1.5) -> R.Tensor((2, 3), "float32")
+    R.masked_fill(R.Tensor((n, 4), "float32"), R.Tensor((4,), "bool"), value=0.0) -> R.Tensor((n, 4), "float32")
+    R.masked_fill(R.Tensor((3,), "int32"), R.Tensor((3,), "bool"), value=7.0) -> R.Tensor((3,), "int32")
+    """
 
 def matmul(x1: _t.Any, x2: _t.Any, out_dtype: _t.Any = None) -> _t.Any:
     """The product of matrices, as NumPy's.
@@ -911,12 +1108,28 @@ def multiply(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.multiply(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
     """
 
+def nan_to_num(x: _t.Any, nan: _t.Any = 0.0, posinf: _t.Any = None, neginf: _t.Any = None) -> _t.Any:
+    """x with numbers for nan and infinities: by default 0 and the greatest and least finite values.
+
+    R.nan_to_num(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.nan_to_num(R.Tensor((n,), "float32"), nan=1.0, posinf=2.0, neginf=-2.0) -> R.Tensor((n,), "float32")
+    R.nan_to_num(R.Tensor((3,), "float64")) -> R.Tensor((3,), "float64")
+    """
+
 def negative(x: _t.Any) -> _t.Any:
     """-x, elementwise.
 
     R.negative(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.negative(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.negative(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def nextafter(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The next number after x1 in the direction of x2, elementwise.
+
+    R.nextafter(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32")) -> R.Tensor((2, 3), "float32")
+    R.nextafter(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.nextafter(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "float64")
     """
 
 def nonzero(x: _t.Any) -> _t.Any:
@@ -1021,6 +1234,14 @@ def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1,
     R.quantize(R.Tensor((5,), "float32"), R.Tensor((), "float32"), R.Tensor((), "int32"), out_dtype='int32') -> R.Tensor((5,), "int32")
     """
 
+def remainder(x1: _t.Any, x2: _t.Any) -> _t.Any:
+    """The remainder of x1 / x2 with the sign of x2, elementwise: `floor_mod` by its name in Python.
+
+    R.remainder(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.remainder(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
+    R.remainder(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    """
+
 def repeat(data: _t.Any, repeats: _t.Any, axis: _t.Any = None) -> _t.Any:
     """Every element repeated along an axis (of the flattened tensor when the axis is None), as in NumPy.
 
@@ -1062,6 +1283,23 @@ def right_shift(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.right_shift(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
     """
 
+def roll(x: _t.Any, shift: _t.Any, axis: _t.Any) -> _t.Any:
+    """The elements moved along axes by a number of places; what leaves at the end comes in at the front.
+
+    R.roll(R.Tensor((5,), "float32"), 2, 0) -> R.Tensor((5,), "float32")
+    R.roll(R.Tensor((n, 4), "float32"), shift=[-1, 6], axis=[0, 1]) -> R.Tensor((n, 4), "float32")
+    R.roll(R.Tensor((2, m), "int32"), -3, -1) -> R.Tensor((2, m), "int32")
+    """
+
+def rot90(x: _t.Any, k: _t.Any = 1, axes: _t.Any = (0, 1)) -> _t.Any:
+    """x turned k times by a right angle, from the first of two axes towards the second.
+
+    R.rot90(R.Tensor((2, 3), "float32")) -> R.Tensor((3, 2), "float32")
+    R.rot90(R.Tensor((n, 4), "float32"), k=2) -> R.Tensor((n, 4), "float32")
+    R.rot90(R.Tensor((2, n, 3), "float32"), k=3, axes=[1, 2]) -> R.Tensor((2, 3, n), "float32")
+    R.rot90(R.Tensor((2, 3), "float32"), k=-4) -> R.Tensor((2, 3), "float32")
+    """
+
 def round(x: _t.Any) -> _t.Any:
     """The nearest whole number, halves to even, elementwise, in the dtype of x.
 
@@ -1101,6 +1339,13 @@ def scatter_nd(data: _t.Any, indices: _t.Any, updates: _t.Any, reduction: _t.Any
     R.scatter_nd(R.Tensor((4,), "float32"), R.Tensor((2, m, 1), "int64"), R.Tensor((2, m), "float32"), reduction='mul') -> R.Tensor((4,), "float32")
     """
 
+def searchsorted(sorted_sequence: _t.Any, values: _t.Any, right: _t.Any = False, out_int32: _t.Any = False) -> _t.Any:
+    """Where values would stand in a sorted vector: before equal elements, after them with right; int64.
+
+    R.searchsorted(R.Tensor((5,), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "int64")
+    R.searchsorted(R.Tensor((n,), "int64"), R.Tensor((m,), "int64"), right=True) -> R.Tensor((m,), "int64")
+    """
+
 def shape_of(expr: _t.Any) -> _t.Any:
     """The shape of a tensor as a value."""
 
@@ -1133,6 +1378,14 @@ def sin(x: _t.Any) -> _t.Any:
     R.sin(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.sin(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.sin(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def sinc(x: _t.Any) -> _t.Any:
+    """sin(pi x) / (pi x), elementwise; 1 at 0.
+
+    R.sinc(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.sinc(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.sinc(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def sinh(x: _t.Any) -> _t.Any:
@@ -1340,6 +1593,14 @@ def topk(data: _t.Any, k: _t.Any = 1, axis: _t.Any = -1, ret_type: _t.Any = 'bot
     R.topk(R.Tensor((n, 3), "float32"), 2, axis=0) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "int32"))
     """
 
+def trace(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = 0, axis2: _t.Any = 1) -> _t.Any:
+    """The sum of a diagonal.
+
+    R.trace(R.Tensor((3, 4), "float32")) -> R.Tensor((), "float32")
+    R.trace(R.Tensor((n, 4), "float32"), offset=1) -> R.Tensor((), "float32")
+    R.trace(R.Tensor((2, n, 3), "float32"), axis1=1, axis2=2) -> R.Tensor((2,), "float32")
+    """
+
 def tril(x: _t.Any, k: _t.Any = 0) -> _t.Any:
     """The elements on and below the k-th diagonal of the last two dimensions, zeros above.
 
@@ -1366,6 +1627,14 @@ def trunc(x: _t.Any) -> _t.Any:
     R.trunc(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
+def unbind(x: _t.Any, axis: _t.Any = 0) -> _t.Any:
+    """The slices along an axis, without it, as a tuple; the size of the axis has to be a number.
+
+    R.unbind(R.Tensor((3, 4), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "float32"))
+    R.unbind(R.Tensor((n, 2), "float32"), axis=1) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "float32"))
+    R.unbind(R.Tensor((2, m), "int32"), axis=-2) -> R.Tuple(R.Tensor((m,), "int32"), R.Tensor((m,), "int32"))
+    """
+
 def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, return_inverse: _t.Any = False, return_counts: _t.Any = False, axis: _t.Any = None) -> _t.Any:
     """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of
     each, for each element the position of its value among the distinct ones, and how often each occurs (int64 vectors).
@@ -1384,6 +1653,13 @@ def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any
     R.variance(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
     R.variance(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.variance(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    """
+
+def vstack(tensors: _t.Any) -> _t.Any:
+    """Tensors on top of each other: along axis 0, vectors as rows.
+
+    R.vstack((R.Tensor((2, 3), "float32"), R.Tensor((4, 3), "float32"))) -> R.Tensor((6, 3), "float32")
+    R.vstack((R.Tensor((n,), "float32"), R.Tensor((n,), "float32"))) -> R.Tensor((2, n), "float32")
     """
 
 def where(condition: _t.Any, x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1864,6 +2140,15 @@ class nn:
         """
 
     @staticmethod
+    def celu(data: _t.Any, alpha: _t.Any = 1.0) -> _t.Any:
+        """data where it is positive, else alpha * (exp(data / alpha) - 1).
+
+        R.nn.celu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.celu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.celu(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
     def conv1d(data: _t.Any, weight: _t.Any, strides: _t.Any = (1,), padding: _t.Any = (0,), dilation: _t.Any = (1,), groups: _t.Any = 1, data_layout: _t.Any = 'NCW', kernel_layout: _t.Any = 'OIW', out_layout: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
         """The convolution over one axis: sums of products of windows of data with a kernel, by groups of channels.
 
@@ -1940,6 +2225,23 @@ class nn:
         """
 
     @staticmethod
+    def elu(data: _t.Any, alpha: _t.Any = 1.0) -> _t.Any:
+        """data where it is positive, else alpha * (exp(data) - 1).
+
+        R.nn.elu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.elu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.elu(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def fold(data: _t.Any, output_size: _t.Any, kernel_size: _t.Any, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1)) -> _t.Any:
+        """The columns of windows added where they came from: (n, c, h, w) of output_size; unfold transposed (col2im).
+
+        R.nn.fold(R.Tensor((1, 12, 9), "float32"), output_size=[4, 5], kernel_size=[2, 3]) -> R.Tensor((1, 2, 4, 5), "float32")
+        R.nn.fold(R.Tensor((n, 12, 10), "float32"), output_size=[4, 4], kernel_size=[3, 2], strides=[2, 1], padding=[1, 1]) -> R.Tensor((n, 2, 4, 4), "float32")
+        """
+
+    @staticmethod
     def gelu(data: _t.Any) -> _t.Any:
         """data * P(X <= data) for a standard normal X, elementwise, by the error function.
 
@@ -1964,6 +2266,42 @@ class nn:
         R.nn.group_norm(R.Tensor((2, 6, 4, 5), "float32"), R.Tensor((6,), "float32"), R.Tensor((6,), "float32"), num_groups=3, channel_axis=1, axes=[2, 3]) -> R.Tensor((2, 6, 4, 5), "float32")
         R.nn.group_norm(R.Tensor((n, 4, h, 4), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "float32"), num_groups=2, channel_axis=-1, axes=[1, 2], scale=False) -> R.Tensor((n, 4, h, 4), "float32")
         R.nn.group_norm(R.Tensor((2, 4, 30), "float16"), R.Tensor((4,), "float16"), R.Tensor((4,), "float16"), 2, 1, [2]) -> R.Tensor((2, 4, 30), "float16")
+        """
+
+    @staticmethod
+    def hardshrink(data: _t.Any, alpha: _t.Any = 0.5) -> _t.Any:
+        """data where it is further than alpha from 0, else 0.
+
+        R.nn.hardshrink(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.hardshrink(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.hardshrink(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def hardsigmoid(data: _t.Any, alpha: _t.Any = 0.16666666666666666, beta: _t.Any = 0.5) -> _t.Any:
+        """alpha * data + beta, limited to [0, 1].
+
+        R.nn.hardsigmoid(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.hardsigmoid(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.hardsigmoid(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def hardswish(data: _t.Any) -> _t.Any:
+        """data * hardsigmoid(data).
+
+        R.nn.hardswish(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.hardswish(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.hardswish(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def hardtanh(data: _t.Any, min_val: _t.Any = -1.0, max_val: _t.Any = 1.0) -> _t.Any:
+        """data limited to [min_val, max_val].
+
+        R.nn.hardtanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.hardtanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.hardtanh(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
         """
 
     @staticmethod
@@ -1998,6 +2336,16 @@ class nn:
         """
 
     @staticmethod
+    def local_response_norm(data: _t.Any, size: _t.Any, alpha: _t.Any = 0.0001, beta: _t.Any = 0.75, bias: _t.Any = 1.0) -> _t.Any:
+        """data / (bias + alpha / size * s)**beta, s the sum of squares of size channels (axis 1) around each.
+
+            Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012.
+
+        R.nn.local_response_norm(R.Tensor((2, 5, 3), "float32"), size=3, alpha=0.5) -> R.Tensor((2, 5, 3), "float32")
+        R.nn.local_response_norm(R.Tensor((n, 4, 2, 3), "float32"), size=2, beta=0.5, bias=2.0) -> R.Tensor((n, 4, 2, 3), "float32")
+        """
+
+    @staticmethod
     def log_softmax(data: _t.Any, axis: _t.Any = -1) -> _t.Any:
         """The logarithm of the softmax along an axis, without overflow or cancellation.
 
@@ -2005,6 +2353,23 @@ class nn:
         R.nn.log_softmax(R.Tensor((n, m), "float32")) -> R.Tensor((n, m), "float32")
         R.nn.log_softmax(R.Tensor((n, 3, 4), "float32"), axis=1) -> R.Tensor((n, 3, 4), "float32")
         R.nn.log_softmax(R.Tensor((2, 70), "float16")) -> R.Tensor((2, 70), "float16")
+        """
+
+    @staticmethod
+    def logsigmoid(data: _t.Any) -> _t.Any:
+        """log(1 / (1 + exp(-data))), without overflow.
+
+        R.nn.logsigmoid(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.logsigmoid(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.logsigmoid(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def lp_pool2d(data: _t.Any, p: _t.Any = 2.0, pool_size: _t.Any = (1, 1), strides: _t.Any = (1, 1), padding: _t.Any = (0, 0)) -> _t.Any:
+        """The p norm of each window of the last two axes: (sum |x|**p)**(1 / p); padding counts as 0.
+
+        R.nn.lp_pool2d(R.Tensor((1, 2, 5, 4), "float32"), pool_size=[2, 2], strides=[1, 2]) -> R.Tensor((1, 2, 4, 2), "float32")
+        R.nn.lp_pool2d(R.Tensor((n, 2, 4, 4), "float32"), p=3.0, pool_size=[3, 2], padding=[1, 0]) -> R.Tensor((n, 2, 4, 3), "float32")
         """
 
     @staticmethod
@@ -2031,6 +2396,15 @@ class nn:
         """The greatest value of each window that slides over three axes.
 
         R.nn.max_pool3d(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]) -> R.Tensor((n, 2, 3, 3, 3), "float32")
+        """
+
+    @staticmethod
+    def mish(data: _t.Any) -> _t.Any:
+        """data * tanh(softplus(data)).
+
+        R.nn.mish(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.mish(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.mish(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
         """
 
     @staticmethod
@@ -2111,6 +2485,16 @@ class nn:
         """
 
     @staticmethod
+    def rotary_embedding(x: _t.Any, cos: _t.Any, sin: _t.Any, interleaved: _t.Any = False) -> _t.Any:
+        """The pairs of the last axis of x turned by angles, given by their cosines and sines (half as long, broadcast).
+
+            Pairs are one of each half, or neighbours with interleaved. Source: Su et al., RoFormer, 2021.
+
+        R.nn.rotary_embedding(R.Tensor((2, 3, 4), "float32"), R.Tensor((3, 2), "float32"), R.Tensor((3, 2), "float32")) -> R.Tensor((2, 3, 4), "float32")
+        R.nn.rotary_embedding(R.Tensor((1, n, 6), "float32"), R.Tensor((n, 3), "float32"), R.Tensor((n, 3), "float32"), interleaved=True) -> R.Tensor((1, n, 6), "float32")
+        """
+
+    @staticmethod
     def selu(data: _t.Any) -> _t.Any:
         """scale * (max(data, 0) + min(alpha * (exp(data) - 1), 0)) with the self-normalising constants.
 
@@ -2146,6 +2530,76 @@ class nn:
         R.nn.softplus(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
         R.nn.softplus(R.Tensor((n,), "float16")) -> R.Tensor((n,), "float16")
         R.nn.softplus(R.Tensor((2, 3), "float32"), beta=2.0, threshold=1.0) -> R.Tensor((2, 3), "float32")
+        """
+
+    @staticmethod
+    def softshrink(data: _t.Any, alpha: _t.Any = 0.5) -> _t.Any:
+        """data moved towards 0 by alpha, 0 within.
+
+        R.nn.softshrink(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.softshrink(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.softshrink(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def softsign(data: _t.Any) -> _t.Any:
+        """data / (1 + |data|).
+
+        R.nn.softsign(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.softsign(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.softsign(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def thresholded_relu(data: _t.Any, alpha: _t.Any = 1.0) -> _t.Any:
+        """data where it is above alpha, else 0.
+
+        R.nn.thresholded_relu(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+        R.nn.thresholded_relu(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+        R.nn.thresholded_relu(R.Tensor((5,), "float64")) -> R.Tensor((5,), "float64")
+        """
+
+    @staticmethod
+    def unfold(data: _t.Any, kernel_size: _t.Any, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1)) -> _t.Any:
+        """The windows of the last two axes of (n, c, h, w) as columns: (n, c * kh * kw, windows); padding is 0 (im2col).
+
+        R.nn.unfold(R.Tensor((1, 2, 4, 5), "float32"), kernel_size=[2, 3]) -> R.Tensor((1, 12, 9), "float32")
+        R.nn.unfold(R.Tensor((n, 2, 4, 4), "float32"), kernel_size=[3, 2], strides=[2, 1], padding=[1, 0], dilation=[1, 2]) -> R.Tensor((n, 12, 4), "float32")
+        """
+
+class random:
+    """Operators `R.random.*`."""
+
+    @staticmethod
+    def bernoulli(key: _t.Any, shape: _t.Any, p: _t.Any = 0.5) -> _t.Any:
+        """True with probability p, that follow from a key; bool.
+
+        R.random.bernoulli(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "bool")
+        R.random.bernoulli(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "bool")
+        """
+
+    @staticmethod
+    def bits(key: _t.Any, shape: _t.Any, stream: _t.Any = 0) -> _t.Any:
+        """Random words of 32 bits that follow from a key; streams of one key are independent.
+
+        R.random.bits(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "uint32")
+        R.random.bits(R.Tensor((2,), "uint32"), (n, 3), stream=1) -> R.Tensor((n, 3), "uint32")
+        """
+
+    @staticmethod
+    def normal(key: _t.Any, shape: _t.Any, mean: _t.Any = 0.0, deviation: _t.Any = 1.0) -> _t.Any:
+        """Normally distributed float32 that follow from a key, by Box and Muller.
+
+        R.random.normal(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "float32")
+        R.random.normal(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "float32")
+        """
+
+    @staticmethod
+    def uniform(key: _t.Any, shape: _t.Any, low: _t.Any = 0.0, high: _t.Any = 1.0) -> _t.Any:
+        """float32 in [low, high), equally likely, that follow from a key.
+
+        R.random.uniform(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "float32")
+        R.random.uniform(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "float32")
         """
 
 class vision:

@@ -66,6 +66,13 @@ FAMILIES = (
     "grad",
     "program.call",
     "program.loop",
+    "elementwise.special",
+    "composite.reductions",
+    "composite.arrangement",
+    "composite.activations",
+    "composite.windows",
+    "composite.random",
+    "indexing.rearranged",
 )
 
 
@@ -83,8 +90,6 @@ _ELSEWHERE = {
 """Operators by names that they have in NumPy, PyTorch and other libraries."""
 
 _COMPOSED = {
-    "any": 'R.max(R.astype(x, "int8"), axis) is 1 where an element is true',
-    "all": 'R.min(R.astype(x, "int8"), axis) is 1 where every element is true',
     "addmm": "write R.add(R.matmul(a, b), c)",
 }  # fmt: skip
 """What several operators make together, by names that it has there."""

@@ -35,7 +35,7 @@ from weft.ir.op.registry import add_op
 from weft.ir.tensor import IntImm, Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 
-__all__ = ["broadcasting"]
+__all__ = ["binary_op", "broadcasting", "floor_mod_of", "log_add_exp", "truncated_mod_of"]
 
 
 def broadcasting(
@@ -124,7 +124,8 @@ def _opposite(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return te.not_equal(te.cast("int8", a < 0), te.cast("int8", b < 0))
 
 
-def _floor_mod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+def floor_mod_of(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The remainder of a / b with the sign of b."""
     if not is_float(a.dtype):
         return _divide_integers("floormod", a, b)
     rest = intrinsic("fmod", a, b)
@@ -141,7 +142,8 @@ def _floor_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return te.select(te.equal(b, 0), a / b, intrinsic("round", te.select(lower, whole - 1, whole)))
 
 
-def _mod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+def truncated_mod_of(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The remainder of a / b with the sign of a."""
     return intrinsic("fmod", a, b) if is_float(a.dtype) else _divide_integers("truncmod", a, b)
 
 
@@ -220,7 +222,8 @@ def _truth(x: PrimExpr) -> PrimExpr:
     return x if is_bool(x.dtype) else te.not_equal(x, 0)
 
 
-def _log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+def log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """log(exp(a) + exp(b)) without overflow."""
     # Equal operands apart, so that two infinities give an infinity and not nan.
     rest = te.maximum(a, b) + intrinsic("log1p", te.exp(unary("neg", te.abs(a - b))))
     return te.select(te.equal(a, b), a + math.log(2.0), rest)
@@ -301,7 +304,7 @@ binary_op(
 binary_op(
     "floor_mod",
     "x1 - floor(x1 / x2) * x2, elementwise, with the sign of x2; of integers 0 where x2 is 0.",
-    scalar=_floor_mod,
+    scalar=floor_mod_of,
     numpy=_quiet(np.remainder),
     examples=_DIVISIONS,
 )
@@ -321,7 +324,7 @@ binary_op(
     "log_add_exp",
     "log(exp(x1) + exp(x2)), elementwise, without overflow.",
     "float",
-    scalar=_log_add_exp,
+    scalar=log_add_exp,
     numpy=np.logaddexp,
 )
 _logical("logical_and", te.all, np.logical_and, "both are")
@@ -336,7 +339,7 @@ binary_op(
 binary_op(
     "mod",
     "The remainder of x1 / x2 with the sign of x1 (as in C), elementwise; of integers 0 where x2 is 0.",
-    scalar=_mod,
+    scalar=truncated_mod_of,
     numpy=_quiet(np.fmod),
     examples=_DIVISIONS,
 )

@@ -8,6 +8,7 @@ Errors: ShapeError W203 axis out of range, W204 an axis twice, W226 an empty max
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import product
 from weft.ir.op.common import Kernel, axis_of, converted, example, f32, require_dtype, tensor, typed
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
+from weft.ir.op.elementwise.binary import log_add_exp
 from weft.ir.op.reductions.reduction import (
     accumulator,
     check_elements,
@@ -164,12 +166,20 @@ _SCAN_EXAMPLES = (
 )
 
 
-def _scan(name: str, doc: str, neutral: int, join: Callable[..., PrimExpr], numpy: Callable[..., Any]) -> OpDef:
+def _scan(
+    name: str,
+    doc: str,
+    neutral: float,
+    join: Callable[..., PrimExpr],
+    numpy: Callable[..., Any],
+    domain: str = "number",
+    examples: tuple[Example, ...] = _SCAN_EXAMPLES,
+) -> OpDef:
     """Declare a running reduction along one axis (of the flattened tensor when axis is None)."""
 
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_dtype(args, "data", data, "number")
+        require_dtype(args, "data", data, domain)
         dtype = args.dtype or data.dtype
         if args.axis is not None:
             if data.ndim >= 0:
@@ -221,7 +231,7 @@ def _scan(name: str, doc: str, neutral: int, join: Callable[..., PrimExpr], nump
 
     return add_op(
         OpDef(
-            name, _SCAN_PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=_SCAN_EXAMPLES,
+            name, _SCAN_PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples,
             family="statistical",
         )
     )  # fmt: skip
@@ -244,3 +254,44 @@ _scan(
     "cumprod", "The running product along an axis (of the flattened tensor for None); exclusive: of what comes before.",
     1, lambda a, b: a * b, np.cumprod,
 )  # fmt: skip
+_FLOAT_SCANS = tuple(item for item in _SCAN_EXAMPLES if "dtype" not in item.kwargs)
+_scan(
+    "logcumsumexp", "The logarithm of the running sum of exponentials along an axis, without overflow.",
+    -math.inf, log_add_exp, lambda x, axis, dtype: np.logaddexp.accumulate(x, axis).astype(dtype), "float",
+    _FLOAT_SCANS,
+)  # fmt: skip
+
+
+def _extreme(name: str, doc: str, join: Callable[..., PrimExpr], numpy: np.ufunc) -> OpDef:
+    """Declare a running extreme value along one axis."""
+
+    def rule(args: Arguments, context: TypeContext) -> TensorType:
+        data = tensor(args, "data", context)
+        require_dtype(args, "data", data, "number")
+        if data.ndim >= 0:
+            axis_of(args, args.axis, data.ndim)
+        return data
+
+    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, kernel_name)
+        if not kernel.known:
+            return None
+        data = kernel.input("data")
+        axis = axis_of(args, args.axis, data.ndim)
+
+        def formula(out: Any, *i: PrimExpr) -> PrimExpr:
+            previous = (*i[:axis], i[axis] - 1, *i[axis + 1 :])
+            return te.if_then_else(i[axis] > 0, join(out(*previous), data(*i)), data(*i))
+
+        return kernel.finish(te.scan(kernel.dims, formula, axis=axis, dtype=kernel.dtype, name=name))
+
+    shown = (example(f32(2, 5), axis=1), example(f32("n", 3), axis=0), example(typed("int32", "m"), axis=-1))
+    reference = lambda data, *, axis: numpy.accumulate(data, axis) if data.size else data.copy()  # noqa: E731
+    params = (Param("data"), Param("axis", "attr", of="int"))
+    return add_op(
+        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=shown, family="statistical")
+    )
+
+
+_extreme("cummax", "The greatest value so far along an axis; nan stays.", te.maximum, np.maximum)
+_extreme("cummin", "The least value so far along an axis; nan stays.", te.minimum, np.minimum)

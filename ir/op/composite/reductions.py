@@ -1,0 +1,92 @@
+"""Reductions: any, all, logsumexp, trace, and membership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.ir.graph import Expr
+from weft.ir.op.common import example, f32, i64, typed
+from weft.ir.op.composite.declaring import Parts, call, composite
+from weft.ir.op.declare import OpDef, Param
+
+__all__: list[str] = []
+
+_OVER = (Param("x"), Param("axis", "attr", None, "ints?"), Param("keepdims", "attr", False, "bool"))
+
+
+def _axes(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, (list, tuple)) else axis
+
+
+def _truths(name: str, doc: str, of_zero: bool) -> OpDef:
+    """Whether some element, or every one, is not zero: a count, which is defined for no elements, too."""
+    reference: Any = np.all if of_zero else np.any
+
+    def definition(args: Parts) -> Expr:
+        args.require("x", "any")
+        truth = call("logical_not", args.x) if of_zero else call("logical_not", call("logical_not", args.x))
+        counted = call("sum", call("astype", truth, "int32"), axis=args.axis, keepdims=args.keepdims)
+        zero = call("zeros", (), "int32")
+        return call("equal" if of_zero else "greater", counted, zero)
+
+    shown = (
+        example(typed("bool", 2, 3)), example(typed("bool", "n", 4), axis=1),
+        example(typed("int32", "n", 3), axis=[0, 1]),
+        example(f32(2, 3), axis=-1, keepdims=True),
+    )  # fmt: skip
+    numpy = lambda x, *, axis, keepdims: reference(x, axis=_axes(axis), keepdims=keepdims)  # noqa: E731
+    return composite(name, _OVER, numpy=numpy, examples=shown, family="reductions_statistical", doc=doc)(definition)
+
+
+_truths("any", "Whether any element along the axes is not zero; bool. False of no elements.", False)
+_truths("all", "Whether all elements along the axes are not zero; bool. True of no elements.", True)
+
+
+def _log_sum_exp(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return np.asarray(np.logaddexp.reduce(x.astype("float64"), axis=_axes(axis), keepdims=keepdims)).astype(x.dtype)
+
+
+def _over_many(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in _axes(axis))
+    moved = np.moveaxis(x, axes, range(len(axes)))
+    count = int(np.prod(moved.shape[: len(axes)], dtype=int))
+    flat = moved.reshape(count, *moved.shape[len(axes) :]) if axes else x[None]
+    result = _log_sum_exp(flat, axis=0, keepdims=False)
+    return np.asarray(np.expand_dims(result, axes)) if keepdims else result
+
+
+@composite(
+    "logsumexp", _OVER, numpy=_over_many, family="reductions_statistical",
+    examples=(
+        example(f32(2, 3), least=1), example(f32("n", 4), axis=1, ranges={"x": (-200, 200)}),
+        example(f32("n", 3, 2), axis=[1, 2], keepdims=True), example(typed("float64", 3, 5), axis=-1),
+    ),
+)  # fmt: skip
+def logsumexp(args: Parts) -> Expr:
+    """log(sum(exp(x))) over the axes, without overflow; infinities stay what they are."""
+    args.require("x", "float")
+    greatest = call("max", args.x, axis=args.axis, keepdims=True)
+    # An infinity is no shift: inf - inf is nan.
+    shift = call("where", call("isfinite", greatest), greatest, args.number(0, "x"))
+    total = call("sum", call("exp", call("subtract", args.x, shift)), axis=args.axis, keepdims=True)
+    result = call("add", call("log", total), shift)
+    return result if args.keepdims else call("sum", result, axis=args.axis)
+
+
+@composite(
+    "isin", [Param("x"), Param("test_elements"), Param("invert", "attr", False, "bool")],
+    family="reductions_statistical",
+    numpy=lambda x, test_elements, *, invert: np.isin(x, test_elements, invert=invert),
+    examples=(
+        example(typed("int32", 2, 3), typed("int32", 4)), example(i64("n"), i64("m"), invert=True),
+        example(f32(3), f32(2, 2)),
+    ),
+)  # fmt: skip
+def isin(args: Parts) -> Expr:
+    """Whether each element of x is one of test_elements (none of them, with invert); bool, in the shape of x."""
+    test = call("flatten", args.test_elements) if args.type("test_elements").ndim != 1 else args.test_elements
+    same = call("equal", call("expand_dims", args.x, axis=-1), test)
+    found = call("any", same, axis=-1)
+    return call("logical_not", found) if args.invert else found
