@@ -49,6 +49,7 @@ from weft.transform.interface.expand_tuple_arguments import ExpandTupleArguments
 from weft.transform.interface.lift_transform_params import LiftTransformParams
 from weft.transform.interface.remove_unused_outputs import RemoveUnusedOutputs
 from weft.transform.kernel.check_bounds import CheckBounds
+from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.lower_blocks import LowerBlocks
 from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
@@ -91,6 +92,7 @@ __all__ = [
     "CancelTransposes",
     "CanonicalizeBindings",
     "CheckBounds",
+    "CheckHandles",
     "CheckMemoryPlan",
     "CheckWrites",
     "CombineParallelMatmul",

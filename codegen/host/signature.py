@@ -12,6 +12,7 @@ from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import Dim, operation
 from weft.ir.graph import Function
 from weft.ir.kernel.prim_dim import kernel_signature, prim_to_dim, symbol_names
+from weft.ir.kernel.views import HANDLE_BYTES, handle_bytes, handles_of
 from weft.ir.tensor import Buffer, Extent, PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 from weft.runtime.abi import types as abi
@@ -92,6 +93,16 @@ def graph_signature(name: str, function: Function, written: Collection[int] = ()
     )  # fmt: skip
 
 
+def _scalar(function: PrimFunc, param: PrimVar, names: Mapping[PrimVar, str]) -> abi.Scalar:
+    """A number; behind a bare handle there are as many bytes as the kernel looks at."""
+    if param.dtype != "handle":
+        return abi.Scalar(param.dtype, names.get(param) if "int" in param.dtype else None)
+    noted, handles = function.attrs.get(HANDLE_BYTES, ()), handles_of(function)
+    if len(noted) != len(handles):
+        return abi.Scalar("handle", handle_bytes(function, param, {}))
+    return abi.Scalar("handle", int(noted[handles.index(param)]))
+
+
 def kernel_abi(name: str, function: PrimFunc) -> abi.Signature:
     """The signature of a tensor-level function that Python calls."""
     names, types, written = symbol_names(function), kernel_signature(function), written_positions(function)
@@ -102,8 +113,7 @@ def kernel_abi(name: str, function: PrimFunc) -> abi.Signature:
             strides = None if param.strides is None else tuple(_stride(stride, names) for stride in param.strides)
             ty = abi.Buffer(param.dtype, abi_dims(given.dims or ()), strides, i in written)
         else:
-            size = isinstance(param, PrimVar) and "int" in param.dtype
-            ty = abi.Scalar(param.dtype, names.get(param) if size else None)  # type: ignore[arg-type]
+            ty = _scalar(function, param, names)  # type: ignore[arg-type]
         params.append(abi.Parameter(param.name or f"arg{i}", ty, span_json(param.span)))
     dtype = result_dtype(function)
     result = abi.Scalar(dtype) if dtype else None

@@ -54,7 +54,7 @@ def verify(value: IRModule | BaseFunc) -> list[Finding]:
 
 
 # What no call and no later change can make right.
-_CERTAIN = frozenset({"W420", "W421", "W433", "W456", "W462", "W463", "W466"})
+_CERTAIN = frozenset({"W420", "W421", "W433", "W456", "W462", "W463", "W466", "W477"})
 
 
 def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) -> list[Finding]:

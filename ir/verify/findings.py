@@ -69,6 +69,7 @@ CHECKS: dict[str, str] = {
     "W474": "a block with an init has a reduction variable",
     "W475": "a local buffer is written before it is read",
     "W476": "a block variable has a known kind",
+    "W477": "a view lies in the memory that it is of",
 }
 
 

@@ -42,7 +42,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType
-from weft.ir.verify import accesses, blocks, expressions
+from weft.ir.verify import accesses, blocks, expressions, views
 from weft.ir.verify.findings import Report
 from weft.ir.verify.values import Deduction
 
@@ -52,11 +52,12 @@ _LOOPS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 
 def check_tensor(function: PrimFunc, deduction: Deduction, report: Report) -> None:
-    """W450-W476 for a tensor-level function."""
+    """W450-W477 for a tensor-level function."""
     walk = _Walk(function, deduction, report)
     with deep_recursion():  # statements nest as deep as the program does
         walk.run()
     accesses.check_ranges(function, report)
+    views.check_views(function, deduction.context.functions, report)  # type: ignore[arg-type]
     blocks.check_locals(function, report)
 
 

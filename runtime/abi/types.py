@@ -98,7 +98,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number. `dim` names the size that it is, if it is one; a `is_size` is not negative."""
+    """A number. `dim` names the size that it is, if it is one; a `is_size` is not negative.
+
+    A handle is an array's memory, of at least `dim` bytes.
+    """
 
     dtype: str
     dim: Dim = None

@@ -203,9 +203,8 @@ class ArgumentPacker:
             self.words += [len(sizes), *sizes, *[0] * (DYNAMIC_RANK - len(sizes))]
 
     def _prim(self, ty: abi.Scalar, value: Any, position: int, name: str) -> None:
-        if ty.dtype == "handle" and isinstance(value, np.ndarray):
-            self.keep.append(value)
-            value = address(value)
+        if ty.dtype == "handle":
+            return self._memory(ty, value, position, name)
         scalar = check_scalar(value, ty.dtype)
         if scalar is None:
             raise self.refuse(ty, value, position, name)
@@ -214,6 +213,17 @@ class ArgumentPacker:
         if ty.dim is not None:
             self.binder.add(ty, [int(scalar)], value_text(scalar), position, name)
         self.words.append(scalar_word(scalar, ty.dtype))
+
+    def _memory(self, ty: abi.Scalar, value: Any, position: int, name: str) -> None:
+        """The address of an array that is as large as what is looked at there."""
+        needed = ty.dim if isinstance(ty.dim, int) else 0
+        if not isinstance(value, np.ndarray):
+            raise self.refuse(ty, value, position, name, hint="behind a handle there is an array")
+        if not value.flags.c_contiguous or not value.flags.writeable or value.nbytes < needed:
+            hint = f"behind the handle there are {needed} bytes in a row that can be written"
+            raise self.refuse(ty, value, position, name, hint=hint, code="W852")
+        self.keep.append(value)
+        self.words.append(scalar_word(address(value), "handle"))
 
     def _tuple(self, ty: abi.Tuple, value: Any, position: int, name: str) -> None:
         if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):

@@ -37,6 +37,7 @@ MOVED: tuple[tuple[str, str, str], ...] = (
         "symbols>free_symbols",
     ),
     ("weft.transform.analysis", "weft.transform.analysis.indices", "facts exactness"),
+    ("weft.transform.analysis", "weft.ir.kernel", "views"),
     (
         "weft.transform.schedule",
         "weft.transform.analysis",

@@ -48,6 +48,7 @@ from weft.transform.infra.phase import Phase, RunPhase
 from weft.transform.infra.pipeline import Pipeline
 from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
+from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.memory.hoist_scratch import HoistScratch
@@ -108,8 +109,8 @@ PHASES: tuple[Phase, ...] = (
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (
-        NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(), CheckWrites(),
-        LegalizeOps(), CheckBounds(),
+        NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
+        CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
     )),
     Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination()), mandatory=False),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.

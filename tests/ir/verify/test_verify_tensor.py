@@ -204,7 +204,17 @@ BROKEN: list[tuple[str, str, Callable[[], Any]]] = [
         lambda: kernel(seq(AllocBuffer(LOCAL), loop(4, lambda i: store(LOCAL, load(LOCAL, i) + 1.0, i)))),
     ),
     ("W476", "variable kind", lambda: kernel(block(lambda v: store(Y, 0.0, v), "diagonal"))),
+    ("W477", "a view that is too large", lambda: kernel(viewed(Buffer("v", (64,), data=address(X, 0))))),
+    ("W477", "a view of what is before", lambda: kernel(viewed(Buffer("v", (1,), elem_offset=-1, data=address(X, 0))))),
 ]
+
+
+def address(buffer: Buffer, at: int) -> PrimCall:
+    return PrimCall("address_of", (load(buffer, at),), "handle")
+
+
+def viewed(view: Buffer) -> SeqStmt:
+    return seq(DeclBuffer(view), Evaluate(load(view, 0)))
 
 
 def let_outside() -> Any:

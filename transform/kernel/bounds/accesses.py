@@ -13,8 +13,8 @@ from weft import dtypes
 from weft.errors import Span
 from weft.ir import IRModule, walk
 from weft.ir.dim import Dim
-from weft.ir.graph import GlobalVar
 from weft.ir.kernel.prim import as_expr, binary, buffer_strides, cast
+from weft.ir.kernel.views import call_views, span_within
 from weft.ir.tensor import (
     Binary,
     Broadcast,
@@ -35,7 +35,6 @@ from weft.ir.tensor import (
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.exactness import LARGEST, limits_of
 from weft.transform.analysis.indices.facts import Fact, Facts, negated
-from weft.transform.analysis.views import call_views, span_within
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest
 from weft.transform.kernel.bounds.values import bind
 
@@ -50,7 +49,7 @@ class AccessChecks:
     def __init__(self, known: IndexAnalyzer, placement: Placement, module: IRModule | None) -> None:
         self.known = known
         self.placement = placement
-        self.module = module
+        self.functions = {} if module is None else module.functions
         self.found: list[Check] = []
 
     def checks_of(self, facts: Facts, visit: Callable[[Facts], Facts]) -> tuple[list[Check], Facts]:
@@ -147,7 +146,7 @@ class AccessChecks:
             self._visit_where(call.args[0], call.args[1], guards, facts)
             self._visit_where(negated(call.args[0]), call.args[2], guards, facts)
             return facts
-        for view, place in call_views(call, self.module) if isinstance(call.op, GlobalVar) else ():
+        for view, place in call_views(call, self.functions):
             facts = self.view(view, place, call.span, guards, facts)
         for arg in call.args:
             if call.op in ("address_of", "access_ptr", "tvm_access_ptr") and isinstance(arg, BufferLoad):
