@@ -30,6 +30,7 @@ from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import DeadCodeElimination
 from weft.transform.graph.fold_constant import FoldConstant
+from weft.transform.graph.hoist_loop_invariants import HoistLoopInvariants
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.graph.lambda_lift import LambdaLift
 from weft.transform.graph.legalize import LegalizeOps
@@ -112,6 +113,7 @@ __all__ = [
     "FuseTIR",
     "FuseTransposeMatmul",
     "FusionPattern",
+    "HoistLoopInvariants",
     "HoistScratch",
     "InlinePrivateFunctions",
     "Instrument",

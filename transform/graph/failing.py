@@ -4,6 +4,7 @@ what the program does.
     operators            where deduction leaves a check of sizes open, or the kernel has assertions (indices, domains)
     calls of kernels     the same, and where accesses are not proved to stay inside their buffers
     extern functions     always: what they give is held against its declared type
+    loops                always: a body may fail, and a loop may not end
     graph functions      where a binding of theirs may, or what they declare of their result is not proved
 """
 
@@ -20,7 +21,7 @@ from weft.transform.kernel.check_bounds import check_bounds
 
 __all__ = ["CanFail"]
 
-_EXTERN = {"call_dps_packed", "call_py", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure"}
+_EXTERN = {"call_dps_packed", "call_py", "call_pure_packed", "call_inplace_packed", "invoke_pure_closure", "loop"}
 _ON_VALUES = {"tensor_to_shape"}
 
 

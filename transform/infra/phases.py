@@ -39,6 +39,7 @@ from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import DeadCodeElimination
 from weft.transform.graph.fold_constant import FoldConstant
+from weft.transform.graph.hoist_loop_invariants import HoistLoopInvariants
 from weft.transform.graph.lambda_lift import LambdaLift
 from weft.transform.graph.legalize import LegalizeOps
 from weft.transform.graph.name_unknown_sizes import NameUnknownSizes
@@ -112,7 +113,11 @@ PHASES: tuple[Phase, ...] = (
         NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
         CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
     )),
-    Phase("optimize", (CanonicalizeBindings(), EliminateCommonSubexpr(), DeadCodeElimination()), mandatory=False),
+    Phase(
+        "optimize",
+        (CanonicalizeBindings(), HoistLoopInvariants(), EliminateCommonSubexpr(), DeadCodeElimination()),
+        mandatory=False,
+    ),
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
     Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),
     Phase("schedule", for_target=_schedule, mandatory=False),
