@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import textwrap
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -288,6 +291,17 @@ def test_a_million_iterations_need_no_more_memory_than_one() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run(x, np.array(5_000))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000  # kB; each value has 80
+
+
+def test_a_loop_of_the_graph_can_be_interrupted() -> None:
+    run = weft.compile(read("h = x\nfor i in range(k):\n    h = h * 0.5 + 1.0\nreturn h"))
+    x = np.zeros(4, "float32")
+    run(x, np.array(1))
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(x, np.array(10**12))
+    assert run(x, np.array(1)).tolist() == [1, 1, 1, 1]
 
 
 def test_an_error_in_an_iteration_leaves_nothing_held() -> None:

@@ -29,6 +29,7 @@ from weft.codegen.backends.llvm.host.values import (
     store_value,
     width,
 )
+from weft.codegen.backends.llvm.kernel.polls import Poll
 from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
@@ -36,6 +37,9 @@ from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.runtime.abi.frame import LOOP_OUTPUTS, OUTPUTS
 
 __all__ = ["loop"]
+
+EVERY = 64
+"""Iterations between two questions whether the caller was interrupted: kernels that take long ask by themselves."""
 
 
 def loop(emitter: OperandEmitter, step: host.Loop) -> Value:
@@ -73,6 +77,7 @@ class _LoopEmitter:
         if self.buffers:
             w.do(store("i64", LOOP_OUTPUTS, frame_word(w, OUTPUTS)))
         counter = None if self.step.bounds is None else _Counter(self.emitter, self.step.bounds, self.step.span)
+        poll = None if self.emitter.program.links_later else Poll(self.emitter, EVERY)
         head, done = w.label("loop"), w.label("loopend")
         known = self.emitter.known()
         w.jump(head)
@@ -85,6 +90,8 @@ class _LoopEmitter:
             go_on = w.label("iteration")
             w.branch(self._asked(self.condition), go_on, done)
             w.open(go_on)
+        if poll is not None:
+            poll.ask()
         self._iterate([] if counter is None else [Scalar("int64", counter.index())])
         if counter is None:
             w.jump(head)

@@ -105,6 +105,10 @@ class FunctionState:
         self.fail(kind, parts, values, span, code)
         self.w.open(good)
 
+    def leave_if(self, status: str) -> None:
+        """Leave with a status that is not 0."""
+        self.pass_on(status)
+
     def pass_on(self, status: str, span: Span | None = None, *, placed: bool = False) -> None:
         """Leave with a status that is not 0; the failure is also placed at the innermost call it happened in."""
         bad, good = self.w.label("failed"), self.w.label("good")

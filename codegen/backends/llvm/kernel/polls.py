@@ -12,7 +12,9 @@ of a usual kernel of known size has one. Code without a runtime asks nothing.
 
 from __future__ import annotations
 
-from weft.codegen.backends.llvm.asm.function import Size
+from typing import Protocol
+
+from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import Instruction, binary, call, icmp, load, store
 from weft.codegen.backends.llvm.asm.program import frame_word
 from weft.codegen.backends.llvm.kernel.emitter import COLD, KernelEmitter
@@ -32,10 +34,19 @@ ALONE = 1 << 36
 """Iterations that no array has: below it, a loop without loops stays free of calls, for vectors."""
 
 
+class Leaves(Protocol):
+    """What emits a function that can return a status: a kernel, or a graph function."""
+
+    @property
+    def w(self) -> FunctionWriter: ...
+
+    def leave_if(self, status: str) -> None: ...
+
+
 class Poll:
     """The question of one loop: made before it, `ask` in each iteration, which counts for so much of `every`."""
 
-    def __init__(self, emitter: KernelEmitter, every: int, amount: Size = 1) -> None:
+    def __init__(self, emitter: Leaves, every: int, amount: Size = 1) -> None:
         self.emitter = emitter
         self.every = every
         self.amount = amount
@@ -56,7 +67,7 @@ class Poll:
         w.open(on)
 
 
-def ask(emitter: KernelEmitter) -> None:
+def ask(emitter: Leaves) -> None:
     """Leave the kernel when the caller was interrupted: the question itself."""
     w = emitter.w
     known, on = w.label("poll.ask"), w.label("poll.asked")
