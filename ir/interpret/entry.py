@@ -22,7 +22,7 @@ from weft.ir.graph import Call, ExternFunc, Function
 from weft.ir.interpret.compiled import Lookup
 from weft.ir.interpret.graph import Evaluator, Scope, Session
 from weft.ir.interpret.intrinsics import missing_function
-from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order
+from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order, too_deep
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown
 from weft.ir.module import BaseFunc, IRModule
@@ -81,6 +81,8 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         if found is None:
             try:
                 found = self._kernels[id(function)] = Kernel(function, self._call_kernel, self.lookup)
+            except RecursionError:
+                raise too_deep(function) from None
             except FAILURES as error:
                 raise fault_of(function) or error from error.__cause__
         return found

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, Span, WeftError
+from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
 from weft.ir.interpret.compiled import Frame, Lookup
@@ -33,7 +33,7 @@ from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRe
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 
-__all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "written_buffers"]
+__all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "too_deep", "written_buffers"]
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,14 @@ def in_order(function: PrimFunc | Function, args: Sequence[Any], named: Mapping[
     return [given[name] for name in names]
 
 
+def too_deep(function: PrimFunc) -> RecursionDepthError:
+    """The error for a kernel whose expressions or calls nest deeper than there is stack for."""
+    return RecursionDepthError(
+        f"{function.name} is nested too deeply to be interpreted", code="W951", span=function.span,
+        hint="bind parts of long expressions to variables",
+    )  # fmt: skip
+
+
 class Kernel:
     """A compiled PrimFunc."""
 
@@ -162,6 +170,8 @@ class Kernel:
         plain = len(given) != len(self.function.params) or all(type(arg) is not np.ndarray for arg in given)
         try:
             return self.run(given, Caller()) if plain else self._run_stored(given)
+        except RecursionError:
+            raise too_deep(self.function) from None
         except FAILURES as error:
             raise fault_of(self.function) or error from error.__cause__
 

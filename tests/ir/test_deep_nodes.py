@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
 from weft.ir import Tuple, TupleType, Var
 from weft.ir.kernel.simplify import simplify
-from weft.ir.tensor import Binary, IntImm, PrimVar
+from weft.ir.tensor import Binary, Buffer, BufferStore, IntImm, PrimFunc, PrimVar
 from weft.ir.types import PrimType, TensorType
 
 DEEP = 3_000
@@ -94,3 +95,14 @@ def test_what_occurs_twice_stays_one_object(way: Callable[[Any], Any]) -> None:
 
 def test_a_short_text_is_whole() -> None:
     assert "fields=(IntImm(value=1, dtype='int64'),)" in repr(TupleType((IntImm(1, "int64"),)))  # type: ignore[arg-type]
+
+
+def test_a_kernel_too_deep_for_the_interpreter_says_so() -> None:
+    x, out = PrimVar("x", "int64"), Buffer("out", (1,), "int64")
+    made: Any = x
+    for _ in range(100_000):
+        made = Binary("bitwise_xor", made, x)
+    kernel = PrimFunc((x, out), BufferStore(out, made, (IntImm(0, "int64"),)), name="deep")
+    with pytest.raises(weft.WeftError) as caught:
+        weft.interpret(kernel)["deep"](3, np.zeros(1, "int64"))
+    assert (caught.value.code, caught.value.hint) == ("W951", "bind parts of long expressions to variables")
