@@ -46,6 +46,7 @@ from weft.runtime.callbacks import CALLBACK_ADDRESS, CallState, begin, end, isol
 from weft.runtime.device import threads
 from weft.runtime.device.base import ALIGNMENT, Device
 from weft.runtime.device.cpu import CPU, HostMemory
+from weft.runtime.device.guards import guards, is_guarded
 from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
@@ -66,7 +67,9 @@ class _Loaded:
         self.program, self.device = program, device
         exports = [function.symbol for function in program.functions]
         fast = [f"weft.python.{name}{end}" for name in program.python for end in ("", ".table")]
-        self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"])
+        self.guards = guards() if is_guarded() else None
+        imports = None if self.guards is None else self.guards.symbols
+        self.library = Library(program.objects, [*exports, *fast, "weft.release", "weft.trim"], imports)
         self.trim = _TRIM(self.library.addresses["weft.trim"])
         weakref.finalize(self.library, self.trim)
         self.calls_out = any(site["kind"] == "call" for site in program.sites)
@@ -117,7 +120,7 @@ class CompiledFunction:
         self.signature = signature
         self.name = signature.name
         caller = _Caller(loaded, signature)
-        self._call = caller.fast() or caller
+        self._call = caller.guarded if loaded.guards is not None else caller.fast() or caller
 
     def __repr__(self) -> str:
         return f"<compiled function {self.name}({', '.join(param.name for param in self.signature.params)})>"
@@ -159,6 +162,15 @@ class _Caller:
             "begin": self._begin, "end": end,
         }  # fmt: skip
         return fast_call(self.signature, code, table, words, functions, loaded)
+
+    def guarded(self, /, *args: Any, **options: Any) -> Any:
+        """Call with arguments in guarded memory, and look at all of it afterwards."""
+        watch = self._loaded.guards
+        assert watch is not None
+        with watch.arguments(args) as copies:
+            result = self(*copies, **options)
+            watch.check(self.name)
+        return result
 
     def _begin(self) -> int:
         """The handle of a new call."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import WeftError
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
+from weft.runtime.device.guards import guarded
 from weft.testing.checks import NO_RESULT, check_round_trip, check_well_formed
 from weft.testing.meaning import compare, random_arguments, random_module, runner
 
@@ -112,12 +114,15 @@ def fuzz(
     start: int = 0,
     bindings: int = 15,
     stop: int = 20,
+    guard: bool = False,
 ) -> FuzzReport:
     """Run `count` random modules, from seed `start`, through each pass, each target and a check.
 
     After a pass a module must be well formed, read back from its text and compute what it computed; compiled for a
     target it must compute what the interpreter says; `check` fails by raising. Stops after `stop` failures. The report
-    says how many results were compared (some modules have none at the sizes tried).
+    says how many results were compared (some modules have none at the sizes tried). With `guard`, compiled programs
+    work in guarded memory (`weft.runtime.device.guards`): a write beside a buffer is a failure, one far away ends the
+    process.
 
     >>> import weft
     >>> report = fuzz(passes=[weft.transform.FoldConstant()], count=3)
@@ -131,7 +136,8 @@ def fuzz(
         module = random_module(seed, bindings=bindings)
         for where, work in works:
             try:
-                compared += work(module, seed)
+                with guarded() if guard else nullcontext():
+                    compared += work(module, seed)
             except Exception as error:
                 failures.append(FuzzFailure(seed, where, error))
         done += 1

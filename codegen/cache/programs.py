@@ -34,6 +34,7 @@ from weft.ir.structure.fingerprint import fingerprint
 from weft.ir.tensor import PrimCall
 from weft.runtime.abi.json_form import signature_from_json, signature_to_json, site_from_json, site_to_json
 from weft.runtime.abi.scalars import storage
+from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.registry import is_builtin
 from weft.transform.infra.context import check_level, is_plain
@@ -63,7 +64,7 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     facts = (
         _FORMAT, content, plan.target.to_str(), plan.passes.to_str(), repr(machines), plan.driver, plan.executor,
         str(plan.opt), str(plan.knobs), machine.triple, machine.cpu, machine.features, llvm_version(), _STATE,
-        sys.implementation.cache_tag or "",
+        sys.implementation.cache_tag or "", str(is_guarded()),
     )  # fmt: skip
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 

@@ -34,6 +34,7 @@ from weft.ir.structure.structural import structural_equal, structural_hash
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import BINDING
 from weft.runtime.abi.types import Signature
+from weft.runtime.device.guards import is_guarded
 from weft.runtime.executable import Program
 from weft.transform.autoschedule.explain import explain
 from weft.transform.infra.decisions import without_decisions
@@ -54,7 +55,7 @@ def generate(
     `c_functions` are C functions that kernels may call beside those that are declared.
     """
     functions, aliases = _deduplicated(module, owner)
-    emission = Emission(functions, machines[driver].opt, aliases=aliases, c_functions=c_functions)
+    emission = Emission(functions, machines[driver].opt, aliases=aliases, c_functions=c_functions, guarded=is_guarded())
     processors = {label: Machine(target.cpu, target.features, target.opt) for label, target in machines.items()}
     with Compiler() as compiler:
         graphs, calls = ModuleWriter(), ModuleWriter()
@@ -69,8 +70,8 @@ def generate(
         if graphs.has_functions:
             kernels[driver].append(compiler.add(machine, str(graphs), quick=True))
         called = [compiler.add(machine, str(calls), quick=True)] if python else []
-    driving = machines[driver]
-    made = [_runtime(driving.cpu, driving.features), *(job.result() for label in machines for job in kernels[label])]
+    shared = _runtime(machines[driver].cpu, machines[driver].features, is_guarded())
+    made = [shared, *(job.result() for label in machines for job in kernels[label])]
     objects, texts = [code for code, _ in made], [text for _, text in made]
     objects += [job.result()[0] for job in called]
     return Program(
@@ -81,10 +82,10 @@ def generate(
 
 
 @functools.lru_cache(maxsize=8)
-def _runtime(cpu: str, features: str) -> tuple[bytes, str]:
+def _runtime(cpu: str, features: str, guards: bool) -> tuple[bytes, str]:
     """Code of all programs, which follows from the processor alone: memory of graph functions, chunks of loops."""
     module = ModuleWriter()
-    emit_heap(module)
+    emit_heap(module, guarded=guards)
     emit_chunk_runtime(module)
     emit_stack_guard(module)
     module.add_global(f"@weft.binding = constant [{len(BINDING)} x i8] {byte_text(BINDING)}")

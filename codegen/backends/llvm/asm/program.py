@@ -36,7 +36,7 @@ class Program:
 
     `features` are those of the processor that code may use by name; without them it is the same for every processor.
     `c_functions` are C functions that may be called beside those that are declared; with `links_later` they are found
-    when the object code is linked, not in this process.
+    when the object code is linked, not in this process. Memory of `guarded` code has no room behind it.
     """
 
     functions: Mapping[str, BaseFunc]
@@ -50,6 +50,7 @@ class Program:
     aliases: Mapping[str, str] = field(default_factory=dict)
     c_functions: frozenset[str] = frozenset()
     links_later: bool = False
+    guarded: bool = False
     sites: list[dict[str, Any]] = field(default_factory=list)
     constants: list[tuple[np.ndarray, str]] = field(default_factory=list)
     _deep: frozenset[str] | None = None

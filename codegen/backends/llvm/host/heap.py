@@ -32,8 +32,11 @@ KEPT_BYTES = 256 << 20
 STORAGES, RESULTS = 1, 2
 
 
-def emit_heap(module: ModuleWriter) -> None:
-    """Emit the functions that graph functions and the runtime call."""
+def emit_heap(module: ModuleWriter, *, guarded: bool = False) -> None:
+    """Emit the functions that graph functions and the runtime call; `guarded` blocks end where their data does.
+
+    Guarded blocks are not used again either.
+    """
     module.declare("aligned_alloc", "ptr", ("i64", "i64"))
     if _LINUX:
         module.declare("madvise", "i32", ("ptr", "i64", "i32"))
@@ -43,6 +46,8 @@ def emit_heap(module: ModuleWriter) -> None:
     module.add_global(f"@weft.results = internal global [{SLOTS} x i64] zeroinitializer, align 64")
     module.add_global("@weft.kept = internal global i64 0, align 64")
     for name, text in _FUNCTIONS.items():
+        for usual, exact in _GUARDED.items() if guarded else ():
+            text = text.replace(usual, exact)
         module.define(name, text)
 
 
@@ -73,6 +78,12 @@ next:
 
 _LINUX = sys.platform == "linux"
 _ADVICE = f"call i32 @madvise(ptr %block, i64 %size, i32 {_MADV_HUGEPAGE})" if _LINUX else ""  # refused: as before
+_GUARDED = {
+    "%size = and i64 %sum, -64": f"%size = add i64 %bytes, {HEADER}",
+    f"i64 %bytes, i64 {STORAGES})": "i64 %bytes, i64 0)",
+    f"icmp ult i64 %bytes, {SMALL}": "icmp eq i64 0, 0",
+}
+"""What blocks with exact ends, each made anew, have instead."""
 _FUNCTIONS = {
     # Frees a block, or lets it wait.
     "weft.retire": f"""define internal void @weft.retire(ptr %block) nounwind {{

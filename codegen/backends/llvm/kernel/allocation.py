@@ -51,16 +51,17 @@ def _span_of(emitter: KernelEmitter, view: BufferView, exact: Exact) -> Size:
 
 
 def _heap(emitter: KernelEmitter, stmt: AllocBuffer, size: Size) -> str:
+    bytes_ = size
     emitter.module.declare("aligned_alloc", "noalias ptr", ("i64", "i64"), "allocsize(1)")
-    padded = emitter.w.emit(binary("add", "i64", size, "64"))
-    rounded = emitter.w.emit(binary("and", "i64", padded, "-64"))
-    pointer = emitter.w.emit(call("ptr", "@aligned_alloc", [("i64", "64"), ("i64", rounded)]))
+    if not emitter.program.guarded:
+        size = emitter.w.emit(binary("and", "i64", emitter.w.emit(binary("add", "i64", size, "64")), "-64"))
+    pointer = emitter.w.emit(call("ptr", "@aligned_alloc", [("i64", "64"), ("i64", size)]))
     bad, good = emitter.w.label("no_memory"), emitter.w.label("ok")
     emitter.w.branch(emitter.w.emit(icmp("eq", "ptr", pointer, "null")), bad, good, COLD)
     emitter.w.open(bad)
     name = stmt.buffer.name or "_"
     emitter.program.fail(
-        emitter.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [size], span=stmt.span
+        emitter.w, "MemoryError", [f"no memory for the buffer {name}: ", 0, " bytes"], [bytes_], span=stmt.span
     )
     emitter.leave(1)
     emitter.w.open(good)
