@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import ScriptError, Span
-from weft.ir.op.declare import REQUIRED, RUN_TIME, Arguments, Example, OpDef, Param
+from weft.ir.op.declare import REQUIRED, RUN_TIME, Arguments, Builtin, Example, OpDef, Param
 from weft.ir.op.registry import OPS, add_op, register_op
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "REQUIRED",
     "RUN_TIME",
     "Arguments",
+    "Builtin",
     "Example",
     "OpDef",
     "Param",

@@ -8,6 +8,7 @@ of the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.kernel import prim
 from weft.ir.kernel.prim import unary
-from weft.ir.op.declare import Arguments, Example
+from weft.ir.op.declare import Arguments, Example, Lower
 from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
@@ -37,6 +38,7 @@ __all__ = [
     "f32",
     "i64",
     "kernel_call",
+    "kernel_lowering",
     "require_dtype",
     "require_rank",
     "require_scalar",
@@ -443,6 +445,20 @@ class Kernel:
         """The kernel of one output, given by a formula over the result's indices; cast to the result's dtype."""
         out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
         return self.finish(out)
+
+
+def kernel_lowering(lower: Callable[[Kernel], PrimFunc | None]) -> Lower:
+    """A decorator of `lower(kernel)`: it is called with a frame whose shapes and dtypes are known.
+
+    What stands in a declaration as `lowering` gives no kernel where something is not known.
+    """
+
+    @wraps(lower)
+    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+        kernel = Kernel(args, context, name)
+        return lower(kernel) if kernel.known else None
+
+    return lowering
 
 
 def _in_range(value: PrimExpr, size: PrimExpr, any_value: bool) -> PrimExpr:

@@ -20,6 +20,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_scalar,
     scalar_of,
     shape_error,
@@ -49,10 +50,8 @@ def _shaped(args: Arguments, context: TypeContext, dtype: str | None) -> TensorT
     return TensorType(dims, dtype, ndim)
 
 
-def _lower_full(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_full(kernel: Kernel) -> PrimFunc | None:
     value = kernel.input("fill_value")
     return kernel.compute(lambda *i: scalar_of(value))
 
@@ -80,10 +79,8 @@ def full(args: Arguments, context: TypeContext) -> TensorType:
     return _shaped(args, context, args.dtype or getattr(ty, "dtype", None))
 
 
-def _lower_full_like(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_full_like(kernel: Kernel) -> PrimFunc | None:
     kernel.input("x")
     value = kernel.input("fill_value")
     return kernel.compute(lambda *i: scalar_of(value))
@@ -251,10 +248,9 @@ def _offset(args: Arguments) -> int:
     return value
 
 
-def _lower_eye(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_eye(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     if args.call.op.name == "eye_like":  # type: ignore[attr-defined]
         kernel.input("x")
     k = _offset(args)

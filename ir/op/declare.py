@@ -20,7 +20,8 @@ end are left out; absent ones before a present one are named in `attrs["absent"]
 are left out, so that one call has one form.
 
 A Python number given for an `expr` becomes a constant of the dtype of the other tensors in the call.
-An operator without a lowering says who gives it meaning (`builtin`). A declaration that lacks a part fails when made.
+An operator without a lowering says who gives it meaning (`builtin`); what is computed has a NumPy reference in any
+case. A declaration that lacks a part fails when made.
 
 Errors: ScriptError W140 unknown operator, W141 wrong arguments, W142 a value of the wrong kind; DTypeError W310 a
 number that the adopted dtype cannot hold.
@@ -34,6 +35,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 
-__all__ = ["REQUIRED", "RUN_TIME", "Arguments", "Example", "OpDef", "Param", "constant_like"]
+__all__ = ["REQUIRED", "RUN_TIME", "Arguments", "Builtin", "Example", "Lower", "OpDef", "Param", "constant_like"]
 
 RUN_TIME = ("expr", "exprs", "shape", "prim", "variadic", "callee")
 _KINDS = (*RUN_TIME, "attr", "dtype", "types")
@@ -142,6 +144,18 @@ Rule = Callable[[Arguments, TypeContext], Type]
 Lower = Callable[[Arguments, TypeContext, str], PrimFunc | None]
 
 
+class Builtin(StrEnum):
+    """Who gives an operator meaning that no kernel, and no operator with one, computes."""
+
+    NOBODY = ""  # it is computed
+    EXECUTORS = "the interpreter and the executors"
+    MEMORY = "the interpreter and the lowering to explicit memory"
+    WRITTEN_OUT = "the operators, numbers or dimensions that it is written out as"
+    COLLECTIVES = "a library of collectives, by R.call_dps_packed"
+    ATTENTION = "a library of attention, by R.call_dps_packed"
+    CALLER = "the passes of the caller: no executor runs tensors that are spread over a mesh"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class OpDef:
     """An operator, declared once.
@@ -160,7 +174,7 @@ class OpDef:
     numpy: Callable[..., Any] | None = None
     pure: bool = False
     examples: tuple[Example, ...] = ()
-    builtin: str = ""
+    builtin: Builtin | str = Builtin.NOBODY  # from outside also in words of its own
     family: str = ""
 
     def __post_init__(self) -> None:
@@ -169,13 +183,13 @@ class OpDef:
         missing = []
         if not self.doc and sys.flags.optimize < 2:  # python -OO takes docstrings away
             missing.append("doc")
-        if not self.builtin:
-            if self.lowering is None and self.decompose is None:
-                missing.append("lowering (or decompose, or builtin)")
-            if self.numpy is None:
-                missing.append("numpy")
-            if not self.examples:
-                missing.append("examples")
+        computed = self.lowering is not None or self.decompose is not None
+        if not computed and not self.builtin:
+            missing.append("lowering (or decompose, or builtin)")
+        if self.numpy is None and (computed or not self.builtin):  # what is computed has a reference, whoever helps
+            missing.append("numpy")
+        if not self.examples and not self.builtin:
+            missing.append("examples")
         names = [param.name for param in self.params]
         if len(set(names)) != len(names):
             missing.append("distinct parameter names")

@@ -25,6 +25,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     require_rank,
     shape_error,
@@ -32,7 +33,7 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store
 from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
@@ -40,7 +41,6 @@ from weft.ir.types import ShapeType, TensorType, TupleType, Type
 
 __all__: list[str] = []
 
-_STEPS = "the operators dynamic.*, which it is written out as"
 
 
 def _hint(expr: Expr) -> str:
@@ -94,7 +94,9 @@ def _decompose_nonzero(args: Arguments, builder: Any) -> Expr:
     return OPS["dynamic.nonzero_at"].bind([x, sizes])
 
 
-@register_op("nonzero", [Param("x")], decompose=_decompose_nonzero, numpy=_numpy_nonzero, pure=True, builtin=_STEPS)
+@register_op(
+    "nonzero", [Param("x")], decompose=_decompose_nonzero, numpy=_numpy_nonzero, pure=True, builtin=Builtin.WRITTEN_OUT
+)
 def nonzero(args: Arguments, context: TypeContext) -> Type:
     """The positions of the elements that are not zero, in row-major order: (rank, how many), of int64.
 
@@ -222,7 +224,7 @@ def _decompose_slice(args: Arguments, builder: Any) -> Expr:
     decompose=_decompose_slice,
     numpy=_numpy_dynamic_slice,
     pure=True,
-    builtin=_STEPS,
+    builtin=Builtin.WRITTEN_OUT,
 )
 def dynamic_strided_slice(args: Arguments, context: TypeContext) -> Type:
     """x[begin:end:strides] along all axes, by vectors that are computed; boundaries are those of Python slices.
@@ -243,10 +245,9 @@ def _boundary(value: PrimExpr, size: PrimExpr, step: PrimExpr) -> PrimExpr:
     return te.minimum(te.maximum(value, low), high)
 
 
-def _lower_slice_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_slice_shape(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     begin, end, strides = (kernel.input(each, (x.ndim,)) for each in _BOUNDS)
     moving = te.check((x.ndim,), lambda d: te.not_equal(strides(d), 0), f"{args.name}: a stride is 0", "BoundsError")
@@ -284,10 +285,8 @@ def slice_shape(args: Arguments, context: TypeContext) -> Type:
     return TensorType((_slice_rule(args, context, _BOUNDS).ndim,), "int64")
 
 
-def _lower_slice_at(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_slice_at(kernel: Kernel) -> PrimFunc | None:
     x = kernel.input("x")
     begin, strides = (kernel.input(each, (x.ndim,)) for each in ("begin", "strides"))
 
@@ -371,7 +370,7 @@ def _decompose_unique(args: Arguments, builder: Any) -> Expr:
     decompose=_decompose_unique,
     numpy=_numpy_unique,
     pure=True,
-    builtin=_STEPS,
+    builtin=Builtin.WRITTEN_OUT,
 )
 def unique(args: Arguments, context: TypeContext) -> Type:
     """The distinct elements in ascending order (slices along an axis), and as asked for: the position of the first of

@@ -25,6 +25,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -282,10 +283,9 @@ def _without(dims: Dims, axis: int) -> Dims:
     return (*dims[:axis], *dims[axis + 1 :])
 
 
-def _lower_nll(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_nll(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     axis = 0 if len(kernel.dims) == 1 else 1
     shape, classes = _without(kernel.dims, axis), kernel.dims[axis]
     grad = kernel.input("output_grad", shape if args.reduction == "none" else ())

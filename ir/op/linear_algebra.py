@@ -26,6 +26,7 @@ from weft.ir.op.common import (
     converted,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -100,10 +101,9 @@ def _batch_indices(own: Dims, indices: Sequence[PrimExpr], batch: Dims) -> list[
     return [0 if size == 1 else index for size, index in zip(own, indices[first : len(batch)], strict=True)]
 
 
-def _lower_matmul(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_matmul(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     a, b = sizes_of(args, "x1", context), sizes_of(args, "x2", context)
     sizes = _matmul_sizes(args, a, b, context)
     a_batch, b_batch = _batch_required(a[:-2], sizes.batch), _batch_required(b[:-2], sizes.batch)
@@ -176,10 +176,9 @@ def matmul(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_linear(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_linear(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     data_dims, weight_dims = sizes_of(args, "data", context), sizes_of(args, "weight", context)
     inner = data_dims[-1] if isinstance(data_dims[-1], int) else weight_dims[1]
     data = kernel.input("data", (*data_dims[:-1], inner))
@@ -238,10 +237,8 @@ def linear(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((*a[:-1], b[0]), args.out_dtype or dtype, vdevice=data.vdevice)
 
 
-def _lower_outer(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_outer(kernel: Kernel) -> PrimFunc | None:
     x1, x2 = kernel.input("x1"), kernel.input("x2")
     return kernel.compute(lambda i, j: x1(i) * x2(j), "outer")
 
@@ -337,10 +334,9 @@ def _einsum_sizes(args: Arguments, labels: _Einsum, shapes: Sequence[Dims], cont
     return sizes
 
 
-def _lower_einsum(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_einsum(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     shapes = [dims_of(ty) or () for ty in tensors(args, "operands", context)]
     labels = _einsum_labels(args, [len(shape) for shape in shapes])
     sizes = _einsum_sizes(args, labels, shapes, context)

@@ -39,6 +39,7 @@ from weft.ir.op.common import (
     broadcast_load,
     example,
     f32,
+    kernel_lowering,
     same_dtype,
     shape_error,
     shape_of_arg,
@@ -123,10 +124,9 @@ def _reshaped(args: Arguments, x: TensorType, wanted: Dims, context: TypeContext
     return tuple(floordiv(product(dims), rest) if isinstance(dim, int) and dim == -1 else dim for dim in wanted)
 
 
-def _lower_reshape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     x = kernel.input("x")
     source = dims_of(tensor(args, "x", context)) or ()
     wanted = ", ".join(map(str, kernel.dims))
@@ -165,10 +165,9 @@ def _moved(x: TensorType, dims: Dims | None, ndim: int = -1) -> TensorType:
     return TensorType(dims, x.dtype, ndim if dims is None else len(dims), x.vdevice)
 
 
-def _lower_regrouped(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_regrouped(kernel: Kernel) -> PrimFunc | None:
+    context = kernel.context
     x = kernel.input("x")
     return kernel.compute(lambda *i: x(*regroup(x.shape, kernel.dims, i, context)))
 
@@ -188,10 +187,9 @@ def flatten(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, None if dims is None else (product(dims),), 1)
 
 
-def _lower_permute(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_permute(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     axes = _permutation(args, x.ndim)
     return kernel.compute(lambda *i: x(*(i[axes.index(axis)] for axis in range(x.ndim))))
@@ -227,10 +225,9 @@ def permute_dims(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, None if dims is None else tuple(dims[axis] for axis in axes), x.ndim)
 
 
-def _lower_expand(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_expand(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     new = axes_of(args, args.axis, len(kernel.dims))
     return kernel.compute(lambda *i: x(*(index for axis, index in enumerate(i) if axis not in new)))
@@ -269,10 +266,9 @@ def _squeezed(args: Arguments, x: TensorType) -> tuple[int, ...]:
     return tuple(axis for axis, dim in enumerate(dims) if prove_equal(dim, 1) is True)
 
 
-def _lower_squeeze(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_squeeze(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     ty = tensor(args, "x", context)
     gone = _squeezed(args, ty)
     x = kernel.input("x", tuple(1 if axis in gone else dim for axis, dim in enumerate(dims_of(ty) or ())))
@@ -313,10 +309,8 @@ def squeeze(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, tuple(dim for axis, dim in enumerate(dims) if axis not in gone))
 
 
-def _lower_broadcast_to(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_broadcast_to(kernel: Kernel) -> PrimFunc | None:
     # The result has the sizes that were asked for, so the kernel asserts what shared symbols would say in its shapes.
     x = kernel.input("x")
     for size, target in zip(x.shape, kernel.dims[len(kernel.dims) - x.ndim :], strict=True):
@@ -361,10 +355,9 @@ def broadcast_to(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_concat(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_concat(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     types = tensors(args, "tensors", context)
     if args.axis is None:
         operands = kernel.inputs("tensors")
@@ -454,10 +447,9 @@ def _agreed(args: Arguments, dims: Sequence[Dim], what: str, context: TypeContex
     return chosen
 
 
-def _lower_stack(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_stack(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     axis = axis_of(args, args.axis, len(kernel.dims))
     rest = (*kernel.dims[:axis], *kernel.dims[axis + 1 :])
     operands = kernel.inputs("tensors", [rest] * len(tensors(args, "tensors", context)))
@@ -625,10 +617,9 @@ UNLIMITED = 1 << 62
 """Boundaries from here on mean "to the end" (or the start): exporters write the greatest and the least int64."""
 
 
-def _lower_split(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_split(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     assert not isinstance(x, Immediate)
     axis = axis_of(args, args.axis, x.ndim)
@@ -713,10 +704,8 @@ def _require_counts(args: Arguments, counts: Sequence[Dim]) -> None:
             raise shape_error(args, f"cannot repeat {count} times", "W205")
 
 
-def _lower_tile(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_tile(kernel: Kernel) -> PrimFunc | None:
     x = kernel.input("data")
     return kernel.compute(
         lambda *i: (
@@ -757,10 +746,9 @@ def tile(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, tuple(dim * factor for dim, factor in zip(padded, _tile_factors(args, ndim), strict=True)))
 
 
-def _lower_repeat(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_repeat(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("data")
     count = te.size(args.repeats if args.repeats != 0 else 1)
     if args.axis is None:
@@ -797,10 +785,9 @@ def repeat(args: Arguments, context: TypeContext) -> TensorType:
     return _moved(x, (*dims[:axis], dims[axis] * args.repeats, *dims[axis + 1 :]))
 
 
-def _lower_flip(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_flip(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("data")
     axes = axes_of(args, args.axis, x.ndim)
     return kernel.compute(

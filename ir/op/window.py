@@ -19,6 +19,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     require_rank,
     shape_error,
@@ -33,10 +34,9 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 
-def _lower_hamming(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_hamming(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     size: Dim = args.window_size
     steps = te.maximum(te.size(size) - (0 if args.periodic else 1), 1)
 
@@ -84,10 +84,9 @@ def hamming_window(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((args.window_size,), args.dtype)
 
 
-def _lower_multinomial(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_multinomial(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     prob = kernel.input("prob")
     uniform, rows = kernel.input("uniform_sample", (kernel.dims[0], 1)), kernel.input("sample_indices", kernel.dims)
     batch, classes = prob.shape

@@ -6,7 +6,7 @@ from weft.dtypes import is_bool, is_numpy
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
-from weft.ir.op.common import Kernel, converted, example, f32, tensor, typed
+from weft.ir.op.common import Kernel, converted, example, f32, kernel_lowering, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -18,10 +18,9 @@ def _converted(value: PrimExpr, dtype: str) -> PrimExpr:
     return te.not_equal(value, 0) if is_bool(dtype) and not is_bool(value.dtype) else te.cast(dtype, value)
 
 
-def _lower_astype(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_astype(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     return kernel.compute(lambda *i: _converted(x(*i), args.dtype))
 
@@ -63,9 +62,8 @@ def wrap_param(args: Arguments, context: TypeContext) -> TensorType:
     return replace(tensor(args, "data", context), dtype=args.dtype)
 
 
-def _lower_wrap(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_wrap(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     return kernel.compute(lambda *i: _converted(data(*i), args.dtype))

@@ -18,7 +18,17 @@ from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import intrinsic
 from weft.ir.kernel.prim import unary as prim_unary
 from weft.ir.node import replace
-from weft.ir.op.common import Kernel, example, f32, require_dtype, require_scalar, scalar_of, tensor, typed
+from weft.ir.op.common import (
+    Kernel,
+    example,
+    f32,
+    kernel_lowering,
+    require_dtype,
+    require_scalar,
+    scalar_of,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
@@ -166,10 +176,8 @@ _whole("trunc", np.trunc, "x without its fraction, elementwise, in the dtype of 
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_clip(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_clip(kernel: Kernel) -> PrimFunc | None:
     x, low, high = kernel.input("x"), kernel.input("min"), kernel.input("max")
 
     def clipped(*i: PrimExpr) -> PrimExpr:

@@ -39,6 +39,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     scalar_of,
     shape_error,
@@ -154,10 +155,9 @@ def _slices(args: Arguments, dims: Dims) -> dict[int, _Slice]:
     return {axis: _slice(args, position, axis, dims[axis]) for position, axis in enumerate(axes)}
 
 
-def _lower_slice(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_slice(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     slices = _slices(args, x.shape)
     for axis, part in slices.items():
@@ -302,10 +302,9 @@ def _fitted(args: Arguments, kernel: Kernel, value: PrimExpr, size: Dim) -> Prim
     return wrapped_index(value, size)
 
 
-def _lower_take(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_take(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x, indices = kernel.input("x"), kernel.input("indices")
     axis = _take_axis(args, x.ndim)
     size = product(x.shape) if axis is None else x.shape[axis]
@@ -370,10 +369,9 @@ def take(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((*dims[:axis], *chosen, *dims[axis + 1 :]), x.dtype, vdevice=x.vdevice)
 
 
-def _lower_gather_elements(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_gather_elements(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x, indices = kernel.input("data"), kernel.input("indices")
     axis = axis_of(args, args.axis, x.ndim)
     for d, (size, given) in enumerate(zip(x.shape, indices.shape, strict=True)):
@@ -424,10 +422,9 @@ def depth_of(args: Arguments, indices: TensorType) -> int:
     return dims[-1]
 
 
-def _lower_gather_nd(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_gather_nd(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     batch, depth = args.batch_dims, depth_of(args, _indices(args, context))
     x, indices = kernel.input("data"), kernel.input("indices")
     for size, given in zip(x.shape[:batch], indices.shape[:batch], strict=True):
@@ -485,10 +482,9 @@ def gather_nd(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_one_hot(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_one_hot(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     indices, on, off = kernel.input("indices"), kernel.input("on_value"), kernel.input("off_value")
     axis = axis_of(args, args.axis, len(kernel.dims))
 

@@ -23,6 +23,7 @@ from weft.ir.op.common import (
     broadcast_shape,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -132,10 +133,9 @@ _extreme("argmin", f"The position of the least value {_PLACE}", _extreme_reducer
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_where(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_where(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     names = ("condition", "x1", "x2")
     shapes = [broadcast_shape(tensor(args, operand, context), kernel.dims) for operand in names]
     operands = [kernel.input(operand, shape) for operand, shape in zip(names, shapes, strict=True)]
@@ -167,10 +167,9 @@ def where(args: Arguments, context: TypeContext) -> TensorType:
     return replace(broadcast(args, context, condition, x1, x2), dtype=same_dtype(args, x1, x2))
 
 
-def _bucketize_lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _bucketize_lowering(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data, boundaries = kernel.input("input_tensor"), kernel.input("boundaries")
     k = te.reduce_axis((0, boundaries.shape[0]), name="k")
 

@@ -27,6 +27,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -66,10 +67,9 @@ def _index_types(args: Arguments, data: TensorType, context: TypeContext) -> tup
     return indices, broadcast(args, context, *indices)
 
 
-def _lower_index_tensor(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_index_tensor(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     types, common = _index_types(args, tensor(args, "data", context), TypeContext(context.functions, context.facts))
     shape = dims_of(common) or ()
     data = kernel.input("data")
@@ -245,10 +245,9 @@ def _open_boundaries(args: Arguments, size: Dim) -> list[tuple[str, Dim]]:
     return [(label, boundary) for label, boundary in named.items() if negative_boundary(boundary, size)]
 
 
-def _lower_slice_scatter(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_slice_scatter(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     data = kernel.input("input_tensor")
     axis = axis_of(args, args.axis, data.ndim)
     start, stop, length = _scattered_slice(args, data.shape[axis])
@@ -320,10 +319,9 @@ def slice_scatter(args: Arguments, context: TypeContext) -> TensorType:
     return data
 
 
-def _lower_reverse_sequence(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_reverse_sequence(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     along, batch = axis_of(args, args.seq_axis, data.ndim), axis_of(args, args.batch_axis, data.ndim)
     lengths = kernel.input("seq_lengths", (data.shape[batch],))

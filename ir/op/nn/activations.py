@@ -22,6 +22,7 @@ from weft.ir.op.common import (
     axis_of,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -150,10 +151,9 @@ _activation(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_prelu(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_prelu(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     data = kernel.input("data")
     axis = axis_of(args, args.axis, data.ndim)
     one = sizes_of(args, "alpha", context)[0] == 1
@@ -202,10 +202,8 @@ def prelu(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_dropout(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_dropout(kernel: Kernel) -> PrimFunc | None:
     data = kernel.input("data")
     out = te.compute(data.shape, lambda *i: data(*i), "dropout")
     return kernel.finish(out, te.compute(data.shape, lambda *i: te.const(1, data.dtype), "mask"))
@@ -228,10 +226,8 @@ def dropout(args: Arguments, context: TypeContext) -> TupleType:
     return TupleType((data, data))
 
 
-def _lower_batch_flatten(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_batch_flatten(kernel: Kernel) -> PrimFunc | None:
     data = kernel.input("data")
 
     def formula(row: PrimExpr, position: PrimExpr) -> PrimExpr:
@@ -263,10 +259,9 @@ def batch_flatten(args: Arguments, context: TypeContext) -> TensorType:
     )
 
 
-def _lower_pixel_shuffle(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_pixel_shuffle(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data, factor = kernel.input("data"), args.upscale_factor
     rest: Dim = data.shape[-3] % factor**2
     kernel.require_equal(rest, 0, f"the number of channels is not a multiple of {factor**2}")

@@ -23,6 +23,7 @@ from weft.ir.op.common import (
     broadcast_dim,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -51,10 +52,9 @@ def _visible(args: Arguments, row: PrimExpr, column: PrimExpr, rows: Dim, column
     return seen if args.window_size is None else te.all(seen, column > last - args.window_size)
 
 
-def _lower_attention(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_attention(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     (batch, rows, heads, width), (_, columns, _, _), (_, _, _, depth) = (
         sizes_of(args, operand, context) for operand in ("query", "key", "value")
     )

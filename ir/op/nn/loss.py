@@ -20,6 +20,7 @@ from weft.ir.op.common import (
     example,
     f32,
     i64,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -38,10 +39,9 @@ __all__: list[str] = []
 _REDUCTIONS = ("none", "sum", "mean")
 
 
-def _lower_nll_loss(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_nll_loss(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     sizes, rest = sizes_of(args, "predictions", context), sizes_of(args, "targets", context)
     axis = 0 if len(sizes) == 1 else 1
     classes = sizes[axis]
@@ -161,10 +161,9 @@ def nll_loss(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType(targets.shape, predictions.dtype, targets.ndim)
 
 
-def _lower_cross_entropy(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_cross_entropy(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     a, b = sizes_of(args, "predictions", context), sizes_of(args, "labels", context)
     shape: Dims = tuple(x if isinstance(x, int) else y for x, y in zip(a, b, strict=True))
     predictions, labels = kernel.input("predictions", shape), kernel.input("labels", shape)

@@ -22,6 +22,7 @@ from weft.ir.op.common import (
     axis_of,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -152,10 +153,9 @@ def _normal(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
     return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + epsilon)
 
 
-def _lower_layer_norm(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_layer_norm(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     axes = axes_of(args, args.axes, data.ndim)
     sizes = tuple(data.shape[axis] for axis in axes)
@@ -223,10 +223,9 @@ def layer_norm(args: Arguments, context: TypeContext) -> TensorType:
     return data
 
 
-def _lower_rms_norm(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_rms_norm(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     axes = axes_of(args, args.axes, data.ndim)
     weight = kernel.input("weight", tuple(data.shape[axis] for axis in axes))
@@ -294,10 +293,9 @@ def _channel_rule(args: Arguments, context: TypeContext) -> tuple[TensorType, in
     return data, channel, axes
 
 
-def _lower_instance_norm(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_instance_norm(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     axes, channel = axes_of(args, args.axes, data.ndim), axis_of(args, args.channel_axis, data.ndim)
     sizes = (data.shape[channel],)
@@ -333,10 +331,9 @@ def instance_norm(args: Arguments, context: TypeContext) -> TensorType:
     return _channel_rule(args, context)[0]
 
 
-def _lower_group_norm(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_group_norm(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     axes, channel = axes_of(args, args.axes, data.ndim), axis_of(args, args.channel_axis, data.ndim)
     sizes = (data.shape[channel],)
@@ -416,10 +413,9 @@ def group_norm(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_batch_norm(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_batch_norm(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     axis = axis_of(args, args.axis, data.ndim)
     sizes = (data.shape[axis],)

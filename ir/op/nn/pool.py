@@ -18,7 +18,17 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim
-from weft.ir.op.common import Kernel, example, f32, require_dtype, require_rank, shape_error, tensor, typed
+from weft.ir.op.common import (
+    Kernel,
+    example,
+    f32,
+    kernel_lowering,
+    require_dtype,
+    require_rank,
+    shape_error,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, OpDef, Param
 from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_layout, check_window, in_layout, window_of
 from weft.ir.op.reductions.reduction import accumulator
@@ -382,10 +392,9 @@ def _pad_source(mode: str, index: PrimExpr, before: int, size: Dim) -> PrimExpr:
     return te.maximum(te.minimum(place, length - 1), 0)
 
 
-def _lower_pad(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_pad(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     data = kernel.input("data")
     pairs = _pad_pairs(args, data.ndim)
     mode = args.pad_mode

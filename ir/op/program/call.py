@@ -31,12 +31,12 @@ from weft.ir.dim import DimExpr, symbol
 from weft.ir.graph import Call, Expr, Function, GlobalVar, Op, PrimValue, Var
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.node import replace
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Builtin, OpDef, Param
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
-_LOWERING = "the interpreter and the lowering to explicit memory"
+_MEMORY = Builtin.MEMORY
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Kernels of the module
@@ -197,7 +197,7 @@ _OUT = Param("out_ty", "types")
 _TIR_VARS = Param("tir_vars", "shape", None)
 
 
-@register_op("call_tir", [*_KERNEL_PARAMS, _OUT, _TIR_VARS], pure=True, builtin=_LOWERING)
+@register_op("call_tir", [*_KERNEL_PARAMS, _OUT, _TIR_VARS], pure=True, builtin=_MEMORY)
 def call_tir(args: Arguments, context: TypeContext) -> Type:
     """Call a kernel of the module on inputs; its outputs are new arrays of the declared types."""
     return _kernel_call(args, context)
@@ -213,7 +213,7 @@ def call_tir(args: Arguments, context: TypeContext) -> Type:
         Param("te_grad_kwargs", "attr", None, "any?"),
     ],
     pure=True,
-    builtin=_LOWERING,
+    builtin=_MEMORY,
 )
 def call_tir_with_grad(args: Arguments, context: TypeContext) -> Type:
     """`call_tir` of a kernel whose gradient is registered under a name."""
@@ -224,7 +224,7 @@ def call_tir_with_grad(args: Arguments, context: TypeContext) -> Type:
     "call_tir_inplace",
     [*_KERNEL_PARAMS, Param("inplace_indices", "attr", of="ints"), _OUT, _TIR_VARS],
     pure=True,
-    builtin=_LOWERING,
+    builtin=_MEMORY,
 )
 def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
     """Call a kernel that writes some outputs over inputs that are not used afterwards."""
@@ -254,14 +254,14 @@ def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@register_op("call_dps_packed", [Param("func", "callee"), Param("args", "exprs"), _OUT], pure=True, builtin=_LOWERING)
+@register_op("call_dps_packed", [Param("func", "callee"), Param("args", "exprs"), _OUT], pure=True, builtin=_MEMORY)
 def call_dps_packed(args: Arguments, context: TypeContext) -> Type:
     """Call an extern function on inputs, with new arrays of the declared types passed last for it to write."""
     return _declared(args)
 
 
 @register_op(
-    "call_py", [Param("func_name", "attr", of="str"), Param("args", "exprs"), _OUT], pure=True, builtin=_LOWERING
+    "call_py", [Param("func_name", "attr", of="str"), Param("args", "exprs"), _OUT], pure=True, builtin=_MEMORY
 )
 def call_py(args: Arguments, context: TypeContext) -> Type:
     """Call a Python function, registered or of the module, on inputs; it returns new values of the declared types.
@@ -280,7 +280,7 @@ def _stated(args: Arguments) -> Type:
 
 
 @register_op(
-    "call_pure_packed", [Param("func", "callee"), Param("args", "variadic"), _TY_ARGS], pure=True, builtin=_LOWERING
+    "call_pure_packed", [Param("func", "callee"), Param("args", "variadic"), _TY_ARGS], pure=True, builtin=_MEMORY
 )
 def call_pure_packed(args: Arguments, context: TypeContext) -> Type:
     """Call an extern function that has no effects and returns a value of the stated type."""
@@ -291,7 +291,7 @@ def call_pure_packed(args: Arguments, context: TypeContext) -> Type:
     "call_inplace_packed",
     [Param("func", "callee"), Param("args", "variadic"), Param("inplace_indices", "attr", of="ints"), _TY_ARGS],
     pure=True,
-    builtin=_LOWERING,
+    builtin=_MEMORY,
 )
 def call_inplace_packed(args: Arguments, context: TypeContext) -> Type:
     """Call an extern function that changes and returns arguments that are not used afterwards."""
@@ -303,7 +303,7 @@ def call_inplace_packed(args: Arguments, context: TypeContext) -> Type:
 
 
 @register_op(
-    "call_builtin_with_ctx", [Param("func", "callee"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_LOWERING
+    "call_builtin_with_ctx", [Param("func", "callee"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_MEMORY
 )
 def call_builtin_with_ctx(args: Arguments, context: TypeContext) -> Type:
     """Call a builtin of the executor that also receives the executor's state."""
@@ -336,7 +336,7 @@ add_op(
         _call_packed,
         "Call an extern function, which may have effects, for its result; with dps it writes its last arguments.",
         pure=False,
-        builtin=_LOWERING,
+        builtin=_MEMORY,
         family="call",
     )
 )
@@ -346,19 +346,19 @@ add_op(
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@register_op("make_closure", [Param("func", "callee"), Param("args", "exprs")], pure=True, builtin=_LOWERING)
+@register_op("make_closure", [Param("func", "callee"), Param("args", "exprs")], pure=True, builtin=_MEMORY)
 def make_closure(args: Arguments, context: TypeContext) -> Type:
     """A function with its first arguments fixed."""
     return AnyType()
 
 
-@register_op("invoke_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_LOWERING)
+@register_op("invoke_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=False, builtin=_MEMORY)
 def invoke_closure(args: Arguments, context: TypeContext) -> Type:
     """Call a closure, which may have effects, on its remaining arguments."""
     return _stated(args)
 
 
-@register_op("invoke_pure_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=True, builtin=_LOWERING)
+@register_op("invoke_pure_closure", [Param("closure"), Param("args", "exprs"), _TY_ARGS], pure=True, builtin=_MEMORY)
 def invoke_pure_closure(args: Arguments, context: TypeContext) -> Type:
     """Call a closure without effects on its remaining arguments."""
     return _stated(args)

@@ -15,14 +15,15 @@ from weft.ir.deduction.infer import TypeContext, type_text
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import floormod
 from weft.ir.op.common import axis_of, shape_error, tensor
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.program.call import check_kernel, outputs_of
 from weft.ir.op.registry import register_op
 from weft.ir.types import TensorType, TupleType, Type
 
 __all__: list[str] = []
 
-_LIBRARY = "a library of collectives, by R.call_dps_packed"
+_LIBRARY = Builtin.COLLECTIVES
+
 _REDUCTIONS = ("sum", "prod", "min", "max", "avg")
 _GROUP = Param("in_group", "attr", True, "bool")
 
@@ -98,7 +99,6 @@ def redistribute_replica_to_shard(args: Arguments, context: TypeContext) -> Tens
 # Spread tensors
 # ---------------------------------------------------------------------------------------------------------------------
 
-_NO_EXECUTOR = "the passes of the caller: no executor runs tensors that are spread over a mesh"
 _PLACE = (Param("device_mesh", "attr", of="mesh"), Param("placement", "attr", of="placement"))
 _KERNEL_CALL = (
     Param("gvar", "callee"), Param("args", "exprs"), Param("out_ty", "types"), Param("tir_vars", "shape", None)
@@ -114,7 +114,7 @@ def _input(args: Arguments, context: TypeContext) -> tuple[TensorType, Type]:
     return whole, ty
 
 
-@register_op("dist.annotate_sharding", [Param("input"), *_PLACE], pure=True, builtin=_NO_EXECUTOR)
+@register_op("dist.annotate_sharding", [Param("input"), *_PLACE], pure=True, builtin=Builtin.CALLER)
 def annotate_sharding(args: Arguments, context: TypeContext) -> Type:
     """The input, and a wish for where passes place it: the type stays. Errors: W203, W205 the placement."""
     whole, ty = _input(args, context)
@@ -122,7 +122,7 @@ def annotate_sharding(args: Arguments, context: TypeContext) -> Type:
     return ty
 
 
-@register_op("dist.redistribute", [Param("input"), *_PLACE], pure=True, builtin=_NO_EXECUTOR)
+@register_op("dist.redistribute", [Param("input"), *_PLACE], pure=True, builtin=Builtin.CALLER)
 def redistribute(args: Arguments, context: TypeContext) -> Type:
     """The same whole tensor, spread over the mesh in another way. Errors: W203, W205 the placement."""
     whole, _ = _input(args, context)
@@ -148,13 +148,13 @@ def _kernel_call(args: Arguments, context: TypeContext, view: Callable[[DTensorT
     return args.out_ty
 
 
-@register_op("dist.call_tir", _KERNEL_CALL, pure=True, builtin=_NO_EXECUTOR)
+@register_op("dist.call_tir", _KERNEL_CALL, pure=True, builtin=Builtin.CALLER)
 def dist_call_tir(args: Arguments, context: TypeContext) -> Type:
     """Call a kernel of the module that works on the whole tensors. Errors: W206 outputs without a place."""
     return _kernel_call(args, context, lambda ty: ty.tensor)
 
 
-@register_op("dist.call_tir_local_view", _KERNEL_CALL, pure=True, builtin=_NO_EXECUTOR)
+@register_op("dist.call_tir_local_view", _KERNEL_CALL, pure=True, builtin=Builtin.CALLER)
 def call_tir_local_view(args: Arguments, context: TypeContext) -> Type:
     """Call a kernel of the module that works on the part of one device. Errors: W201, W206 as for the types."""
     return _kernel_call(args, context, local_tensor)

@@ -15,13 +15,12 @@ from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, symbol
 from weft.ir.graph import Expr, PrimValue, Var
 from weft.ir.op.common import axis_of, dtype_error, shape_error, tensor
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Builtin, OpDef, Param
 from weft.ir.op.registry import add_op
 from weft.ir.types import PrimType, TensorType
 
 __all__: list[str] = []
 
-_WRITTEN = "the number or dimension that it is written out as"
 
 
 def _code(dtype: str) -> int:
@@ -76,7 +75,7 @@ def _inspect(
     return add_op(
         OpDef(
             f"inspect.tensor_{name}", params, rule, doc, decompose=decompose, numpy=numpy, pure=True,
-            builtin=_WRITTEN, family="inspection",
+            builtin=Builtin.WRITTEN_OUT, family="inspection",
         )
     )  # fmt: skip
 

@@ -20,13 +20,12 @@ from collections.abc import Sequence
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import is_base_of, type_text
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
 
 __all__ = ["carried_types"]
 
-_LOWERING = "the interpreter and the executors"
 _PARAMS = [
     Param("body"), Param("initial", "exprs"), Param("out_ty", "types"), Param("range", "exprs", None),
     Param("condition", default=None),
@@ -109,13 +108,13 @@ def _check_function(
         _require(args, context, wanted, found, f"value {number} after an iteration")
 
 
-@register_op("loop", _PARAMS, pure=True, builtin=_LOWERING)
+@register_op("loop", _PARAMS, pure=True, builtin=Builtin.EXECUTORS)
 def loop(args: Arguments, context: TypeContext) -> Type:
     """Run a pure body over a range, while a condition holds, or both, on values that it carries."""
     return _loop(args, context)
 
 
-@register_op("loop_with_effects", _PARAMS, pure=False, builtin=_LOWERING)
+@register_op("loop_with_effects", _PARAMS, pure=False, builtin=Builtin.EXECUTORS)
 def loop_with_effects(args: Arguments, context: TypeContext) -> Type:
     """`loop` of a body or condition that has effects."""
     return _loop(args, context)

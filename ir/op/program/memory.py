@@ -5,11 +5,12 @@ from __future__ import annotations
 from weft.ir.deduction.infer import VOID, TypeContext
 from weft.ir.graph import Var
 from weft.ir.op.common import shape_of_arg, tensor
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.types import AnyType, TensorType, Type
 
-_RUN_TIME = "the interpreter and the executors"
+_RUN_TIME = Builtin.EXECUTORS
+
 _DEVICE = Param("runtime_device_index", "attr", 0, "int")
 _SCOPE = Param("storage_scope", "attr", "global", "str")
 

@@ -17,35 +17,32 @@ from weft.ir.op.common import (
     dtype_error,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     require_scalar,
     shape_of_arg,
     tensor,
 )
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, ShapeType, TensorType, Type
-
-_RUN_TIME = "the interpreter and the executors"
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Shapes
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@register_op("shape_of", [Param("expr")], pure=True, builtin=_RUN_TIME, numpy=lambda expr: tuple(expr.shape))
+@register_op("shape_of", [Param("expr")], pure=True, builtin=Builtin.EXECUTORS, numpy=lambda expr: tuple(expr.shape))
 def shape_of(args: Arguments, context: TypeContext) -> Type:
     """The shape of a tensor as a value."""
     ty = tensor(args, "expr", context)
     return ShapeType(dims_of(ty), ty.ndim)
 
 
-def _lower_size(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_size(kernel: Kernel) -> PrimFunc | None:
     x = kernel.input("expr")
     return kernel.compute(lambda: te.size(product(x.shape)))
 
@@ -99,7 +96,7 @@ def _numpy_tensor_to_shape(expr: np.ndarray) -> tuple[int, ...]:
     return tuple(int(value) for value in expr)
 
 
-@register_op("tensor_to_shape", [Param("expr")], pure=True, builtin=_RUN_TIME, numpy=_numpy_tensor_to_shape)
+@register_op("tensor_to_shape", [Param("expr")], pure=True, builtin=Builtin.EXECUTORS, numpy=_numpy_tensor_to_shape)
 def tensor_to_shape(args: Arguments, context: TypeContext) -> Type:
     """A vector of integers as a shape, whose sizes a match_cast may name."""
     ty = tensor(args, "expr", context)
@@ -123,7 +120,7 @@ def _numpy_print(*values: Any, format: str) -> tuple[()]:
     "print",
     [Param("values", "variadic"), Param("format", "attr", "", "str")],
     pure=False,
-    builtin=_RUN_TIME,
+    builtin=Builtin.EXECUTORS,
     numpy=_numpy_print,
 )
 def print_(args: Arguments, context: TypeContext) -> Type:
@@ -135,7 +132,7 @@ def print_(args: Arguments, context: TypeContext) -> Type:
     "assert_op",
     [Param("condition", of="bool"), Param("format_args", "exprs", None), Param("format", "attr", "", "str")],
     pure=False,
-    builtin=_RUN_TIME,
+    builtin=Builtin.EXECUTORS,
 )
 def assert_op(args: Arguments, context: TypeContext) -> Type:
     """Stop with an AssertionError, whose message the format makes of the values, unless the condition holds."""
@@ -146,7 +143,7 @@ def assert_op(args: Arguments, context: TypeContext) -> Type:
     return VOID
 
 
-@register_op("null_value", [], pure=True, builtin=_RUN_TIME)
+@register_op("null_value", [], pure=True, builtin=Builtin.EXECUTORS)
 def null_value(args: Arguments, context: TypeContext) -> Type:
     """The value that stands for nothing."""
     return AnyType()
@@ -157,7 +154,9 @@ def null_value(args: Arguments, context: TypeContext) -> Type:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@register_op("to_vdevice", [Param("data"), Param("dst_vdevice", "attr", of="device")], pure=True, builtin=_RUN_TIME)
+@register_op(
+    "to_vdevice", [Param("data"), Param("dst_vdevice", "attr", of="device")], pure=True, builtin=Builtin.EXECUTORS
+)
 def to_vdevice(args: Arguments, context: TypeContext) -> Type:
     """The tensor on another device."""
     return replace(tensor(args, "data", context), vdevice=args.dst_vdevice)
@@ -167,7 +166,7 @@ def to_vdevice(args: Arguments, context: TypeContext) -> Type:
     "hint_on_device",
     [Param("data"), Param("dst_vdevice", "attr", of="device"), Param("memory_scope", "attr", "global", "str")],
     pure=True,
-    builtin=_RUN_TIME,
+    builtin=Builtin.EXECUTORS,
 )
 def hint_on_device(args: Arguments, context: TypeContext) -> Type:
     """The tensor itself, with advice about the device that should hold it."""

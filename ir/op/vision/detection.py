@@ -27,7 +27,7 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.kernel_builder import LoopKernel, Loops, counted, index, joined, load, loops, store
 from weft.ir.op.registry import register_op
 from weft.ir.op.vision.nms import (
@@ -419,7 +419,7 @@ def multibox_transform_loc(args: Arguments, context: TypeContext) -> Type:
         Param("causal_mask", "attr", None, "str?"), Param("window_size", "attr", None, "int?"),
     ],
     pure=True,
-    builtin="a library of attention, by R.call_dps_packed",
+    builtin=Builtin.ATTENTION,
 )  # fmt: skip
 def attention_var_len(args: Arguments, context: TypeContext) -> Type:
     """Attention within each of several sequences that lie one after the other: see nn.attention.

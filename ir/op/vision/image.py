@@ -34,6 +34,7 @@ from weft.ir.op.common import (
     converted,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     shape_error,
@@ -403,10 +404,9 @@ def _padded_position(args: Arguments, place: PrimExpr, size: PrimExpr) -> PrimEx
     return te.select(place < zero, zero, te.select(place > last, last, place))
 
 
-def _lower_grid_sample(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_grid_sample(kernel: Kernel) -> PrimFunc | None:
+    args, context = kernel.args, kernel.context
     own = dims_of(tensor(args, "grid", context)) or ()
     data = kernel.input("data")
     grid = kernel.input("grid", (data.shape[0], *own[1:]))
@@ -564,10 +564,9 @@ def grid_sample(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((dims[0], dims[1], *places[2:]), data.dtype)
 
 
-def _lower_affine_grid(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_affine_grid(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     count = len(kernel.dims) - 2
     data = kernel.input("data", (kernel.dims[0], count, count + 1))
     wide = _wide(kernel.dtype)

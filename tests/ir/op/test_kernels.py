@@ -14,10 +14,10 @@ from weft.ir.dim import symbol
 from weft.ir.graph import Call, Constant, GlobalVar, Op, ShapeExpr, Tuple, Var
 from weft.ir.interpret import interpret
 from weft.ir.op import OPS, Example, OpDef, Param, add_op, get_op, register_op
-from weft.ir.op.common import Kernel, kernel_call
+from weft.ir.op.common import Kernel, kernel_call, kernel_lowering
 from weft.ir.op.declare import constant_like
 from weft.ir.structure.visit import walk
-from weft.ir.tensor import AssertStmt, PrimVar
+from weft.ir.tensor import AssertStmt, PrimFunc, PrimVar
 from weft.ir.types import PrimType, TensorType
 
 n, m = symbol("n"), symbol("m")
@@ -426,3 +426,31 @@ def test_indices_that_do_not_fit_the_data_stop_a_scatter() -> None:
     zeros = np.zeros((2, 5), "int64")
     with pytest.raises(WeftError, match="scatter_elements"):
         run(kernel, np.zeros((3, 4), "float32"), zeros, np.ones((2, 5), "float32"), out=(3, 4))
+
+
+def test_what_is_computed_has_a_reference_whoever_gives_it_meaning() -> None:
+    with pytest.raises(TypeError, match="numpy"):
+        OpDef(
+            "demo.thing", (Param("x"),), lambda args, context: context.type_of(args.x), "A thing.",
+            decompose=lambda args, builder: args.x, builtin="somebody",
+        )  # fmt: skip
+
+
+def test_a_lowering_of_a_kernel_gives_none_where_a_shape_is_not_known() -> None:
+    @kernel_lowering
+    def doubled(kernel: Kernel) -> PrimFunc | None:
+        x = kernel.input("x")
+        return kernel.compute(lambda *i: x(*i) * 2.0)
+
+    definition = OpDef(
+        "demo.doubled", (Param("x"),), lambda args, context: context.type_of(args.x), "Twice x.", lowering=doubled,
+        numpy=lambda x: 2 * x, examples=(Example((f32(2, 3),)),),
+    )  # fmt: skip
+    add_op(definition)
+    try:
+        for shape, known in (((2, 3), True), (None, False)):
+            call = definition.bind([Var("x", TensorType(shape, "float32"))], {})
+            made = definition.lower(call, TypeContext(), "doubled")
+            assert (made is not None) is known
+    finally:
+        OPS.pop("demo.doubled")
