@@ -247,3 +247,21 @@ def test_compiled_dot_products_have_the_bits_of_exact_sums(kinds: tuple[str, str
     got = weft.compile(integers(kinds, ("n", 71, 70)), opt=Knobs(pack_from=1))["main"](x, w)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(got, x.astype("int32") @ w.astype("int32"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shapes", "options", "knobs"),
+    [
+        (((1, 3, 9, 9), (7, 3, 3, 3)), {"padding": 1}, {}), (((1, 4, 9, 8), (6, 4, 3, 3)), {"dilation": 2}, {"kc": 9}),
+        (((2, 3, 8, 8), (5, 3, 2, 2)), {"strides": 2}, {}),
+    ],
+)  # fmt: skip
+def test_windows_go_through_groups_of_terms(
+    dtype: str, shapes: tuple[tuple[int, ...], ...], options: dict[str, object], knobs: dict[str, int]
+) -> None:
+    wide = {"out_dtype": "int32"} if dtype == "int8" else {}
+    module = product("nn.conv2d", dtype, *shapes, **options, **wide)
+    new = TileContractions(DOTS, Knobs(**knobs))(module)
+    assert "dot_product" in new.script()
+    same_bits(module, new, *(random(dtype, *shape) for shape in shapes))

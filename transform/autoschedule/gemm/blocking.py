@@ -24,7 +24,7 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, p
 from weft.transform.autoschedule.registry import checked
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Blocking", "blocking_of", "known"]
+__all__ = ["Blocking", "blocking_of", "known", "terms_in_place"]
 
 _WHOLE = 8
 """How many times longer a block may be where sums that go on would need memory of their own."""
@@ -63,6 +63,18 @@ class Blocking:
     def group(self) -> int:
         """Terms that lie side by side in packed operands."""
         return 1 if self.dot is None else self.dot.group
+
+    @cached_property
+    def terms_of_a(self) -> Buffer | None:
+        """A with its terms along one axis, where groups of them are read from there."""
+        return None if self.dot is None else terms_in_place(self.found.scalar, self.found)
+
+    @cached_property
+    def rows_of_b(self) -> Buffer | None:
+        """Where windows are copied to before their terms are put into groups."""
+        if self.dot is None or self.found.window is None:
+            return None
+        return Buffer("b_rows", (self.chunks, self.kc * self.nr), self.found.vector.dtype)
 
     @property
     def padded_kc(self) -> int:
@@ -210,22 +222,27 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     is_one = isinstance(rows, int) and rows <= mc
     reuses = whole and not is_one and not shares_rows and not constant_b
     nc = pins.get("nc", columns if not reuses and isinstance(columns, int) else _even_block(columns, capacity.nc, nr))
-    dot = None if constant_a else _dot(found, capacity, steps, constant_b=constant_b)
+    dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
+    constant_a = constant_a and dot is None  # windows are many: the copy of A is soon made
+    reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
     return Blocking(
         found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
-        _in_place(found.scalar, found) if is_narrow and not constant_a and not found.casts[0] and dot is None else None,
+        terms_in_place(found.scalar, found) if reads_a else None,
         constant_a, constant_b, shares_rows, reuses, repacks, apart, dot,
     )  # fmt: skip
 
 
-def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_b: bool) -> Dot | None:
-    """The instruction for the products, where their terms are numbered by one variable and constants have whole groups.
-    """
-    dot = dot_of(found, capacity.machine) if found.window is None and len(found.reduction) == 1 else None
+def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_a: bool, constant_b: bool) -> Dot | None:
+    """The instruction for the products, where the terms of A are numbered in memory and constants have whole groups."""
+    if found.window is None and (len(found.reduction) != 1 or constant_a):
+        return None
+    if found.window is not None and terms_in_place(found.scalar, found) is None:
+        return None
+    dot = dot_of(found, capacity.machine)
     if dot is None or not constant_b:
         return dot
     terms = known(found.extents[found.reduction[0]])
@@ -255,7 +272,7 @@ def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, 
     return min(wanted, panels) if isinstance(columns, int) else wanted
 
 
-def _in_place(load: BufferLoad, found: Contraction) -> Buffer | None:
+def terms_in_place(load: BufferLoad, found: Contraction) -> Buffer | None:
     """An operand with its terms along one axis, where it lies in that order."""
     indices, last = load.indices, load.indices[-len(found.reduction) :]
     is_ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))

@@ -24,7 +24,7 @@ from weft.ir.tensor import (
 from weft.transform.autoschedule.gemm.blocking import Blocking
 from weft.transform.autoschedule.gemm.dot import Dot
 from weft.transform.autoschedule.gemm.match import converted
-from weft.transform.autoschedule.gemm.packing import place_in_b
+from weft.transform.autoschedule.gemm.packing import place_in_b, windows
 from weft.transform.autoschedule.gemm.tiles import (
     Access,
     Panel,
@@ -63,19 +63,22 @@ class DotPacking:
             i = PrimVar("i", INDEX)
             load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
             place = plus(start, times(plus(times(q, count), i), group))
-            if step_along(load, blocking.k) == 1 and load.indices[-1] is blocking.k and is_there(group - 1) is True:
-                whole = vector_at(load, blocking.k, plus(k, times(q, group)), group)
+            if blocking.terms_of_a is not None and is_there(group - 1) is True:
+                whole = self._of_a(load, k, times(q, group), group)
                 store: Stmt = BufferStore(blocking.a, self._as_a(whole), (vector_index(place, group),))
                 return For(i, 0, count, store, "unrolled")
-            values = [_guarded(self._as_a(self._term(load, k, q, t)), is_there(t)) for t in range(group)]
+            terms = [self._of_a(load, k, plus(times(q, group), const(t, INDEX)), 1) for t in range(group)]
+            values = [_guarded(self._as_a(x), is_there(t)) for t, x in enumerate(terms)]
             stores = [BufferStore(blocking.a, x, (plus(place, const(t, INDEX)),)) for t, x in enumerate(values)]
             return For(i, 0, count, sequence(stores), "unrolled")
 
-        return self._each_group(steps, put)
+        return self._each_group(times_of(steps, blocking.granularity), put)
 
     def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
         """The groups of the panel one after another; zeros where it has no columns."""
         found, blocking = self.blocking.found, self.blocking
+        if found.window is not None:
+            return self._windows(k, steps, panel)
         if found.runs:
             return self._each_group(steps, lambda q, is_there: self._rows(k, q, panel, is_there))
         load = found.vector
@@ -84,6 +87,45 @@ class DotPacking:
         return self._each_group(steps, lambda q, is_there: self._elements(k, q, panel, is_there))
 
     # Parts
+
+    def _of_a(self, load: BufferLoad, k: PrimExpr, number: PrimExpr, count: int) -> BufferLoad:
+        """`count` terms of A in a row from the given one of a block on."""
+        blocking = self.blocking
+        if blocking.terms_of_a is None:
+            return substitute(load, {blocking.k: plus(k, number)})
+        first = plus(times(k, blocking.granularity), number)
+        lead = load.indices[: -len(blocking.found.reduction)]
+        return BufferLoad(blocking.terms_of_a, (*lead, vector_index(first, count)))
+
+    def _windows(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
+        """Term after term as without groups, then the lanes of the terms of each group in turn."""
+        source, group, j = self.blocking.rows_of_b, self.dot.group, PrimVar("j", INDEX)
+        assert source is not None
+        chunk = as_expr(panel.chunk, INDEX)
+        count = times_of(steps, self.blocking.granularity)
+
+        def put(panel: Panel, place: PrimExpr, load: PrimExpr) -> Stmt:
+            return BufferStore(source, load, (chunk, place))
+
+        def turns(q: PrimExpr, is_there: Callable[[int], PrimExpr | bool]) -> Stmt:
+            j = PrimVar("j", INDEX)
+
+            def row(t: int) -> PrimExpr:
+                term = plus(times(q, group), const(t, INDEX))
+                place = plus(times(term, panel.width), times(j, panel.lanes))
+                load = BufferLoad(source, (chunk, vector_index(place, panel.lanes)))
+                return _guarded(self._as_b(load), is_there(t))
+
+            place = times(plus(times(q, panel.width), times(j, panel.lanes)), group)
+            store = self._store(panel, place, _in_turn([row(t) for t in range(group)]))
+            return For(j, 0, panel.vectors, store, "unrolled")
+
+        copy = windows(self.blocking, k, steps, panel, put)
+        if panel.left is not None:
+            zero = const(0, with_lanes(source.dtype, panel.lanes))
+            clear = BufferStore(source, zero, (chunk, vector_index(times(j, panel.lanes), panel.lanes)))
+            copy = SeqStmt((For(j, 0, times_of(count, panel.vectors), clear), copy))
+        return SeqStmt((copy, self._each_group(count, turns)))
 
     def _as_a(self, value: PrimExpr) -> PrimExpr:
         return _as(value, self.dot.a_type)

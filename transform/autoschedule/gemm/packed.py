@@ -122,10 +122,11 @@ class _Loops:
         body = substitute(body, variables)
         for var in reversed(found.outer):
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
-        view = blocking.view_of_a
-        declared: tuple[Stmt, ...] = () if view is None or view is found.scalar.buffer else (DeclBuffer(view),)
+        views = (blocking.view_of_a, blocking.terms_of_a)
+        declared = [DeclBuffer(view) for view in views if view is not None and view is not found.scalar.buffer]
         own: list[Stmt] = [AllocBuffer(blocking.a)] if self._packs_a else []
         own += [] if blocking.constant_b else [AllocBuffer(blocking.b)]
+        own += [] if blocking.rows_of_b is None else [AllocBuffer(blocking.rows_of_b)]
         return sequence([*declared, *own, body])
 
     @property

@@ -44,8 +44,10 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 
-__all__ = ["Packing", "each_term", "place_in_b"]
+__all__ = ["Packing", "each_term", "place_in_b", "windows"]
 
+Put = Callable[[Panel, PrimExpr, PrimExpr], Stmt]
+"""(panel, place in it, what is loaded) -> how it is stored."""
 Term = Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]
 """(values of the reduction's variables, number of the term) -> what is done for one term."""
 
@@ -100,7 +102,7 @@ class Packing:
             return self._vectors(k, steps, panel)
         if window is None and self._lies_along_sum(panel):
             return self._squares(k, steps, panel)
-        copy = self._elements(k, steps, panel) if window is None else self._windows(window, k, steps, panel)
+        copy = self._elements(k, steps, panel) if window is None else windows(self.blocking, k, steps, panel, self._put)
         if panel.left is None:
             return copy
         i = PrimVar("i", INDEX)
@@ -173,36 +175,42 @@ class Packing:
 
         return each_term(self.blocking, k, steps, term)
 
-    def _windows(self, window: Window, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
-        """Row by row of the windows' positions: `count` of them from (..., x) on, in one row, go to column `to`."""
-        length = as_expr(window.sizes[-1], INDEX)
-        end = plus(panel.start, as_expr(panel.width if panel.left is None else panel.left, INDEX))
-        row = binary("floordiv", panel.start, length)
-        last = binary("floordiv", binary("sub", end, const(1, INDEX)), length)
-        t = PrimVar("t", INDEX)
-        this, start, count, to, x = (PrimVar(name, INDEX) for name in ("row", "start", "count", "to", "x"))
-        binds = [
-            Bind(this, plus(row, t)),
-            Bind(start, binary("max", panel.start, binary("mul", this, length))),
-            Bind(count, binary("sub", binary("min", end, binary("mul", plus(this, const(1, INDEX)), length)), start)),
-            Bind(to, binary("sub", start, panel.start)),
-            Bind(x, binary("sub", start, binary("mul", this, length))),
-        ]
-        places = {**_places_of(window, this), window.axes[-1]: x}
-        lanes, size = panel.lanes, window.sizes[-1]
-        limit = min(panel.width, size) if isinstance(size, int) else panel.width
-        j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
+    def _put(self, panel: Panel, place: PrimExpr, load: PrimExpr) -> Stmt:
+        place_in_panel = place_in_b(self.blocking, panel, place)
+        return BufferStore(self.blocking.b, self.blocking.found.of_b(load), place_in_panel)
 
-        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
-            at = plus(times(j, lanes), lane)
-            load = substitute(self.blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
-            place = place_in_b(self.blocking, panel, plus(plus(times(number, panel.width), to), at))
-            store = BufferStore(self.blocking.b, self.blocking.found.of_b(load), place)
-            copy = IfThenElse(binary("lt", at, count), store, None)
-            return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
 
-        rows = binary("add", binary("sub", last, row), const(1, INDEX))
-        return For(t, 0, rows, SeqStmt((*binds, each_term(self.blocking, k, steps, term))))
+def windows(blocking: Blocking, k: PrimExpr, steps: Extent, panel: Panel, put: Put) -> Stmt:
+    """Row by row of the windows' positions: `count` of them from (..., x) on, in one row, go to column `to`."""
+    window = blocking.found.window
+    assert window is not None
+    length = as_expr(window.sizes[-1], INDEX)
+    end = plus(panel.start, as_expr(panel.width if panel.left is None else panel.left, INDEX))
+    row = binary("floordiv", panel.start, length)
+    last = binary("floordiv", binary("sub", end, const(1, INDEX)), length)
+    t = PrimVar("t", INDEX)
+    this, start, count, to, x = (PrimVar(name, INDEX) for name in ("row", "start", "count", "to", "x"))
+    binds = [
+        Bind(this, plus(row, t)),
+        Bind(start, binary("max", panel.start, binary("mul", this, length))),
+        Bind(count, binary("sub", binary("min", end, binary("mul", plus(this, const(1, INDEX)), length)), start)),
+        Bind(to, binary("sub", start, panel.start)),
+        Bind(x, binary("sub", start, binary("mul", this, length))),
+    ]
+    places = {**_places_of(window, this), window.axes[-1]: x}
+    lanes, size = panel.lanes, window.sizes[-1]
+    limit = min(panel.width, size) if isinstance(size, int) else panel.width
+    j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
+
+    def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+        at = plus(times(j, lanes), lane)
+        load = substitute(blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
+        store = put(panel, plus(plus(times(number, panel.width), to), at), load)
+        copy = IfThenElse(binary("lt", at, count), store, None)
+        return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
+
+    rows = binary("add", binary("sub", last, row), const(1, INDEX))
+    return For(t, 0, rows, SeqStmt((*binds, each_term(blocking, k, steps, term))))
 
 
 def _places_of(window: Window, row: PrimExpr) -> dict[PrimVar, PrimExpr]:

@@ -13,6 +13,7 @@ from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import most_of
+from weft.transform.autoschedule.gemm.dot import dot_of
 from weft.transform.autoschedule.gemm.match import Contraction, uses
 from weft.transform.autoschedule.knobs import Knobs
 
@@ -22,6 +23,8 @@ __all__ = [
 ]  # fmt: skip
 
 INDEX = "int64"
+_FEW = 1 << 10
+"""Elements of B from which on operands that are converted are packed."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def packing_pays(
 
     Packed elements must be used by several tiles, and B too large to be read in its own order from a near cache. The
     copy of a constant B costs nothing, so that any number of rows is enough, or more than a few where a near cache
-    holds B, as those read it as fast where it is.
+    holds B, as those read it as fast where it is. Elements that are converted are worth it wherever a few tiles are.
     """
     if found.window is not None:
         return True  # packing is how windows become columns
@@ -152,6 +155,11 @@ def packing_pays(
     several = _at_least(rows, 2 * capacity.max_mr)
     wide = _at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
     large = _at_least(_times(columns, terms), capacity.pack_from)
+    if any(found.casts):  # a copy converts each element once, which tiles do again and again
+        has_dot = dot_of(found, capacity.machine) is not None
+        several = _at_least(rows, 4 if has_dot else 16)
+        large = _at_least(_times(columns, terms), min(_FEW, capacity.pack_from))
+        wide = _at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
         huge = _at_least(_times(columns, terms), 4 * capacity.pack_from) is True
         several = huge or _at_least(rows, capacity.knobs.few_rows)
