@@ -387,7 +387,7 @@ class Evaluator:
             left, right = scope.symbols.value(check.lhs), scope.symbols.value(check.rhs)
             if not check.holds(left, right):
                 raise ShapeError(
-                    f"{check.reason}: {_found(check, left, right)}", code="W223",
+                    f"{check.reason}: {_found(check, left, right)}", code="W222",
                     span=check.span or node.span, notes=[scope.symbols.explain((check.lhs, check.rhs))],
                 )  # fmt: skip
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import (
+    ASSERTION_CODES,
     ArgumentError,
     BoundsError,
     DTypeError,
@@ -445,7 +446,8 @@ class StatementCompiler(FunctionCompiler):
             if not condition(frame):
                 kind = _ERRORS.get(node.kind, RuntimeError)
                 if issubclass(kind, WeftError):
-                    raise kind(node.message, span=node.span, notes=self.values_in(frame))
+                    code = ASSERTION_CODES.get(node.kind)
+                    raise kind(node.message, code=code, span=node.span, notes=self.values_in(frame))
                 raise kind(node.message)
 
         return check

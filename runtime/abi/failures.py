@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft.errors as errors
-from weft.errors import Source, Span, WeftError
+from weft.errors import ASSERTION_CODES, Source, Span, WeftError
 
 __all__ = ["failure", "span_of"]
 
@@ -40,7 +40,8 @@ def failure(site: dict[str, Any], values: Sequence[int], place: dict[str, Any] |
     span, kind = span_of(site.get("span") or (place or {}).get("span")), site["kind"]
     known = _OURS.get(kind) or getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, WeftError):
-        return known(message, code=site.get("code"), span=span, notes=(note,) if note else (), hint=site.get("hint"))
+        code = site.get("code") or ASSERTION_CODES.get(kind)
+        return known(message, code=code, span=span, notes=(note,) if note else (), hint=site.get("hint"))
     error = _BUILTIN.get(kind, RuntimeError)(message)
     if note:
         error.add_note(f"note: {note}")

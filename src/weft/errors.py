@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
+    "ASSERTION_CODES",
     "ArgumentError",
     "ArtifactError",
     "BoundsError",
@@ -330,6 +331,10 @@ class BoundsError(WeftError):
     """An index was out of range, or a value was read before it was written (W900-W949)."""
 
     default_code = "W900"
+
+
+ASSERTION_CODES = {"ShapeError": "W222"}
+"""The codes of assertions in kernels whose kind of error stands for many mistakes: sizes that do not fit each other."""
 
 
 class UnwrittenError(BoundsError):
