@@ -58,6 +58,24 @@ def test_checks_that_are_left_for_the_call_are_told() -> None:
     assert [record["function"] for record in explain(lowered) if record["kind"] == "checks"] == ["take"]
 
 
+def test_relations_of_sizes_that_only_a_declared_type_states_are_told() -> None:
+    exe = weft.compile(weft.parse("""
+from weft.script import ir as I, relax as R
+
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tensor(("m",), "float32"):
+        with R.dataflow():
+            d = R.exp(x)
+            R.output(d)
+        return d
+"""))
+    (record,) = (item for item in exe._program.decisions if item["function"] == "main" and item["kind"] == "checks")
+    assert record["relation"] == "m == n (the result of main)"
+    assert "W213" in exe.explain()
+
+
 def test_packed_constants_and_planned_memory_are_told() -> None:
     text = """from weft.script import ir as I, relax as R
 

@@ -6,7 +6,7 @@
     memory        blocks of memory that are planned for one call: bytes, tensors that share them
     parallel      the loops that threads share, or why there are none
     placement     the part of the target that a function belongs to
-    checks        assertions that are left for the call
+    checks        assertions that are left for the call; relations of sizes that only a declared type states (W213)
 
 Decisions are read from the functions themselves (`weft.transform.infra.decisions`), whatever phase the module is after.
 """
@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from weft.errors import WeftError
 from weft.ir import IRModule, walk
+from weft.ir.deduction.infer import TypeContext, check_claim, infer_type
 from weft.ir.dim import Dim
-from weft.ir.graph import Call, Function, Op, ShapeExpr, Var, VarBinding
+from weft.ir.graph import Call, Function, Op, SeqExpr, ShapeExpr, Var, VarBinding
 from weft.ir.structure.visit import statements
 from weft.ir.tensor import AssertStmt, PrimFunc
 from weft.transform.autoschedule.registry import rules
@@ -39,7 +41,7 @@ def explain(module: IRModule) -> list[dict[str, Any]]:
     for name, function in module.items():
         if not isinstance(function, (Function, PrimFunc)):
             continue
-        for item in _decisions(name, function):
+        for item in (*_decisions(name, function), *_relations(name, function, module)):
             record: dict[str, Any] = {"function": name, "about": item.about, "kind": item.kind}
             record.update((key, _plain(value)) for key, value in item.values.items())
             if item.reason:
@@ -62,6 +64,21 @@ def _decisions(name: str, function: Function | PrimFunc) -> Iterator[Decision]:
         left = sum(isinstance(part, AssertStmt) for part in statements(function.body))
         if left:
             yield Decision(name, "checks", {"assertions": left}, "sizes or indices that only the call knows")
+
+
+def _relations(name: str, function: Function | PrimFunc, module: IRModule) -> Iterator[Decision]:
+    """What a graph function's declared result says of sizes that nothing else does: checked when it runs."""
+    if not isinstance(function, Function) or not isinstance(function.body, SeqExpr) or function.ret_type is None:
+        return
+    context = TypeContext(module.functions)
+    try:
+        found = infer_type(function.body.body, context)
+        context.checks.clear()
+        check_claim(function.ret_type, found, context, f"the result of {name}", at_run_time=True)
+    except WeftError:  # the verifier's to report
+        return
+    for check in dict.fromkeys(map(str, context.checks)):
+        yield Decision(name, "checks", {"relation": check}, "only a declared type says so (W213)")
 
 
 def _memory(function: Function) -> Iterator[Decision]:
