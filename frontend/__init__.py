@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from weft.frontend.report import ImportedNode, ImportReport, import_report
 
 if TYPE_CHECKING:
-    from weft.frontend import onnx, safetensors
+    from weft.frontend import onnx, safetensors, torch
 
-__all__ = ["ImportReport", "ImportedNode", "import_report", "onnx", "safetensors"]
+__all__ = ["ImportReport", "ImportedNode", "import_report", "onnx", "safetensors", "torch"]
 
-_FORMATS = ("onnx", "safetensors")
+_FORMATS = ("onnx", "safetensors", "torch")
 
 if __name__ != "weft.frontend":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.frontend, not frontend")

@@ -1,0 +1,77 @@
+"""`torch.compile(net, backend="weft", dynamic=True)`: each graph is compiled once for all sizes.
+
+Arrays go in and out without copies. Where gradients are wanted the graph runs in PyTorch as it is, until there are
+gradients here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.codegen import compile as compile_module
+from weft.dtypes import array_dtype
+from weft.frontend.extras import require
+from weft.frontend.torch.importer import Importer
+
+__all__ = ["compile_graph"]
+
+
+def compile_graph(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """The function that runs a graph of `torch.compile`: what its entry point `torch_dynamo_backends` names."""
+    torch = require("torch", "torch")
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    if torch.is_grad_enabled() and any(value.requires_grad for value in tensors):
+        return graph.forward
+    if any(value.device.type != "cpu" for value in tensors):
+        return graph.forward
+    autograd = require("torch._dynamo.backends.common", "torch").aot_autograd
+    decompositions = require("torch._decomp", "torch").core_aten_decompositions()
+    return autograd(fw_compiler=_compiled, decompositions=decompositions)(graph, inputs)
+
+
+def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """A compiled graph of ATen operators; PyTorch's own where it has a value that has no form here."""
+    torch = require("torch", "torch")
+    results: list[Any] = []
+
+    def outputs(node: Any) -> list[Any]:
+        results.extend(node.args[0])
+        return [item for item in results if isinstance(item, torch.fx.Node)]
+
+    def attribute(name: str) -> np.ndarray:
+        found = graph
+        for part in name.split("."):
+            found = getattr(found, part)
+        return _array(torch, found)
+
+    module, _ = Importer().run(graph.graph, lambda node: None, outputs, attribute=attribute)
+    main = compile_module(module)["main"]
+    present = [isinstance(item, torch.fx.Node) for item in results]
+
+    def run(*values: Any) -> list[Any]:
+        found = main(*(_array(torch, value) for value in values))
+        made = iter(found if sum(present) > 1 else (found,))
+        return [_tensor(torch, next(made)) if is_value else item
+                for is_value, item in zip(present, results, strict=True)]  # fmt: skip
+
+    return require("torch._functorch.aot_autograd", "torch").make_boxed_func(run)
+
+
+def _array(torch: Any, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach()
+    if value.dtype == torch.bfloat16:
+        return value.contiguous().view(torch.int16).numpy().view(array_dtype("bfloat16"))
+    return value.numpy()  # a view of the same memory
+
+
+def _tensor(torch: Any, value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return int(value) if isinstance(value, np.integer) else value
+    if value.dtype == array_dtype("bfloat16"):
+        return torch.from_numpy(value.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(value) if value.flags.writeable else torch.from_numpy(value.copy())

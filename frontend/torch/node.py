@@ -1,0 +1,111 @@
+"""A node of a graph of ATen operators as the functions of the table see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.dtypes import is_float
+from weft.frontend.emitter import Unsupported
+from weft.ir.dim import Dim, DimExpr
+from weft.ir.graph import Expr, PrimValue, Var
+from weft.ir.types import TensorType, TupleType
+from weft.script import relax as R
+
+if TYPE_CHECKING:
+    from weft.frontend.torch.importer import Importer
+
+__all__ = ["Node"]
+
+
+class Node:
+    """One node while it is imported: types of its operands, the type that PyTorch gives its result."""
+
+    def __init__(self, importer: Importer, fx: Any) -> None:
+        self.importer, self.fx = importer, fx
+
+    @property
+    def out(self) -> TensorType:
+        """The type of the (first) result."""
+        ty = self.importer.result_type(self.fx)
+        first = ty.fields[0] if isinstance(ty, TupleType) else ty
+        if not isinstance(first, TensorType) or first.dims is None or first.dtype is None:
+            raise Unsupported("the type of the result is not known")
+        return first
+
+    @property
+    def dtype_out(self) -> str:
+        """The dtype of the result."""
+        assert self.out.dtype is not None
+        return self.out.dtype
+
+    @property
+    def dims_out(self) -> tuple[Dim, ...]:
+        """The sizes of the result."""
+        assert self.out.dims is not None
+        return self.out.dims
+
+    def tensor(self, expr: Expr) -> TensorType:
+        """The type of a tensor of known sizes."""
+        ty = self.importer.out.type(expr)
+        if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+            raise Unsupported("the rank or the type of an operand is not known")
+        return ty
+
+    def shape(self, expr: Expr) -> tuple[Dim, ...]:
+        """The sizes of a tensor."""
+        dims = self.tensor(expr).dims
+        assert dims is not None
+        return dims
+
+    def rank(self, expr: Expr) -> int:
+        """The rank of a tensor."""
+        return self.tensor(expr).ndim
+
+    def dtype(self, expr: Expr) -> str:
+        """The dtype of a tensor."""
+        dtype = self.tensor(expr).dtype
+        assert dtype is not None
+        return dtype
+
+    def axis(self, expr: Expr, axis: int) -> int:
+        """An axis counted from the front."""
+        return axis % max(self.rank(expr), 1)
+
+    def axes(self, expr: Expr, axes: Any) -> tuple[int, ...]:
+        """Axes counted from the front; all where none are given."""
+        rank = self.rank(expr)
+        if axes is None or (isinstance(axes, (list, tuple)) and not axes):
+            return tuple(range(rank))
+        return tuple(axis % max(rank, 1) for axis in (axes if isinstance(axes, (list, tuple)) else [axes]))
+
+    def emit(self, expr: Expr, name: str = "") -> Var:
+        """A value that is used more than once."""
+        return self.importer.out.emit(expr, name or self.fx.name)
+
+    def cast(self, value: Any, dtype: str) -> Expr:
+        """An operand in a dtype: a tensor is converted, a number or a size becomes a scalar."""
+        if isinstance(value, Expr):
+            return value if self.dtype(value) == dtype else R.astype(value, dtype)
+        if isinstance(value, DimExpr):
+            return R.astype(R.full((), PrimValue(value), "int64"), dtype)
+        return R.const(float(value) if is_float(dtype) else bool(value) if dtype == "bool" else int(value), dtype)
+
+    def number(self, value: Any) -> int | float | bool:
+        """A number that must be known."""
+        if not isinstance(value, (int, float, bool)):
+            raise Unsupported("a number that is known only at run time")
+        return value
+
+    def ints(self, values: Any) -> list[int]:
+        """Integers that must be known."""
+        values = values if isinstance(values, (list, tuple)) else [values]
+        if not all(isinstance(value, int) for value in values):
+            raise Unsupported("numbers that are known only at run time")
+        return list(values)
+
+
+def sequence(values: Any, count: int) -> Sequence[Any]:
+    """A list of a length: one number stands for all."""
+    values = list(values) if isinstance(values, (list, tuple)) else [values]
+    return values * count if len(values) == 1 else values

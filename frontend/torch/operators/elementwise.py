@@ -1,0 +1,234 @@
+"""Arithmetic, comparisons, logic, activations, casts, and tensors of one value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft.dtypes import is_bool, is_float
+from weft.frontend.emitter import Unsupported
+from weft.frontend.torch.importer import dtype_name
+from weft.frontend.torch.node import Node
+from weft.frontend.torch.table import row
+from weft.ir.graph import Expr
+from weft.script import relax as R
+
+
+def _wide(n: Node, *values: Any) -> str:
+    """The dtype in which operands meet: what PyTorch's promotion makes of them."""
+    torch = n.importer.torch
+    metas = [item.meta["val"] if hasattr(item, "meta") else item for item in n.fx.args[: len(values)]]
+    sizes = {torch.SymFloat: 1.0, torch.SymInt: 1}
+    plain: list[Any] = [sizes.get(type(meta), meta) for meta in metas]
+    if len(plain) == 1:
+        return dtype_name(plain[0].dtype)
+    found = plain[0]
+    for other in plain[1:]:
+        found = torch.empty((), dtype=torch.result_type(found, other))
+        if any(isinstance(v, torch.Tensor) and v.ndim for v in (plain[0], other)):
+            found = torch.empty((1,), dtype=found.dtype)
+    return dtype_name(found.dtype)
+
+
+def unary(operator: Any) -> Any:
+    """An operator of ours on floats; integers become what PyTorch makes of them."""
+    return lambda n, x: operator(n.cast(x, n.dtype_out))
+
+
+def binary(operator: Any) -> Any:
+    """An operator of two values in the dtype of the result."""
+    return lambda n, a, b: operator(n.cast(a, n.dtype_out), n.cast(b, n.dtype_out))
+
+
+def compare(operator: Any) -> Any:
+    """A comparison in the dtype in which both meet."""
+
+    def made(n: Node, a: Any, b: Any) -> Expr:
+        dtype = _wide(n, a, b)
+        return operator(n.cast(a, dtype), n.cast(b, dtype))
+
+    return made
+
+
+def scaled(operator: Any) -> Any:
+    """a + alpha * b, or with minus."""
+
+    def made(n: Node, a: Any, b: Any, alpha: Any = 1) -> Expr:
+        dtype = n.dtype_out
+        second = n.cast(b, dtype)
+        if alpha != 1:
+            second = R.multiply(second, n.cast(alpha, dtype))
+        if is_bool(dtype):
+            return R.logical_or(n.cast(a, dtype), second)
+        return operator(n.cast(a, dtype), second)
+
+    return made
+
+
+def divide(n: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Expr:
+    """Quotients, rounded to the whole where that is asked for."""
+    dtype = n.dtype_out
+    a, b = n.cast(a, dtype), n.cast(b, dtype)
+    if is_float(dtype):
+        quotient = R.divide(a, b)
+        rounding = {None: lambda v: v, "trunc": R.trunc, "floor": R.floor}
+        return rounding[rounding_mode](quotient)
+    return R.floor_divide(R.subtract(a, R.mod(a, b)), b) if rounding_mode == "trunc" else R.floor_divide(a, b)
+
+
+def multiply(n: Node, a: Any, b: Any) -> Expr:
+    """Products; of booleans the conjunction."""
+    a, b = n.cast(a, n.dtype_out), n.cast(b, n.dtype_out)
+    return R.logical_and(a, b) if is_bool(n.dtype_out) else R.multiply(a, b)
+
+
+def clamp(n: Node, x: Expr, low: Any = None, high: Any = None) -> Expr:
+    """Values within bounds, each of which may be left out."""
+    result = n.cast(x, n.dtype_out)
+    if low is not None:
+        result = R.maximum(result, n.cast(low, n.dtype_out))
+    return result if high is None else R.minimum(result, n.cast(high, n.dtype_out))
+
+
+def gelu(n: Node, x: Expr, approximate: str = "none") -> Expr:
+    """x times the normal distribution function, or its approximation."""
+    return R.nn.gelu_tanh(x) if approximate == "tanh" else R.nn.gelu(x)
+
+
+def elu(n: Node, x: Expr, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Expr:
+    """scale * x above zero, scale * alpha * (e^(x * input_scale) - 1) below."""
+    below = R.multiply(R.subtract(R.exp(R.minimum(R.multiply(x, float(input_scale)), 0.0)), 1.0), float(alpha))
+    return R.multiply(R.where(R.greater(x, 0.0), x, below), float(scale))
+
+
+def leaky_relu(n: Node, x: Expr, slope: float = 0.01) -> Expr:
+    """x above zero, slope * x below."""
+    return R.where(R.greater(x, 0.0), x, R.multiply(x, float(slope)))
+
+
+def power(n: Node, a: Any, b: Any) -> Expr:
+    """Powers; the usual exponents by products and roots."""
+    dtype = n.dtype_out
+    if isinstance(a, Expr) and isinstance(b, (int, float)) and is_float(dtype):
+        x = n.cast(a, dtype)
+        known = {2: R.square, 0.5: R.sqrt, 1: lambda v: v, -0.5: R.rsqrt}
+        if b in known:
+            return known[b](x)
+        if b == 3:
+            return R.multiply(R.square(x), x)
+    return R.power(n.cast(a, dtype), n.cast(b, dtype))
+
+
+def full(n: Node, size: Any, value: Any, **options: Any) -> Expr:
+    """A tensor of one value."""
+    return R.full(tuple(n.dims_out), n.cast(value, n.dtype_out), n.dtype_out)
+
+
+def full_like(n: Node, x: Any, value: Any, **options: Any) -> Expr:
+    """A tensor of one value, as large as another."""
+    return full(n, None, value)
+
+
+def arange(n: Node, *bounds: Any, **options: Any) -> Expr:
+    """Numbers from a start to an end, which is left out."""
+    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+    dtype = n.dtype_out
+    if any(isinstance(v, float) for v in (start, end, step)) or not isinstance(step, int) or step == 0:
+        raise Unsupported("a range of floats, or with a symbolic step")
+    numbers = R.arange(start, end, step, "int64")
+    return numbers if dtype == "int64" else R.astype(numbers, dtype)
+
+
+def cast(n: Node, x: Expr, *rest: Any, **options: Any) -> Expr:
+    """The values in the dtype of the result."""
+    return n.cast(x, n.dtype_out)
+
+
+def where(n: Node, c: Expr, a: Any = None, b: Any = None) -> Expr:
+    """One value or another."""
+    if a is None:
+        raise Unsupported("the positions of what is true")
+    return R.where(n.cast(c, "bool"), n.cast(a, n.dtype_out), n.cast(b, n.dtype_out))
+
+
+def logical(operator: Any) -> Any:
+    """An operator of truth values."""
+    return lambda n, *values: operator(*(n.cast(value, "bool") for value in values))
+
+
+def bitwise(whole: Any, truth: Any) -> Any:
+    """An operator of bits, of booleans that of truth values."""
+    return lambda n, *values: (truth if is_bool(n.dtype_out) else whole)(*(n.cast(v, n.dtype_out) for v in values))
+
+
+
+for _names, _operator in {
+    "abs": R.abs, "neg": R.negative, "exp": R.exp, "log": R.log, "sqrt": R.sqrt, "rsqrt": R.rsqrt, "sin": R.sin,
+    "cos": R.cos, "tan": R.tan, "asin": R.asin, "acos": R.acos, "atan": R.atan, "sinh": R.sinh, "cosh": R.cosh,
+    "tanh": R.tanh, "asinh": R.asinh, "acosh": R.acosh, "atanh": R.atanh, "erf": R.erf, "sigmoid": R.sigmoid,
+    "relu relu_": R.nn.relu, "silu silu_": R.nn.silu, "floor": R.floor, "ceil": R.ceil, "trunc": R.trunc,
+    "round": R.round, "sign sgn": R.sign, "square": R.square, "relu6": R.nn.relu6, "selu": R.nn.selu,
+    "log_sigmoid": lambda x: R.negative(R.log(R.add(R.exp(R.negative(x)), 1.0))),
+    "reciprocal": lambda x: R.divide(R.ones_like(x), x),
+    "log2": lambda x: R.multiply(R.log(x), 1 / math.log(2)), "log10": lambda x: R.multiply(R.log(x), 1 / math.log(10)),
+    "exp2": lambda x: R.exp(R.multiply(x, math.log(2))),
+}.items():  # fmt: skip
+    row(_names, unary(_operator))
+for _names, _operator in {
+    "maximum": R.maximum, "minimum": R.minimum, "atan2": R.atan2, "remainder": R.floor_mod, "fmod": R.mod,
+}.items():  # fmt: skip
+    row(_names, binary(_operator))
+for _names, _operator in {
+    "eq": R.equal, "ne": R.not_equal, "lt": R.less, "le": R.less_equal, "gt": R.greater, "ge": R.greater_equal,
+}.items():  # fmt: skip
+    row(_names, compare(_operator))
+row("add add_", scaled(R.add))
+row("sub sub_", scaled(R.subtract))
+row("rsub", lambda n, a, b, alpha=1: scaled(R.subtract)(n, b, a, alpha))
+row("mul mul_", multiply)
+row("div div_", divide)
+row("floor_divide", lambda n, a, b: divide(n, a, b, "floor"))
+row("pow", power)
+row("clamp clamp_", clamp)
+row("clamp_min", lambda n, x, low: clamp(n, x, low))
+row("clamp_max", lambda n, x, high: clamp(n, x, None, high))
+row("hardtanh hardtanh_", lambda n, x, low=-1.0, high=1.0: clamp(n, x, low, high))
+row("hardsigmoid", lambda n, x: clamp(n, R.add(R.divide(x, 6.0), 0.5), 0.0, 1.0))
+row("hardswish hardswish_", lambda n, x: R.multiply(x, R.clip(R.add(R.divide(x, 6.0), 0.5), 0.0, 1.0)))
+row("gelu", gelu)
+row("elu", elu)
+row("leaky_relu leaky_relu_", leaky_relu)
+row("mish", lambda n, x: R.multiply(x, R.tanh(R.log(R.add(R.exp(x), 1.0)))))
+row("softplus", lambda n, x, beta=1.0, threshold=20.0: R.nn.softplus(x, float(beta), float(threshold)))
+row("where", where)
+row("masked_fill", lambda n, x, mask, value: R.where(mask, n.cast(value, n.dtype_out), x))
+row("logical_and", logical(R.logical_and))
+row("logical_or", logical(R.logical_or))
+row("logical_xor", logical(R.logical_xor))
+row("logical_not", logical(R.logical_not))
+row("bitwise_and", bitwise(R.bitwise_and, R.logical_and))
+row("bitwise_or", bitwise(R.bitwise_or, R.logical_or))
+row("bitwise_xor", bitwise(R.bitwise_xor, R.logical_xor))
+row("bitwise_not", bitwise(R.bitwise_not, R.logical_not))
+row("isnan", lambda n, x: R.isnan(x))
+row("isinf", lambda n, x: R.isinf(x))
+row("addcmul", lambda n, x, a, b, value=1: R.add(x, R.multiply(R.multiply(a, b), n.cast(value, n.dtype_out))))
+row("lerp", lambda n, a, b, w: R.add(a, R.multiply(n.cast(w, n.dtype_out), R.subtract(b, a))))
+row("full", full)
+row("full_like", full_like)
+row("zeros", lambda n, size, **options: R.zeros(n.dims_out, n.dtype_out))
+row("ones", lambda n, size, **options: R.ones(n.dims_out, n.dtype_out))
+row("zeros_like new_zeros", lambda n, *x, **options: R.zeros(n.dims_out, n.dtype_out))
+row("ones_like new_ones", lambda n, *x, **options: R.ones(n.dims_out, n.dtype_out))
+row("new_full", lambda n, x, size, value, **options: full(n, size, value))
+row("scalar_tensor", lambda n, value, **options: n.cast(value, n.dtype_out))
+row("arange", arange)
+row("_to_copy to convert_element_type to_dtype type_as", cast)
+row("clone contiguous detach alias lift_fresh_copy _to_dense dropout_ feature_dropout positive detach_",
+    lambda n, x, *rest, **options: x)  # fmt: skip
+row("dropout", lambda n, x, p=0.5, train=False: x if not train or p == 0 else _raise("dropout in training"))
+row("native_dropout", lambda n, x, p, train=False: (x, R.ones_like(x, "bool")) if not train else _raise("training"))
+
+
+def _raise(why: str) -> Any:
+    raise Unsupported(why)

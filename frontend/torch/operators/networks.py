@@ -1,0 +1,165 @@
+"""Convolutions, pooling and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.frontend.emitter import Unsupported
+from weft.frontend.torch.node import Node, sequence
+from weft.frontend.torch.table import row
+from weft.ir.graph import Expr
+from weft.script import relax as R
+
+_CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
+_CONV_TRANSPOSE = {1: R.nn.conv1d_transpose, 2: R.nn.conv2d_transpose, 3: R.nn.conv3d_transpose}
+_MAX_POOL = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
+_AVG_POOL = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
+_ADAPTIVE = {1: R.nn.adaptive_avg_pool1d, 2: R.nn.adaptive_avg_pool2d, 3: R.nn.adaptive_avg_pool3d}
+
+
+def _batched(n: Node, x: Expr, rank: int, function: Any) -> Expr:
+    """An operator of a batch, applied to one without as well."""
+    if n.rank(x) == rank + 2:
+        return function(x)
+    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
+
+
+def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                transposed: bool = False, output_padding: Any = 0, groups: int = 1) -> Expr:  # fmt: skip
+    """A convolution of one to three axes, or a transposed one."""
+    rank = n.rank(w) - 2
+    if rank not in (1, 2, 3):
+        raise Unsupported(f"windows over {rank} axes")
+    stride, dilation = sequence(stride, rank), sequence(dilation, rank)
+    if isinstance(padding, str):
+        if padding == "same":
+            raise Unsupported("padding by name")
+        padding = 0
+    pads = [*sequence(padding, rank), *sequence(padding, rank)]
+
+    def made(x: Expr) -> Expr:
+        if transposed:
+            return _CONV_TRANSPOSE[rank](x, w, stride, pads, sequence(output_padding, rank), dilation, groups)
+        return _CONV[rank](x, w, stride, pads, dilation, groups)
+
+    result = _batched(n, x, rank, made)
+    return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
+
+
+def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+         groups: int = 1) -> Expr:  # fmt: skip
+    """A convolution by its number of axes."""
+    return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
+
+
+def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+             ceil: bool = False) -> Any:  # fmt: skip
+    """The greatest element of each window."""
+    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("max_pool")[2][0]]
+    kernel = sequence(kernel, rank)
+    stride = sequence(stride, rank) if stride else kernel
+    pads = [*sequence(padding, rank)] * 2
+    if ceil:
+        raise Unsupported("windows that stand out at the end")
+    return _batched(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, sequence(dilation, rank), ceil))
+
+
+def max_pool_with_places(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
+    """The greatest elements; their places have no form, and may not be used."""
+    if any(user.args[1] != 0 for user in n.fx.users):
+        raise Unsupported("the places of the greatest elements")
+    return [max_pool(n, x, *args, **options), None]
+
+
+def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
+             count_padding: bool = True, divisor: Any = None) -> Expr:  # fmt: skip
+    """The mean of each window."""
+    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
+    if ceil or divisor:
+        raise Unsupported("windows that stand out, or another divisor")
+    kernel = sequence(kernel, rank)
+    stride = sequence(stride, rank) if stride else kernel
+    pads = [*sequence(padding, rank)] * 2
+    return _batched(n, x, rank, lambda v: _AVG_POOL[rank](v, kernel, stride, pads, (1,) * rank, False, count_padding))
+
+
+def adaptive(n: Node, x: Expr, size: Any) -> Expr:
+    """The means of as many windows as the result has elements."""
+    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
+    wanted = sequence(size, rank)
+    if all(item == 1 for item in wanted):
+        return R.mean(x, tuple(range(n.rank(x) - rank, n.rank(x))), True)
+    return _batched(n, x, rank, lambda v: _ADAPTIVE[rank](v, tuple(wanted)))
+
+
+def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *rest: Any) -> Any:
+    """Each channel normalised by the statistics that were learnt."""
+    name = n.fx.target._opname
+    epsilon = float(rest[-1]) if "no_training" in name else float(rest[2])
+    if "no_training" not in name and rest[0]:
+        raise Unsupported("statistics in training")
+    rank = n.rank(x)
+
+    def channels(v: Expr) -> Expr:
+        return R.reshape(v, (n.shape(v)[0], *(1,) * (rank - 2)))
+
+    inverse = R.rsqrt(R.add(var, epsilon))
+    factor = n.emit(inverse if scale is None else R.multiply(scale, inverse), "factor")
+    offset = R.negative(R.multiply(mean, factor))
+    offset = n.emit(offset if bias is None else R.add(bias, offset), "offset")
+    y = R.add(R.multiply(x, channels(factor)), channels(offset))
+    return y if name == "batch_norm" else [y, None, None]
+
+
+def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5,
+               *rest: Any) -> Any:  # fmt: skip
+    """The last axes normalised together."""
+    count, rank = len(shape), n.rank(x)
+    axes = tuple(range(rank - count, rank))
+    dims = n.shape(x)[rank - count :]
+    gamma = R.ones(dims, n.dtype(x)) if scale is None else scale
+    beta = R.zeros(dims, n.dtype(x)) if bias is None else bias
+    y = R.nn.layer_norm(x, gamma, beta, axes, float(epsilon))
+    if n.fx.target._opname == "layer_norm":
+        return y
+    if any(user.args[1] != 0 for user in n.fx.users):
+        raise Unsupported("the statistics of a norm")
+    return [y, None, None]
+
+
+def rms_norm(n: Node, x: Expr, shape: Any, scale: Any = None, epsilon: Any = None) -> Expr:
+    """The last axes over their root mean square."""
+    axes = tuple(range(n.rank(x) - len(shape), n.rank(x)))
+    y = R.multiply(x, R.rsqrt(R.add(R.mean(R.square(x), axes, True), float(epsilon or 1.1920928955078125e-07))))
+    return y if scale is None else R.multiply(y, scale)
+
+
+def group_norm(n: Node, x: Expr, *args: Any) -> Any:
+    """Groups of channels normalised together."""
+    native = n.fx.target._opname == "native_group_norm"
+    groups, scale, bias, epsilon = _group_arguments(args, native)
+    channels, axes = n.shape(x)[1], tuple(range(2, n.rank(x)))
+    gamma = R.ones((channels,), n.dtype(x)) if scale is None else scale
+    beta = R.zeros((channels,), n.dtype(x)) if bias is None else bias
+    y = R.nn.group_norm(x, gamma, beta, groups, 1, axes, float(epsilon))
+    return [y, None, None] if native else y
+
+
+def _group_arguments(args: tuple[Any, ...], native: bool) -> tuple[int, Any, Any, float]:
+    if native:
+        scale, bias, _, _, _, groups, epsilon = args
+        return groups, scale, bias, float(epsilon)
+    filled: list[Any] = [*args, None, None, None, None]
+    return filled[0], filled[1], filled[2], 1e-5 if filled[3] is None else float(filled[3])
+
+
+row("convolution", convolution)
+row("conv1d conv2d conv3d", conv)
+row("max_pool1d max_pool2d max_pool3d", max_pool)
+row("max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("avg_pool1d avg_pool2d avg_pool3d", avg_pool)
+row("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d", adaptive)
+row("batch_norm _native_batch_norm_legit_no_training _native_batch_norm_legit", batch_norm)
+row("layer_norm native_layer_norm", layer_norm)
+row("rms_norm", rms_norm)
+row("group_norm native_group_norm", group_norm)

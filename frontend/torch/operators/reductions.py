@@ -1,0 +1,165 @@
+"""Reductions, softmax, order, running sums and products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.frontend.emitter import Unsupported
+from weft.frontend.torch.node import Node
+from weft.frontend.torch.table import row
+from weft.ir.dim import product
+from weft.ir.graph import Expr, PrimValue, TupleGetItem
+from weft.script import relax as R
+
+
+def reduced(operator: Any) -> Any:
+    """A reduction over axes, by default all, in the dtype of the result."""
+
+    def made(n: Node, x: Expr, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
+        values = n.cast(x, n.dtype_out)
+        return operator(values, n.axes(x, axes), keepdim) if n.rank(x) else values
+
+    return made
+
+
+def variance(n: Node, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: bool = False, *,
+             correction: Any = None) -> Expr:  # fmt: skip
+    """The mean square distance from the mean, over the count less a correction."""
+    less = (1 if unbiased else 0) if correction is None else correction
+    if isinstance(axes, bool):
+        axes, less = None, int(axes)
+    along = n.axes(x, axes)
+    centred = R.subtract(x, R.mean(x, along, True))
+    total = R.sum(R.square(centred), along, keepdim)
+    count = product([n.shape(x)[axis] for axis in along])
+    return R.divide(total, R.astype(R.full((), PrimValue(count - int(less)), "int64"), n.dtype_out))
+
+
+def any_or_all(operator: Any) -> Any:
+    """Whether one of the values is true, or all are."""
+
+    def made(n: Node, x: Expr, axes: Any = None, keepdim: bool = False) -> Expr:
+        bits = R.astype(n.cast(x, "bool"), "uint8")
+        return R.astype(operator(bits, n.axes(x, axes), keepdim), "bool") if n.rank(x) else n.cast(x, "bool")
+
+    return made
+
+
+def extreme(values: Any, place: Any) -> Any:
+    """The greatest or least along an axis with its place, or of all."""
+
+    def made(n: Node, x: Expr, axis: Any = None, keepdim: bool = False) -> Any:
+        if axis is None:
+            return values(x, n.axes(x, None), False) if n.rank(x) else x
+        if isinstance(axis, Expr):
+            raise Unsupported("the greater of two tensors under this name")
+        axis = n.axis(x, axis)
+        return values(x, axis, keepdim), place(x, axis, keepdim)
+
+    return made
+
+
+def arg_extreme(operator: Any) -> Any:
+    """The place of the greatest or least."""
+    return lambda n, x, axis=None, keepdim=False: operator(x, None if axis is None else n.axis(x, axis), keepdim)
+
+
+def softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
+    """Exponentials over their sum."""
+    return R.nn.softmax(n.cast(x, n.dtype_out), n.axis(x, axis))
+
+
+def log_softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
+    """The logarithm of the softmax."""
+    return R.nn.log_softmax(n.cast(x, n.dtype_out), n.axis(x, axis))
+
+
+def cumulative(operator: Any) -> Any:
+    """A running sum or product."""
+    return lambda n, x, axis, **o: operator(x, n.axis(x, axis), n.dtype_out) if n.rank(x) else n.cast(x, n.dtype_out)
+
+
+def addmm(n: Node, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
+    """beta * bias + alpha * a b."""
+    result = R.matmul(a, b)
+    result = result if alpha == 1 else R.multiply(result, n.cast(alpha, n.dtype_out))
+    if beta == 0:
+        return result
+    return R.add(result, bias if beta == 1 else R.multiply(bias, n.cast(beta, n.dtype_out)))
+
+
+def linear(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+    """x times the weight turned, and a bias."""
+    product_ = R.matmul(x, R.permute_dims(weight, (1, 0)))
+    return product_ if bias is None else R.add(product_, bias)
+
+
+def top_k(n: Node, x: Expr, k: Any, axis: int = -1, largest: bool = True, ordered: bool = True) -> Any:
+    """The greatest or least elements in order, and their places."""
+    if not isinstance(k, int) or k == 0:
+        raise Unsupported("a symbolic number of elements")
+    both = n.emit(R.topk(x, k, n.axis(x, axis), "both", largest, "int64"))
+    return [_part(both, 0), _part(both, 1)]
+
+
+def _part(value: Expr, index: int) -> Expr:
+    return TupleGetItem(value, index)
+
+
+def sort(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
+    """The elements in order along an axis, and their places."""
+    args = args[1:] if args and isinstance(args[0], (bool, type(None))) and len(args) == 3 else args
+    axis = options.get("dim", args[0] if args else -1)
+    descending = options.get("descending", args[1] if len(args) > 1 else False)
+    order = n.emit(R.argsort(x, n.axis(x, axis), bool(descending), "int64"))
+    return [R.gather_elements(x, order, n.axis(x, axis)), order]
+
+
+def argsort(n: Node, x: Expr, axis: int = -1, descending: bool = False, **options: Any) -> Expr:
+    """The places that sort an axis."""
+    return R.argsort(x, n.axis(x, axis), bool(descending), "int64")
+
+
+def attention(n: Node, q: Expr, k: Expr, v: Expr, mask: Any = None, dropout: float = 0.0, causal: bool = False, *,
+              scale: float | None = None, enable_gqa: bool = False) -> Expr:  # fmt: skip
+    """Attention of heads: queries (..., heads, length, size)."""
+    if dropout or n.rank(q) != 4 or n.dtype(q) not in ("float32", "float16", "bfloat16"):
+        raise Unsupported("dropout, or another rank than 4")
+    bias = mask
+    if mask is not None and n.dtype(mask) == "bool":
+        zero, least = n.cast(0.0, n.dtype(q)), n.cast(-3e38 if n.dtype(q) != "float16" else -6e4, n.dtype(q))
+        bias = R.where(mask, zero, least)
+    if bias is not None:
+        (b, h, s, _), t = n.shape(q), n.shape(k)[2]
+        bias = R.broadcast_to(bias, (b, h, s, t))
+    query, key, value = (n.emit(R.permute_dims(x, (0, 2, 1, 3))) for x in (q, k, v))
+    made = R.nn.attention(query, key, value, bias, scale, "TopLeft" if causal else None)
+    return R.permute_dims(made, (0, 2, 1, 3))
+
+
+row("sum", reduced(R.sum))
+row("mean", reduced(R.mean))
+row("prod", reduced(R.prod))
+row("amax", reduced(R.max))
+row("amin", reduced(R.min))
+row("var", variance)
+row("std", lambda n, x, *a, **o: R.sqrt(variance(n, x, *a, **o)))
+row("any", any_or_all(R.max))
+row("all", any_or_all(R.min))
+row("max", extreme(R.max, R.argmax))
+row("min", extreme(R.min, R.argmin))
+row("argmax", arg_extreme(R.argmax))
+row("argmin", arg_extreme(R.argmin))
+row("softmax _softmax", softmax)
+row("log_softmax _log_softmax", log_softmax)
+row("cumsum", cumulative(R.cumsum))
+row("cumprod", cumulative(R.cumprod))
+row("mm bmm matmul mv dot", lambda n, a, b: R.matmul(a, b))
+row("addmm addmv", addmm)
+row("baddbmm", addmm)
+row("linear", linear)
+row("einsum", lambda n, equation, tensors, **o: R.einsum(tensors, equation.replace(" ", "")))
+row("topk", top_k)
+row("sort", sort)
+row("argsort", argsort)
+row("scaled_dot_product_attention", attention)

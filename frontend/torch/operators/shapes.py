@@ -1,0 +1,195 @@
+"""Other shapes, parts and places: views, slices, concatenation, gathering and scattering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.frontend.emitter import Unsupported
+from weft.frontend.torch.node import Node
+from weft.frontend.torch.table import row
+from weft.ir.dim import Dim, DimExpr, ceildiv
+from weft.ir.graph import Expr, PrimValue
+from weft.script import relax as R
+
+_END = 2**63 - 1
+
+
+def reshape(n: Node, x: Expr, *rest: Any, **options: Any) -> Expr:
+    """The elements under the shape that PyTorch gives the result."""
+    return R.reshape(x, n.dims_out)
+
+
+def transpose(n: Node, x: Expr, a: int, b: int) -> Expr:
+    """Two axes exchanged."""
+    if n.rank(x) == 0:
+        return x
+    order = list(range(n.rank(x)))
+    a, b = n.axis(x, a), n.axis(x, b)
+    order[a], order[b] = order[b], order[a]
+    return R.permute_dims(x, order)
+
+
+def expand(n: Node, x: Expr, size: Any, **options: Any) -> Expr:
+    """Axes of size 1, and new ones in front, repeated."""
+    return x if n.shape(x) == n.dims_out else R.broadcast_to(x, n.dims_out)
+
+
+def slices(n: Node, x: Expr, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expr:
+    """A range of an axis."""
+    axis = n.axis(x, axis)
+    size = n.shape(x)[axis]
+    first, last = _place(0 if start is None else start, size), _place(_END if end is None else end, size)
+    if isinstance(first, int) and first == 0 and step == 1 and (last is size or last == size):
+        return x
+    made = R.strided_slice(x, [axis], [first], [last], [step], assume_inbound=_is_inside(first, last, size))
+    return made
+
+
+def _place(at: Any, size: Dim) -> Dim:
+    if isinstance(at, int) and at >= 2**62:
+        return size
+    if isinstance(at, int) and at < 0:
+        return size + at if isinstance(size, DimExpr) else max(size + at, 0)
+    return min(at, size) if isinstance(at, int) and isinstance(size, int) else at
+
+
+def _is_inside(first: Dim, last: Dim, size: Dim) -> bool:
+    return last is size and isinstance(first, int) and isinstance(size, DimExpr) and first == 0
+
+
+def select(n: Node, x: Expr, axis: int, index: Any) -> Expr:
+    """One element of an axis, which goes away."""
+    axis = n.axis(x, axis)
+    if isinstance(index, DimExpr):
+        return R.take(x, R.full((), PrimValue(index), "int64"), axis)
+    if index < 0 and isinstance(n.shape(x)[axis], DimExpr):
+        return R.take(x, R.full((), PrimValue(n.shape(x)[axis] + index), "int64"), axis)
+    return R.take(x, R.const(index, "int64"), axis)
+
+
+def split_sizes(n: Node, x: Expr, sizes: Any, axis: int = 0) -> list[Expr]:
+    """Parts of an axis of given sizes, or of one size each."""
+    axis = n.axis(x, axis)
+    total = n.shape(x)[axis]
+    if not isinstance(sizes, (list, tuple)):
+        if not isinstance(total, int) or not isinstance(sizes, int):
+            raise Unsupported("how many parts an axis has is not known")
+        sizes = [min(sizes, total - at) for at in range(0, total, sizes)] or [0]
+    parts: list[Expr] = []
+    at: Dim = 0
+    for size in sizes:
+        parts.append(R.strided_slice(x, [axis], [at], [at + size], assume_inbound=True))
+        at = at + size
+    return parts
+
+
+def chunk(n: Node, x: Expr, count: int, axis: int = 0) -> list[Expr]:
+    """Parts of an axis, as equal as can be."""
+    total = n.shape(x)[n.axis(x, axis)]
+    return split_sizes(n, x, ceildiv(total, count), axis)
+
+
+def concat(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
+    """Tensors one after another, without those that PyTorch ignores."""
+    parts = [n.cast(x, n.dtype_out) for x in tensors if not (n.rank(x) == 1 and n.shape(x) == (0,) and n.out.ndim > 1)]
+    return R.concat(parts, axis % n.out.ndim) if len(parts) > 1 else parts[0]
+
+
+def index(n: Node, x: Expr, indices: list[Any]) -> Expr:
+    """Elements at index tensors, which stand side by side."""
+    if any(item is not None and n.dtype(item) == "bool" for item in indices):
+        raise Unsupported("elements chosen by a mask")
+    given = [axis for axis, item in enumerate(indices) if item is not None]
+    if given != list(range(given[0], given[-1] + 1)):
+        raise Unsupported("index tensors apart from each other")
+    if len(given) == 1:
+        return R.take(x, indices[given[0]], given[0])
+    if given[0] != 0:
+        rank, front = n.rank(x), given[0]
+        moved = R.permute_dims(x, [*given, *range(front), *range(given[-1] + 1, rank)])
+        found = n.emit(R.index_tensor(n.emit(moved), [indices[axis] for axis in given]))
+        new = n.rank(found) - (rank - len(given))
+        return R.permute_dims(found, [*range(new, new + front), *range(new), *range(new + front, n.rank(found))])
+    return R.index_tensor(x, [indices[axis] for axis in given])
+
+
+def embedding(n: Node, weight: Expr, indices: Expr, *rest: Any) -> Expr:
+    """Rows of a table."""
+    return R.take(weight, indices, 0)
+
+
+def repeat(n: Node, x: Expr, repeats: list[Any]) -> Expr:
+    """Copies along each axis."""
+    if all(isinstance(item, int) for item in repeats):
+        return R.tile(x, repeats)
+    dims = (*(1,) * (len(repeats) - n.rank(x)), *n.shape(x))
+    between = [size for dim in dims for size in (1, dim)]
+    wide = [size for pair in zip(repeats, dims, strict=True) for size in pair]
+    return R.reshape(R.broadcast_to(R.reshape(x, tuple(between)), tuple(wide)), n.dims_out)
+
+
+def pad(n: Node, x: Expr, widths: list[int], value: Any = 0) -> Expr:
+    """Elements of one value around; less than none are cut off."""
+    rank, dims = n.rank(x), n.shape(x)
+    before, after = [0] * rank, [0] * rank
+    for position in range(len(n.ints(widths)) // 2):
+        before[rank - 1 - position], after[rank - 1 - position] = widths[2 * position], widths[2 * position + 1]
+    cut = [axis for axis in range(rank) if before[axis] < 0 or after[axis] < 0]
+    if cut:
+        x = R.strided_slice(x, cut, [max(-before[a], 0) for a in cut], [dims[a] - max(-after[a], 0) for a in cut])
+    pairs = [max(item, 0) for pair in zip(before, after, strict=True) for item in pair]
+    return R.nn.pad(x, pairs, "constant", n.number(value or 0)) if any(pairs) else x
+
+
+def stack(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
+    """Tensors along a new axis."""
+    return R.stack([n.cast(x, n.dtype_out) for x in tensors], axis % n.out.ndim)
+
+
+def triangle(operator: Any) -> Any:
+    """The upper or lower triangle, else 0."""
+    return lambda n, x, k=0: operator(n.cast(x, n.dtype_out), k)
+
+
+row("view reshape _unsafe_view unsqueeze squeeze flatten unflatten view_copy squeeze_ unsqueeze_", reshape)
+row("permute", lambda n, x, order: R.permute_dims(x, n.axes(x, order)))
+row("transpose", transpose)
+row("t", lambda n, x: transpose(n, x, 0, 1) if n.rank(x) == 2 else x)
+row("mT", lambda n, x: transpose(n, x, -1, -2))
+row("expand expand_as broadcast_to", expand)
+row("slice", slices)
+row("narrow", lambda n, x, axis, start, length: slices(n, x, axis, start, start + length))
+row("select", select)
+row("split split_with_sizes split_with_sizes_copy", split_sizes)
+row("chunk", chunk)
+row("unbind", lambda n, x, axis=0: [select(n, x, axis, i) for i in range(n.ints(n.shape(x)[n.axis(x, axis)])[0])])
+row("cat", concat)
+row("stack", stack)
+row("flip", lambda n, x, axes: _flipped(n, x, axes))
+row("index", index)
+row("index_select", lambda n, x, axis, place: R.take(x, place, n.axis(x, axis)))
+row("gather", lambda n, x, axis, place, **o: R.gather_elements(x, place, n.axis(x, axis)))
+row("embedding", embedding)
+row("repeat", repeat)
+row("constant_pad_nd", pad)
+row("tril", triangle(R.tril))
+row("triu", triangle(R.triu))
+row("scatter", lambda n, x, axis, place, src, **o: R.scatter_elements(
+    x, place, src if isinstance(src, Expr) else R.full(n.shape(place), n.cast(src, n.dtype_out), n.dtype_out),
+    n.axis(x, axis)) if not o else _none("a reduction"))  # fmt: skip
+row("scatter_add", lambda n, x, axis, place, src: R.scatter_elements(x, place, src, n.axis(x, axis), "add"))
+row("pixel_shuffle", lambda n, x, factor: R.nn.pixel_shuffle(x, factor))
+row("repeat_interleave", lambda n, x, times, axis=None, **o: R.repeat(x, times, axis) if isinstance(times, int)
+    else _none("counts of the run"))  # fmt: skip
+
+
+def _flipped(n: Node, x: Expr, axes: Any) -> Expr:
+    for axis in n.axes(x, axes):
+        x = R.flip(x, axis)
+    return x
+
+
+def _none(why: str) -> Any:
+    raise Unsupported(why)
+
+

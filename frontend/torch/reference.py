@@ -1,0 +1,91 @@
+"""Nodes without a native form: a call of a Python function that runs the operator in PyTorch.
+
+    R.call_py("weft.frontend.torch:call", (R.str(data), x, ...), out_ty=...)
+
+`data` is JSON: the operator, and its arguments, in which {"value": i} is the i-th operand of the call, {"torch": name}
+a dtype. Importing `weft.frontend.torch` registers the function; it calls operators of `torch.ops.aten` by name and
+nothing else, and none that reads files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.errors import ModelError
+from weft.frontend.extras import require
+from weft.runtime.registry import register_func
+
+__all__ = ["FUNCTION", "call_data", "run_call"]
+
+FUNCTION = "weft.frontend.torch:call"
+
+
+def call_data(target: Any, args: Any, kwargs: Any, operand: Callable[[Any], int | None]) -> str:
+    """What the text of a module keeps of a call; `operand` numbers values of the run, None for others."""
+    torch = require("torch", "torch")
+
+    def coded(value: Any) -> Any:
+        number = operand(value)
+        if number is not None:
+            return {"value": number}
+        if isinstance(value, (list, tuple)):
+            return [coded(item) for item in value]
+        if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
+            return {"torch": str(value).removeprefix("torch.")}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return {"float": value.hex() if value == value else "nan"}
+        raise ModelError(f"an argument of {target} has no text: {type(value).__name__}", code="W977")
+
+    name = f"{target.namespace}.{target._opname}.{target._overloadname}"
+    return json.dumps({"op": name, "args": coded(list(args)), "kwargs": {k: coded(v) for k, v in kwargs.items()}})
+
+
+def run_call(data: str, *values: Any) -> Any:
+    """Run an operator on its operands; ModelError W976 where PyTorch has none of the name."""
+    torch = require("torch", "torch")
+    call = json.loads(data)
+    space, name, overload = call["op"].split(".")
+    if space not in ("aten", "prims", "torchvision", "quantized_decomposed") or "file" in name:
+        raise ModelError(f"{call['op']} is no operator that an imported program calls", code="W976")
+    try:
+        operator = getattr(getattr(getattr(torch.ops, space), name), overload)
+    except AttributeError:
+        raise ModelError(f"PyTorch has no operator {call['op']}", code="W976") from None
+    given = [_tensor(torch, value) for value in values]
+
+    def decoded(value: Any) -> Any:
+        if isinstance(value, list):
+            return [decoded(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        ((kind, item),) = value.items()
+        if kind == "value":
+            return given[item]
+        if kind == "torch":
+            return getattr(torch, item)
+        return torch.device(item) if kind == "device" else float("nan") if item == "nan" else float.fromhex(item)
+
+    with torch.no_grad():
+        result = operator(*decoded(call["args"]), **{key: decoded(item) for key, item in call["kwargs"].items()})
+    return tuple(map(_array, result)) if isinstance(result, (tuple, list)) else _array(result)
+
+
+def _tensor(torch: Any, value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    return torch.from_numpy(np.array(value, copy=True))
+
+
+def _array(value: Any) -> Any:
+    return value.detach().contiguous().numpy() if hasattr(value, "detach") else value
+
+
+register_func(FUNCTION, run_call)

@@ -1,0 +1,122 @@
+"""Programs of PyTorch beside weft: python -m pytest tests/frontend/torch_programs.py (in `make test-frontends`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import weft
+from weft.frontend.torch.backend import compile_graph
+
+
+class Block(nn.Module):
+    """A block of a transformer with what else is common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(8, 16), nn.LayerNorm(16)
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.norm(nn.functional.gelu(self.first(x)))
+        y = y + self.attention(y, y, y, need_weights=False)[0]
+        return torch.softmax(y, -1), y[:, -1], y.cumsum(1)
+
+
+class Images(nn.Module):
+    """Convolutions, norms and pooling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, groups=8),
+            nn.GroupNorm(2, 8), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x)
+
+
+def compared(module: weft.IRModule, net: nn.Module, *inputs: torch.Tensor) -> None:
+    wanted = net(*inputs)
+    found = weft.compile(module)["main"](*(x.numpy() for x in inputs))
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    found = found if isinstance(found, tuple) else (found,)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_dynamic_sizes_are_symbols_with_bounds() -> None:
+    net = Block().eval()
+    dims = {0: torch.export.Dim("b", max=64), 1: torch.export.Dim("s", min=2, max=512)}
+    program = torch.export.export(net, (torch.randn(2, 5, 8),), dynamic_shapes={"x": dims})
+    module = weft.frontend.torch.from_exported(program)
+    assert not module.import_report().fallbacks
+    assert sorted(module["main"].attrs["tir_var_upper_bound"].values()) == [64, 512]
+    for size in ((2, 5, 8), (3, 7, 8)):
+        compared(module, net, torch.randn(*size))
+
+
+def test_images() -> None:
+    net = Images().eval()
+    program = torch.export.export(net, (torch.randn(2, 3, 32, 32),), dynamic_shapes={"x": {0: torch.export.Dim("b")}})
+    module = weft.frontend.torch.from_exported(program)
+    assert not module.import_report().fallbacks
+    for batch in (1, 3):
+        compared(module, net, torch.randn(batch, 3, 32, 32))
+
+
+class Rare(nn.Module):
+    """An operator without a row."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(torch.linalg.det(x))
+
+
+def test_what_has_no_row_runs_in_pytorch_and_reads_back() -> None:
+    program = torch.export.export(Rare(), (torch.randn(2, 3, 3),))
+    module = weft.frontend.torch.from_exported(program)
+    assert module.import_report().fallbacks
+    compared(module, Rare(), torch.randn(2, 3, 3))
+    compared(weft.parse(module.script()), Rare(), torch.randn(2, 3, 3))
+
+
+def test_torch_compile_serves_all_sizes_with_one_graph() -> None:
+    net: nn.Module = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 4)).eval()
+    graphs: list[Any] = []
+
+    def counted(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return compile_graph(graph, inputs)
+
+    with torch.no_grad():
+        fast = torch.compile(net, backend=counted, dynamic=True)
+        for size in ((2, 5, 8), (3, 7, 8), (4, 9, 8)):
+            x = torch.randn(*size)
+            torch.testing.assert_close(fast(x), net(x), rtol=1e-4, atol=1e-5)
+    assert len(graphs) == 1
+
+
+def test_gradients_fall_back_to_eager() -> None:
+    net = nn.Linear(4, 3)
+    fast = torch.compile(net, backend=compile_graph)
+    fast(torch.randn(2, 4)).sum().backward()
+    assert net.weight.grad is not None
+
+
+def test_a_program_that_changes_its_buffers_is_refused() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count += 1
+            return x + self.count
+
+    with pytest.raises(weft.ModelError, match="changes its buffers"):
+        weft.frontend.torch.from_exported(torch.export.export(Counter(), (torch.randn(2),)))
