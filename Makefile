@@ -5,6 +5,7 @@
 # make test-linking   compiles everything for every level of processor, and reads what the objects need (minutes)
 # make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
 #                     of ONNX and the importers' tests that need more than `make test` has
+# make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls and callbacks, for so many seconds
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
@@ -13,7 +14,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded test-linking test-frontends bench clean
+.PHONY: demo test check test-embedded test-linking test-frontends fuzz bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -40,6 +41,11 @@ test-frontends: .frontends/.ready
 	$(PYTHON) -m venv .frontends
 	.frontends/bin/python -m pip install --quiet --disable-pip-version-check -r tests/frontend/requirements.txt -e '.[test]'
 	@touch $@
+
+TIME ?= 600
+
+fuzz: $(VENV)/.test-ready
+	$(BIN)/python tests/fuzz_hostile.py --seconds $(TIME) --start $$(date +%s)
 
 bench: .bench/.ready
 	.bench/bin/python benchmarks/rivals.py
