@@ -18,7 +18,7 @@ import weft
 from weft import TargetError, transform
 from weft.codegen.backends.c import CSource, generate
 from weft.codegen.backends.c.memory import greedy
-from weft.ir import IRModule
+from weft.ir import IRModule, replace
 from weft.ir.graph import BindingBlock, Call, Expr, Function, Op, SeqExpr, Var, VarBinding
 from weft.ir.types import TensorType
 from weft.script import ir as I
@@ -407,3 +407,16 @@ def test_indices_that_stay_in_their_type_are_plain_arithmetic() -> None:
     made = weft.compile(module, "c")
     written = "".join(a.data.decode() for a in made.values() if a.name.endswith(".c"))
     assert "y[((i * 4) + j)] = x[i * 4 + j];" in written
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_many_elements_are_sorted_by_the_digits_of_their_bits(dtype: str, tmp_path: Path) -> None:
+    head = f'@R.function\ndef main(x: R.Tensor((2, 200), "{dtype}")):\n'
+    main = weft.parse(head + "    return (R.sort(x, descending=True), R.argsort(x))")
+    assert isinstance(main, Function)
+    x = (np.random.default_rng(0).standard_normal((2, 200)) * 30).astype(dtype)
+    ordered, positions = np.zeros_like(x), np.zeros((2, 200), "int32")
+    source = generate(lowered(IRModule({"model": replace(main, name="model")})), "model")
+    assert run(source, "model", [x], [ordered, positions], tmp_path) == 0
+    np.testing.assert_array_equal(ordered, np.sort(x)[:, ::-1])
+    np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from weft import dtypes
-from weft.codegen.backends.c.helpers import MATH, c_type, cast_helper, exact_helper, helper, math_helper
+from weft.codegen.backends.c.helpers import MATH, bits_helper, c_type, cast_helper, exact_helper, helper, math_helper
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
 from weft.ir.kernel.prim import as_expr, buffer_strides
@@ -360,6 +360,10 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
         if dtypes.is_float(dtype):
             return f"fabs{suffix}({args[0]})"
         return f"(({c_type(dtype)})({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]}))"
+    if expr.op == "reinterpret" and dtypes.bits(dtype) == dtypes.bits(expr.dtype):
+        for name in (dtype, expr.dtype):
+            writer.check_dtype(name, expr.span)
+        return f"{writer.use(bits_helper(dtype, expr.dtype))}({args[0]})"
     if not dtypes.is_float(dtype):
         raise unsupported(f"T.{expr.op} of {dtype}", expr.span)
     writer.check_dtype(dtype, expr.span)

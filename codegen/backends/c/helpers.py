@@ -122,6 +122,14 @@ MATH = {
 }
 
 
+def bits_helper(source: str, target: str) -> tuple[str, str]:
+    """The name and text of the function that reads the bits of one type as another of the same size."""
+    name = f"weft_{target}_bits_of_{source}"
+    both = f"union {{ {c_type(source)} from; {c_type(target)} to; }} both"
+    text = f"static inline {c_type(target)} {name}({c_type(source)} a) {{ {both}; both.from = a; return both.to; }}"
+    return name, text
+
+
 def math_helper(name: str, dtype: str) -> tuple[str, str]:
     """(name, definition) of a mathematical function that C lacks."""
     kind, full = c_type(dtype), f"weft_{name}_{dtype}"

@@ -61,6 +61,10 @@ class RowSort:
         """The position of the element of a rank."""
         return _get(self.order, rank)
 
+    def value(self, rank: int | PrimExpr) -> PrimExpr:
+        """The element of a rank."""
+        return self.element(self.at(rank))
+
     def statements(self) -> list[Stmt]:
         """What sorts the row."""
         i = PrimVar("i", INDEX)

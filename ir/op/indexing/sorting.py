@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from weft.ir.kernel.prim import binary, cast, intrinsic
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.indexing.merge_sort import RowSort, lazy
+from weft.ir.op.indexing.merge_sort import lazy
+from weft.ir.op.indexing.radix_sort import sort_of
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
@@ -51,6 +52,9 @@ class _RowKernel:
     descending: bool
     outputs: Sequence[tuple[str, bool]]
 
+    by_value: ClassVar[bool] = False
+    """Whether results are written by rank, so that a sort that moves elements is enough where only those are asked."""
+
     def build(self) -> PrimFunc:
         """The function."""
         shape = self._shape()
@@ -63,7 +67,8 @@ class _RowKernel:
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
         self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
-        self.order = RowSort(count, self.size, self._element, self.dtype, self.descending)
+        of_values = self.by_value and not any(positions for _, positions in self.outputs)
+        self.order = sort_of(count, self.size, self._element, self.dtype, self.descending, of_values)
         body: Stmt = SeqStmt((*self.order.statements(), self._write(results)))
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
@@ -105,6 +110,7 @@ class _RowKernel:
 class _Leading(_RowKernel):
     """The first `count` elements of one axis in order."""
 
+    by_value: ClassVar[bool] = True
     count: Dim
 
     def _shape(self) -> Sequence[Dim]:
@@ -124,7 +130,10 @@ class _Leading(_RowKernel):
         places: dict[int, PrimExpr] = {**self.row, self.axes[0]: rank}
         target = [places[d] for d in range(len(self.sizes))]
         kept = index(dim_to_prim(self.count, self.symbols))
-        return For(rank, 0, kept, self._stores(results, self.order.at(rank), target))
+        if any(positions for _, positions in self.outputs):
+            return For(rank, 0, kept, self._stores(results, self.order.at(rank), target))
+        stores = [BufferStore(buffer, self.order.value(rank), tuple(target)) for buffer in results]
+        return For(rank, 0, kept, SeqStmt(tuple(stores)))
 
 
 @dataclass
