@@ -35,7 +35,7 @@ test-linking: $(VENV)/.test-ready
 
 test-frontends: .frontends/.ready
 	.frontends/bin/python tests/frontend/node_tests.py --minimum 0.95 --native 0.9
-	.frontends/bin/python -m pytest -q tests/frontend tests/frontend/torch_programs.py
+	.frontends/bin/python -m pytest -q tests/frontend
 
 .frontends/.ready: pyproject.toml tests/frontend/requirements.txt
 	$(PYTHON) -m venv .frontends
