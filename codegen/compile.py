@@ -22,10 +22,17 @@ import numpy as np
 
 import weft.transform as transform
 from weft import dtypes
-from weft.codegen.backends.generators import provenance
+from weft.codegen.backends.generators import ARTIFACTS, provenance
 from weft.codegen.build import build
 from weft.codegen.cache.programs import find, keep, key_of
-from weft.codegen.compiled import compiled_module, declared_module, holds_program, linked, load_module
+from weft.codegen.compiled import (
+    compiled_module,
+    declared_module,
+    holds_program,
+    is_compiled,
+    linked,
+    load_module,
+)
 from weft.codegen.foreign import (
     check_externs,
     member_functions,
@@ -46,6 +53,7 @@ from weft.ir.verify.spread import refuse_spread
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
+from weft.transform.infra.decisions import without_decisions
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
@@ -96,8 +104,8 @@ def compile(
     array([2., 2., 2.], dtype=float32)
     """
     module = as_module(module_or_function)
-    if start in CODE and holds_program(module):
-        return load_module(module, trust=trust)
+    if start in CODE and is_compiled(module):
+        return load_module(module, trust=trust) if holds_program(module) else module.attrs[ARTIFACTS]
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     if not trust:
         refuse_untrusted(module)
@@ -171,7 +179,7 @@ def lower(
     FrozenMap({})
     """
     module = as_module(module_or_function)
-    if stop in CODE and start in CODE and holds_program(module):
+    if stop in CODE and start in CODE and is_compiled(module):
         return linked(module) if stop == "link" else module
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     names = phases()
@@ -188,12 +196,18 @@ CODE = ("codegen", "link")
 
 
 def _built(module: IRModule, lowered: IRModule, plan: Plan) -> Any:
-    """What the back end makes of a lowered module, with what it was made from and by."""
+    """What the back end makes of a lowered module, with what it was made from and by, from whatever phase on."""
     made = build(lowered, plan, member_functions(module))
     if isinstance(made, Executable):
         asked = {"target": plan.target.to_str(), "opt": plan.opt, "executor": plan.executor}
-        made._program.provenance |= {**provenance(module), **asked}
+        made._program.provenance |= {**provenance(_plain(lowered)), **asked}
     return made
+
+
+def _plain(module: IRModule) -> IRModule:
+    """The module without what was decided about its kernels, which names variables."""
+    kernels = {n: without_decisions(f) if isinstance(f, PrimFunc) else f for n, f in module.items()}
+    return module.with_functions(kernels)
 
 
 def _generated(module: IRModule, lowered: IRModule, plan: Plan, link: bool) -> IRModule:

@@ -32,7 +32,9 @@ from weft.runtime.executable import Executable
 from weft.runtime.program import PROGRAM, Program, artifact_program, program_artifacts, public_signatures
 from weft.runtime.registry import find_func
 
-__all__ = ["compiled_module", "declared_module", "declared_type", "holds_program", "linked", "load_module"]
+__all__ = [
+    "compiled_module", "declared_module", "declared_type", "holds_program", "is_compiled", "linked", "load_module",
+]  # fmt: skip
 
 SOURCES = ("c", "header", "build", "llvm")
 """Kinds of artifacts that are read by compilers and people, and not loaded."""
@@ -68,6 +70,12 @@ def linked(module: IRModule) -> IRModule:
 def holds_program(module: IRModule) -> bool:
     """Whether a module is compiled, so that it can be loaded."""
     return any(item.kind == PROGRAM for item in module.attrs.get(ARTIFACTS, ArtifactSet()).values())
+
+
+def is_compiled(module: IRModule) -> bool:
+    """Whether a module is what the phase `codegen` gives: declarations alone, and artifacts."""
+    declared = all(type(function) is ExternFunc for function in module.functions.values())
+    return declared and ARTIFACTS in module.attrs
 
 
 def load_module(module: IRModule, *, trust: bool = False) -> Executable:

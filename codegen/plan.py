@@ -24,6 +24,7 @@ from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.phase import CARRIED
+from weft.transform.target.assign import refuse_labels
 from weft.transform.target.parts import driving_label, leaf_parts
 
 __all__ = ["CARRIED", "Plan", "make_plan"]
@@ -37,13 +38,16 @@ def make_plan(
         return replace(make_plan(module, target, executor, opt.level), knobs=replace(opt, level=Knobs.level))
     wanted = _wanted(module, target)
     if isinstance(wanted, HostTarget):
-        return _for_host(wanted, executor, opt)
+        return _for_host(module, wanted, executor, opt)
     parts = dict(leaf_parts(wanted))
     machines = {label: found for label, part in parts.items() if (found := back_end_of(part).processor(part, opt))}
     driver = driving_label(parts)
     described = {label: machine.described() for label, machine in machines.items()}
-    plan = Plan(wanted, parts, driver, machines, _described(wanted, described), _executor(wanted, executor), opt)
+    chosen = _executor(wanted, executor, parts[driver])
+    plan = Plan(wanted, parts, driver, machines, _described(wanted, described), chosen, opt)
     _check_fields(plan)
+    if wanted.is_leaf:
+        refuse_labels(module, wanted)
     return plan
 
 
@@ -80,11 +84,12 @@ def _carried(module: IRModule) -> Target | None:
     return None if found is None else Target(found)
 
 
-def _for_host(machine: HostTarget, executor: str | None, opt: int) -> Plan:
+def _for_host(module: IRModule, machine: HostTarget, executor: str | None, opt: int) -> Plan:
     host_target(None, opt)  # the level
     if not machine.cpu:
         machine = replace(machine, opt=opt)
     target = Target("llvm")
+    refuse_labels(module, target)
     return Plan(target, {"": target}, "", {"": machine}, machine.described(), _chosen(executor), opt)
 
 
@@ -105,7 +110,7 @@ def _described(target: Target, machines: Mapping[str, Target]) -> Target:
     return Target(data)
 
 
-def _executor(target: Target, argument: str | None) -> str:
+def _executor(target: Target, argument: str | None, driving: Target) -> str:
     stated = None if target.is_leaf else dict(target.options.get("executor", {})).get("kind")
     if stated is not None and argument is not None and stated != argument:
         raise TargetError(
@@ -113,7 +118,8 @@ def _executor(target: Target, argument: str | None) -> str:
             code="W735",
             hint="leave one of them out",
         )
-    return _chosen(argument if stated is None else str(stated))
+    chosen = argument if stated is None else str(stated)
+    return back_end_of(driving).executors[0] if chosen is None else _chosen(chosen)
 
 
 def _chosen(executor: str | None) -> str:
@@ -134,6 +140,10 @@ def _check_fields(plan: Plan) -> None:
             code="W738",
             hint="give the driving part a processor: c -mcpu=...",
         )
+    if runtime == "rtos":
+        raise TargetError(
+            "runtime 'rtos' changes nothing of what is made", code="W738", hint="bare: no operating system is called"
+        )  # fmt: skip
     if "memory" in options and not plan.parts[plan.driver].kind.plans_memory:
         raise TargetError(
             f"memory pools are laid out by parts that plan memory themselves, and {plan.where(plan.driver)} drives",

@@ -1,12 +1,13 @@
 """Programs: what compiling makes and executables are made of, as data and as a set of artifacts.
 
-    program.json     which artifacts belong together: sites, names of objects and constants, target, decisions
+    program.json     which artifacts belong together: sites, names of objects and constants, target
     signatures.json  the functions (`weft.runtime.abi.json_form`)
     code<i>.o        object code; provides and needs what its table of symbols says
     constant<i>.bin  the bytes of constants, each once
     driver.json      the program of an executor that is no machine code
 
-Places in the source text are no part of the artifacts: a module gives the same ones wherever its text stood.
+Places in the source text and decisions, which name variables, are no part of the artifacts: a module gives the same
+ones wherever its text stood.
 
 Errors: ArtifactError W823 for artifacts that are no program, or lack a part of it.
 """
@@ -96,7 +97,7 @@ def program_artifacts(program: Program) -> ArtifactSet:
     whole = program_bytes({
         "sites": [site_to_json(site) for site in program.sites], "constants": constants, "objects": objects,
         "target": list(program.target), "python": program.python, "threads": program.threads, "kind": program.kind,
-        "decisions": program.decisions, "driver": None if program.driver is None else "driver.json",
+        "driver": None if program.driver is None else "driver.json",
     })  # fmt: skip
     made.append(Artifact(PROGRAM, "program.json", whole, target, public, codegen="weft", loader=PROGRAM,
                          provenance=program.provenance))  # fmt: skip
@@ -140,7 +141,7 @@ def _program(whole: Mapping[str, Any], artifacts: ArtifactSet, provenance: dict[
         target=(str(whole["target"][0]), str(whole["target"][1]), str(whole["target"][2])),
         python=list(map(str, whole["python"])), threads=bool(whole["threads"]), kind=str(whole["kind"]),
         driver=_driver(json.loads(artifacts["driver.json"].data)) if whole["driver"] else None,
-        decisions=list(whole["decisions"]), provenance=provenance,
+        provenance=provenance,
         artifacts=ArtifactSet(item for item in others if item.name not in names),
     )  # fmt: skip
 

@@ -72,6 +72,8 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     triple = Triple.parse(options["mtriple"]) if "mtriple" in options else None
     if triple is not None:
         options["mtriple"] = str(triple)
+        if triple.env.endswith("hf") and triple.arch == "thumbv6m":
+            raise _no_unit(f"no processor of {triple.arch}", triple)
     name = options.get("mcpu", "host")
     if name in HOST_CPUS:
         if "mcpu" in options:
@@ -87,6 +89,31 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     if triple is not None:
         _check_architecture(cpu, triple)
     _canonical_fpu(cpu, options)
+    has_unit = options.get("mfpu", cpu.fpu) not in ("", "none")
+    if triple is not None and triple.env.endswith("hf") and cpu.arch.startswith("thumb") and not has_unit:
+        raise _no_unit(f"{cpu} without a floating-point unit", triple)
+    return options
+
+
+def _no_unit(subject: str, triple: Triple) -> TargetError:
+    wanted = f"passes floats in registers, as {triple} says"
+    return TargetError(f"{subject} {wanted}", code="W724", hint="eabi in place of eabihf, or a processor with a unit")
+
+
+def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of C: what the compiler is told follows from the processor; TargetError W725 for what does not."""
+    options = canonical_processor(options)
+    if options.get("mattr"):
+        flags = ",".join(map(str, options["mattr"]))
+        raise TargetError(
+            f"C sources do not obey -mattr={flags}: what the C compiler is told follows from -mcpu and -mfpu",
+            code="W725", hint="leave it out, or choose another processor",
+        )  # fmt: skip
+    if "mtriple" in options and options.get("mcpu", "host") in HOST_CPUS:
+        raise TargetError(
+            f"what the C compiler is told follows from the processor, which {options['mtriple']} does not name",
+            code="W725", hint="c -mcpu=...",
+        )  # fmt: skip
     return options
 
 
@@ -126,7 +153,7 @@ C = target_kind(
     "c",
     {**_PROCESSOR, "std": Str("c99", "the language standard", ("c99", "c11"))},
     doc="C source without heap or runtime files",
-    canonicalise=canonical_processor,
+    canonicalise=_canonical_c,
 )
 C.plans_memory = True
 LLVM.explicit_vectors = True

@@ -81,7 +81,8 @@ def gcc_flags_of(cpu: CPU | None, options: Mapping[str, Any]) -> list[str]:
     if cpu is None:
         return []
     if cpu.arch.startswith("thumb"):
-        convention = options.get("mfloat_abi") or ("softfp" if cpu.fpu else "soft")
+        hard = Triple.parse(options.get("mtriple", cpu.arch)).env.endswith("hf")
+        convention = options.get("mfloat_abi") or ("hard" if hard else "softfp" if cpu.fpu else "soft")
         # Where the unit always is there, -mcpu says which; naming it again is refused by GCC.
         unit = [f"-mfpu={cpu.fpu}"] if cpu.fpu and cpu.facts.fpu_optional else []
         extra = "" if cpu.fpu or cpu.facts.fpu_optional or not cpu.facts.fpu else "+nofp"

@@ -237,10 +237,22 @@ def remove_target_kind(name: str) -> None:
     del KINDS[find_kind(name).name]
 
 
+PLANNED = {
+    "cuda": "graphics processors are described (nvptx triples, thread bindings in schedules), not compiled for",
+    "ptx": "the assembly of NVIDIA's graphics processors can be an artifact (kind `ptx`), and nothing here emits it",
+}
+"""Kinds that are known by name, and what there is of them."""
+
+
 def find_kind(name: str) -> TargetKind:
     """The kind of a name; TargetError W701 with the nearest names otherwise."""
     if name in KINDS:
         return KINDS[name]
+    if name in PLANNED:
+        raise TargetError(
+            f"weft has no code generator of kind {name!r} yet: {PLANNED[name]}", code="W701",
+            hint=f"kinds that there are: {', '.join(sorted(KINDS))}; a plug-in may add others (weft.target_kind)",
+        )  # fmt: skip
     close = difflib.get_close_matches(name, KINDS, 1)
     raise TargetError(
         f"unknown target kind {name!r}",

@@ -270,7 +270,7 @@ def test_unloading_a_plug_in_restores_the_output(tmp_path: Path) -> None:
     """A12: the text and the executable are the same bytes as before."""
 
     def output() -> tuple[str, bytes]:
-        compile(model(), "llvm").save(tmp_path / "model.weft")
+        compile(model(), "host: llvm; acc: llvm").save(tmp_path / "model.weft")
         return default_pipeline(Target("llvm"))(model()).script(), (tmp_path / "model.weft").read_bytes()
 
     @module_pass(name="tests-rename")

@@ -29,6 +29,7 @@ from weft.transform.target.parts import LABEL, leaf_parts, owners
 
 __all__ = [
     "Assign", "OutlineLabelled", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment", "assignment_passes",
+    "refuse_labels",
 ]  # fmt: skip
 
 Policy = Callable[[Call, str, Target], str]
@@ -120,6 +121,21 @@ class _Assigner(FunctionRewriter):
         if label == self.label:
             return binding
         return replace(binding, value=replace(call, attrs=call.attrs.set(LABEL, label)))
+
+
+def refuse_labels(module: IRModule, target: Target) -> None:
+    """TargetError W707 for a label of a function or call where the target is one part without a label."""
+    for name, function in module.items():
+        labels = [(getattr(function, "attrs", {}).get(LABEL), f"function {name!r}", function.span)]
+        for binding, call in _calls(function):
+            span = call.span or binding.span
+            labels.append((call.attrs.get(LABEL), f"the call bound to {binding.var.name!r}", span))
+        for label, what, span in labels:
+            if label is not None:
+                raise TargetError(
+                    f"{what} is labelled {str(label)!r}, and the target {target} has no parts", code="W707", span=span,
+                    hint=f'a target of parts: "host: {target}; {label}: ..."',
+                )  # fmt: skip
 
 
 def check_label(label: Any, labels: Sequence[str], what: str, span: Span | None) -> None:

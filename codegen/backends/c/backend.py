@@ -37,7 +37,7 @@ class SourceArtifacts(ArtifactSet):
 class CBackEnd(BackEnd):
     """C99."""
 
-    forms = ("c",)
+    executors, forms = ("aot",), ("c",)
 
     def is_straight_line(self, plan: Plan) -> bool:
         """The driver in C calls kernels and nothing else."""

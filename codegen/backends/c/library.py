@@ -255,7 +255,12 @@ def _tensor(memory: Memory) -> dict[str, Any]:
 
 # Build files.
 
-_STRICT = "-std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off -O2 -ffunction-sections -fdata-sections"
+_STRICT = "-pedantic -Wall -Wextra -Werror -ffp-contract=off -O2 -ffunction-sections -fdata-sections"
+
+
+def _standard(tree: SourceTree) -> str:
+    """The language standard that the parts of C ask for."""
+    return max((str(part.get("std")) for part in tree.parts.values() if "std" in part.kind.fields), default="c99")
 
 
 def _makefile(tree: SourceTree) -> str:
@@ -266,7 +271,7 @@ def _makefile(tree: SourceTree) -> str:
         f"CROSS ?= {triple}",
         "CC := $(CROSS)gcc",
         "AR := $(CROSS)ar",
-        f"CFLAGS := {_STRICT} -Iinclude -Isrc",
+        f"CFLAGS := -std={_standard(tree)} {_STRICT} -Iinclude -Isrc",
         "",
         f"lib{tree.name}.a: {objects}",
         "\t$(AR) rcsD $@ $^",
@@ -284,7 +289,7 @@ def _cmake(tree: SourceTree) -> str:
         f"project({tree.name} C)",
         f"add_library({tree.name} STATIC {' '.join(tree.sources)})",
         f"target_include_directories({tree.name} PUBLIC include PRIVATE src)",
-        f"target_compile_options({tree.name} PRIVATE {_STRICT})",
+        f"target_compile_options({tree.name} PRIVATE -std={_standard(tree)} {_STRICT})",
     ]
     for path in tree.sources:
         if tree.flags(path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ __all__ = ["Request", "emit_apart"]
 
 _SECONDS = 300
 _MOST_TEXT = 300
+_UNKNOWN = re.compile(r"'([^']*)' is not a recognized (feature|processor)")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class _Child:
 
     def __init__(self) -> None:
         self.said = tempfile.TemporaryFile()
+        self.heard = 0
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("emit.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.said, env={key: value for key, value in os.environ.items() if key != "PYTHONSTARTUP"},
@@ -68,6 +71,13 @@ class _Child:
             timer.cancel()
         found = [item for item in answer if item is not None]
         return found if len(found) == len(answer) else None
+
+    def unknown(self) -> str | None:
+        """The feature or processor that LLVM said, since it was asked before, that it does not know."""
+        said = os.pread(self.said.fileno(), 1 << 16, self.heard)  # the place in the file is that of the process as well
+        self.heard += len(said)
+        found = _UNKNOWN.search(said.decode(errors="replace"))
+        return None if found is None else f"{found[2]} {found[1]!r}"
 
     def last_words(self) -> str:
         """What the process said before it ended."""
@@ -107,6 +117,8 @@ def emit_apart(request: Request) -> tuple[bytes, str]:
         raise _refused(request, child.last_words())
     idle.append(child)
     error, code, assembly = answer
+    if (unknown := child.unknown()) is not None:
+        raise TargetError(f"LLVM knows no {unknown} for {request.triple}", code="W732")
     if error:
         raise _refused(request, error.decode())
     return code, assembly.decode()

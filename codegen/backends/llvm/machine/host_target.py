@@ -18,6 +18,7 @@ from weft.target import DOT_PRODUCTS, Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
 from weft.target.machine_model import OVERRIDES
+from weft.target.triple import Triple
 
 __all__ = ["LEVELS", "HostTarget", "host_target"]
 
@@ -108,7 +109,10 @@ def _spec(target: object) -> Any:
 
 def _check_triple(triple: object) -> None:
     own = host()[0]
-    if triple is not None and str(triple).split("-")[0] != own.split("-")[0]:
+    if triple is None:
+        return
+    wanted, mine = Triple.parse(str(triple)), Triple.parse(own)
+    if (wanted.arch, wanted.os) != (mine.arch, mine.os) or wanted.env == "msvc":
         raise TargetError(f"native code for {triple} cannot run on this machine ({own})", code="W731")
 
 
