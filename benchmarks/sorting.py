@@ -2,8 +2,8 @@
 
     python benchmarks/sorting.py [--seconds 0.5] [--only TEXT]
 
-`sort` is shown beside both of NumPy's: the default, which does not keep the order of equal elements, and the stable one,
-which weft's is.
+`sort` is shown beside both of NumPy's: the default, which may exchange equal elements, and the stable one, which
+weft's is.
 """
 
 from __future__ import annotations

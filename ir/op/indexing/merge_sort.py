@@ -71,7 +71,7 @@ class RowSort:
         start = For(i, 0, self.size, _set(self.order, i, i))
         return [start, _set(self.width, 1), While(binary("lt", _get(self.width), self.size), self._pass())]
 
-    def _before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    def is_before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         """Whether a must stand before b."""
         if self.descending:
             a, b = b, a
@@ -92,7 +92,7 @@ class RowSort:
         """Merge [low, middle) and [middle, high) of the order."""
         low, middle, high, at = (PrimVar(name, INDEX) for name in ("low", "middle", "high", "at"))
         left, right = _get(self.left), _get(self.right)
-        later = self._before(self.element(self.at(right)), self.element(self.at(left)))
+        later = self.is_before(self.element(self.at(right)), self.element(self.at(left)))
         true, false = const(True, "bool"), const(False, "bool")
         from_left = lazy(binary("lt", left, middle), lazy(binary("lt", right, high), unary("not", later), true), false)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.indexing.merge_sort import lazy
-from weft.ir.op.indexing.radix_sort import sort_of
+from weft.ir.op.indexing.radix_sort import Sort, sort_of
+from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.kernel_builder import INDEX, index
 from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import register_op
@@ -31,6 +32,7 @@ from weft.ir.tensor import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Extent,
     For,
     PrimExpr,
     PrimFunc,
@@ -52,9 +54,6 @@ class _RowKernel:
     descending: bool
     outputs: Sequence[tuple[str, bool]]
 
-    by_value: ClassVar[bool] = False
-    """Whether results are written by rank, so that a sort that moves elements is enough where only those are asked."""
-
     def build(self) -> PrimFunc:
         """The function."""
         shape = self._shape()
@@ -67,8 +66,7 @@ class _RowKernel:
         kept = tuple(dim_to_prim(dim, self.symbols) for dim in shape)
         results = [Buffer("indices" if positions else "out", kept, dtype) for dtype, positions in self.outputs]
         self.row = {d: PrimVar(f"i{d}", INDEX) for d in range(len(self.sizes)) if d not in self.axes}
-        of_values = self.by_value and not any(positions for _, positions in self.outputs)
-        self.order = sort_of(count, self.size, self._element, self.dtype, self.descending, of_values)
+        self.order = self._sort(count)
         body: Stmt = SeqStmt((*self.order.statements(), self._write(results)))
         for d, variable in reversed(self.row.items()):
             body = For(variable, 0, self.sizes[d], body)
@@ -76,6 +74,10 @@ class _RowKernel:
         bound = {extent for buffer in (self.source, *results) for extent in buffer.shape if isinstance(extent, PrimVar)}
         scalars = [variable for variable in self.symbols.values() if variable not in bound]
         return PrimFunc((self.source, *results, *scalars), statements, name=self.name)
+
+    def _sort(self, count: Extent) -> Sort | FewFirst:
+        """What puts the positions of a row in order."""
+        return sort_of(count, self.size, self._element, self.dtype, self.descending)
 
     def _shape(self) -> Sequence[Dim]:
         """The shape of a result."""
@@ -110,8 +112,14 @@ class _RowKernel:
 class _Leading(_RowKernel):
     """The first `count` elements of one axis in order."""
 
-    by_value: ClassVar[bool] = True
     count: Dim
+
+    def _sort(self, count: Extent) -> Sort | FewFirst:
+        few = isinstance(self.count, int) and 0 < self.count <= MOST
+        if few and not (isinstance(count, int) and count < 2 * self.count):
+            return FewFirst(int(self.count), self.size, self._element, self.dtype, self.descending)  # type: ignore[arg-type]
+        of_values = not any(positions for _, positions in self.outputs)
+        return sort_of(count, self.size, self._element, self.dtype, self.descending, of_values)
 
     def _shape(self) -> Sequence[Dim]:
         (axis,) = self.axes

@@ -76,3 +76,16 @@ def test_the_interpreter_runs_the_loops_as_compiled_code_does() -> None:
     module = program("2, 100", "float32", "(R.sort(x), R.argsort(x), R.median(x, axis=1))")
     weft.testing.assert_same_meaning(module, weft.compile(module), arguments=[x])
     weft.testing.assert_same_meaning(module, weft.transform.LegalizeOps()(module), arguments=[x])
+
+
+@pytest.mark.parametrize(("dtype", "dims", "symbolic"), [("float32", "3, 200", False), ("int8", '3, "n"', True)])
+def test_the_few_first_are_selected_in_one_walk(dtype: str, dims: str, symbolic: bool) -> None:
+    x = values(dtype, (3, 200))
+    run = weft.compile(program(dims, dtype, 'R.topk(x, k=7, ret_type="both", largest=True)'))["main"]
+    found, positions = run(x)
+    wanted = order(x, True)[:, :7]
+    np.testing.assert_array_equal(positions, wanted)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, wanted, -1))
+    if symbolic:
+        with pytest.raises(weft.ShapeError, match=r"R\.topk"):
+            run(x[:, :5])
