@@ -26,6 +26,7 @@ from weft.ir.dim import fresh_name
 from weft.ir.kernel.prim import const
 from weft.ir.structure.visit import rewrite
 from weft.ir.tensor import (
+    PREFETCH,
     AllocBuffer,
     AssertStmt,
     AttrStmt,
@@ -219,6 +220,8 @@ class _Marked:
     def _checks(self, stmt: Stmt) -> list[Stmt]:
         """The assertions for what a statement itself reads."""
         found: list[Stmt] = []
+        if isinstance(stmt, AttrStmt) and stmt.key == PREFETCH:  # which may name a place that is not there
+            return found
         for name in ("start", "extent", "step", "condition", "value", "predicate"):
             found += self._of(getattr(stmt, name, None))
         for index in getattr(stmt, "indices", ()):
