@@ -200,6 +200,10 @@ class _Emitter:
         if step.bounds is not None:
             self.call(indices, "builtin", "range", [self.operand(bound) for bound in step.bounds], step.span)
             self.call(place, "builtin", "same", [["i", 0]], step.span)
+        rows = [self.new_register() for _ in step.stacked]
+        for register, ty in zip(rows, step.stacked, strict=True):
+            shape = self.operand(host.Extents(tuple(ty.dims or ()), step.span))
+            self.call(register, "builtin", "alloc_tensor", [shape, ["s", ty.dtype]], step.span)
         head, exits = len(self.code), list[int]()
         given: list[Operand] = []
         if step.bounds is not None:
@@ -214,10 +218,14 @@ class _Emitter:
         self.call(result, "value", self.operand(step.body), [*given, *carried], step.span)
         for number, register in enumerate(state):
             self.call(register, "builtin", "item", [["r", result], ["i", number]], step.span)
+        row = self.new_register() if rows else -1
+        for number, register in enumerate(rows, len(state)):
+            self.call(row, "builtin", "item", [["r", result], ["i", number]], step.span)
+            self.call(-1, "builtin", "set_row", [["r", register], ["r", place], ["r", row]], step.span)
         self.code.append(["goto", head - len(self.code) - 1])
         for place_ in exits:
             self.code[place_][2] = len(self.code) - place_ - 1
-        self.call(into, "builtin", "same", [["t", carried]], step.span)
+        self.call(into, "builtin", "same", [["t", [*carried, *(["r", register] for register in rows)]]], step.span)
 
     def leave_unless(self, condition: Operand, exits: list[int]) -> None:
         """Append a jump whose target is set later, taken unless the condition holds."""

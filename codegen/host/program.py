@@ -28,7 +28,7 @@ from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.tensor import PrimFunc
-from weft.ir.types import Type
+from weft.ir.types import TensorType, Type
 
 __all__ = [
     "Alloc",
@@ -267,7 +267,8 @@ class Conditional:
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """A body that takes the carried values, after the index of a loop over `bounds` (start, stop, step), and gives the
-    next ones; a condition of the carried values is asked before each iteration. `into` gets a tuple of the last ones.
+    next ones; a condition of the carried values is asked before each iteration. `into` gets a tuple of the last ones,
+    and of the `stacked` tensors, which have a row of each iteration: what the body gives after the carried values.
     """
 
     into: Var
@@ -276,6 +277,7 @@ class Loop:
     types: tuple[Type, ...]
     bounds: tuple[Operand, ...] | None
     condition: Operand | None
+    stacked: tuple[TensorType, ...] = ()
     span: Span | None = None
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.op import get_op
-from weft.ir.op.program.loop import carried_types
+from weft.ir.op.program.loop import carried_types, stacked_types
 from weft.ir.structure.recursion import deep_recursion
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, TupleType, Type
@@ -273,9 +273,11 @@ class _Reader:
         parts = _parts(call)
         bounds, condition = parts["range"], parts["condition"]
         return Loop(
-            var, self.operand(parts["body"]), self.spread(parts["initial"]), carried_types(parts["out_ty"]),
+            var, self.operand(parts["body"]), self.spread(parts["initial"]),
+            carried_types(parts["out_ty"], parts["stacked"]),
             None if bounds is None else self.spread(bounds),
-            None if condition is None else self.operand(condition), span,
+            None if condition is None else self.operand(condition),
+            stacked_types(parts["out_ty"], parts["stacked"]), span,
         )  # fmt: skip
 
 

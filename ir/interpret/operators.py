@@ -23,6 +23,7 @@ from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.kernel.extents import check_extents
 from weft.ir.op import OpDef, get_op
+from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 
@@ -215,12 +216,23 @@ def _invoke_closure(given: _Given) -> Any:
 def _loop(given: _Given) -> Any:
     body, condition = given.value("body"), given.value("condition")
     carried = given.many("initial")
+    types = stacked_types(given.parts["out_ty"], given.parts["stacked"])
+    rows: list[list[Any]] = [[] for _ in types]
     for index in _iterations(given):
         if condition is not None and not np.all(condition(*carried)):
             break
         after = body(*index, *carried)
-        carried = after if isinstance(after, tuple) else (after,)
-    return carried
+        after = after if isinstance(after, tuple) else (after,)
+        carried = after[: len(carried)]
+        for kept, row in zip(rows, after[len(carried) :], strict=True):
+            kept.append(row)
+    return (*carried, *(_stacked(given, kept, ty) for kept, ty in zip(rows, types, strict=True)))
+
+
+def _stacked(given: _Given, rows: list[Any], ty: TensorType) -> np.ndarray:
+    """The rows of a stacked result as one tensor."""
+    sizes = given.evaluator.sizes_of(ty, given.scope) or ()
+    return np.stack(rows) if rows else np.empty((0, *sizes[1:]), dtypes.storage(ty.dtype or "float32"))
 
 
 def _iterations(given: _Given) -> Iterator[tuple[int, ...]]:

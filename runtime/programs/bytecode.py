@@ -40,7 +40,7 @@ FORMAT, VERSION = "weft-bytecode", 1
 BUILTINS = (
     "alloc_tensor", "alloc_storage", "tensor_in_storage", "view", "kill", "same", "null", "shape_of",
     "tensor_to_shape", "shape_to_tensor", "print", "assert", "make_closure", "match", "item", "enter", "leave",
-    "range", "more", "index", "increment",
+    "range", "more", "index", "increment", "set_row",
 )  # fmt: skip
 _CALLEES = ("kernel", "function", "packed", "value", "builtin")
 

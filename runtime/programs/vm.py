@@ -363,6 +363,13 @@ def _range(frame: _Frame, args: list[Any]) -> range:
     return range(start, stop, step)
 
 
+def _set_row(frame: _Frame, args: list[Any]) -> Any:
+    """Store what an iteration gave in its row; the place counts the iterations that began."""
+    rows, place, value = args
+    rows[place - 1] = value
+    return ()
+
+
 def _make_closure(frame: _Frame, args: list[Any]) -> Closure:
     function, fixed = args
     return Closure(function.name, (*function.fixed, *fixed))
@@ -385,6 +392,7 @@ _BUILTINS: dict[str, Callable[[_Frame, list[Any]], Any]] = {
     "range": _range,
     "more": lambda frame, args: args[1] < len(args[0]),
     "index": lambda frame, args: args[0][args[1]],
+    "set_row": _set_row,
     "increment": lambda frame, args: args[0] + 1,
     "match": _match,
     "item": lambda frame, args: args[0][args[1]],

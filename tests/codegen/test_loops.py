@@ -257,6 +257,50 @@ def loops_in(module: IRModule) -> int:
     return sum(isinstance(n, Call) and isinstance(n.op, Op) and n.op.name == "loop" for n in walk(module["main"]))
 
 
+ROWS = """
+    h = x
+    hs = []
+    sums = []
+    for i in range(n - 1, -1, -2):
+        h = R.tanh(h * 0.5 + x[i])
+        hs.append(h)
+        sums.append(R.sum(h))
+    return R.stack(hs), h, sums
+"""
+
+
+@pytest.mark.parametrize("executor", ["native", "vm", None])
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_a_list_that_a_loop_appends_to_is_a_tensor(executor: str | None, size: int) -> None:
+    function = read(ROWS)
+    assert structural_equal(weft.parse(function.script()), function)
+    run = weft.interpret(function) if executor is None else weft.compile(function, executor=executor)
+    x = np.linspace(-1, 1, size).astype("float32")
+    h, rows = x, []
+    for i in range(size - 1, -1, -2):
+        h = np.tanh(h * np.float32(0.5) + x[i])
+        rows.append(h)
+    whole, last, sums = run(x, np.array(0))
+    np.testing.assert_allclose(whole, np.reshape(rows, (len(rows), size)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(last, h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(sums, [row.sum() for row in rows], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+def test_rows_of_a_loop_of_known_length_are_stacked_everywhere(executor: str) -> None:
+    module = BindSymbolicVars({"n": 5})(IRModule({"main": read(ROWS)}))
+    x = np.linspace(-1, 1, 5).astype("float32")
+    want = weft.interpret(module)(x, np.array(0))
+    for found, wanted in zip(weft.compile(module, executor=executor)(x, np.array(0)), want, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_list_of_a_number_of_rows_that_only_a_run_decides_is_refused() -> None:
+    with pytest.raises(weft.ScriptError, match="of a number that only a run decides") as caught:
+        read("hs = []\nfor i in range(k):\n    hs.append(x)\nreturn hs")
+    assert caught.value.code == "W115"
+
+
 def test_unrolling_stops_at_its_limit() -> None:
     assert loops_in(fixed()) == 1
     assert loops_in(UnrollLoops(limit=4)(fixed())) == 0

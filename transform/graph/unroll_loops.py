@@ -27,7 +27,7 @@ from weft.ir import (
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import get_op
-from weft.ir.op.program.loop import carried_types
+from weft.ir.op.program.loop import carried_types, row_type, stacked_types
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
@@ -66,13 +66,15 @@ class _Unroller(FunctionRewriter):
         if value.op.name not in ("loop", "loop_with_effects"):
             return binding
         indices = _indices(value)
-        if indices is None or len(indices) > self.limit:
+        if indices is None or len(indices) > self.limit or (not indices and value.attrs.get("stacked")):
             return binding
         return self._calls(binding, value, indices)
 
     def _calls(self, binding: VarBinding, loop: Call, indices: range) -> list[Binding]:
         parts, span = get_op("loop").values(replace(loop, op=Op("loop"))), derived(binding.span, self.origin)
-        initial, types = parts["initial"], carried_types(parts["out_ty"])
+        initial, types = parts["initial"], carried_types(parts["out_ty"], parts["stacked"])
+        stacked = stacked_types(parts["out_ty"], parts["stacked"])
+        kept: list[list[Expr]] = [[] for _ in stacked]
         fields = initial.fields if isinstance(initial, Tuple) else None
         carried: list[Expr] = list(fields or (TupleGetItem(initial, number) for number in range(len(types))))
         made: list[Binding] = []
@@ -81,10 +83,14 @@ class _Unroller(FunctionRewriter):
             result = self.fresh(binding.var.name, infer_type(call, self.context), span)
             made.append(VarBinding(result, call, span=span))
             carried = []
-            for number, ty in enumerate(types):
+            for number, ty in enumerate((*types, *map(row_type, stacked))):
                 item = self.fresh(f"{binding.var.name}_{number}", ty, span)
                 made.append(VarBinding(item, TupleGetItem(result, number), span=span))
-                carried.append(item)
+                (carried if number < len(types) else kept[number - len(types)]).append(item)
+        for rows, ty in zip(kept, stacked, strict=True):
+            item = self.fresh(f"{binding.var.name}_rows", ty, span)
+            made.append(VarBinding(item, get_op("stack").bind([Tuple(tuple(rows))], {"axis": 0}, span), span=span))
+            carried.append(item)
         return [*made, replace(binding, value=Tuple(tuple(carried), span=span))]
 
 

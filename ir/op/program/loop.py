@@ -3,6 +3,8 @@
     for     s_1, ... = R.loop(body, (s_0, ...), out_ty=..., range=(start, stop, step))     body(i, s, ...) -> (s, ...)
     while   s_1, ... = R.loop(body, (s_0, ...), out_ty=..., condition=condition)           body(s, ...) -> (s, ...)
     for, left early    both `range` and `condition`: the condition is asked before each iteration
+    stacked            the last `stacked` types of out_ty are tensors with a row for each iteration: what the body gives
+                       after the carried values; scan and map are loops over a range with such results
 
 `out_ty` states the types of the carried values, which are the same before and after each iteration. The first
 parameter of the body of a loop over a range is the index, an int64 scalar; its type may name a symbol
@@ -20,25 +22,73 @@ from collections.abc import Sequence
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import is_base_of, type_text
+from weft.ir.dim import Dim, DimExpr, maximum
+from weft.ir.graph import Expr, PrimValue, Tuple
 from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.types import AnyType, FuncType, PrimType, TensorType, TupleType, Type
 
-__all__ = ["carried_types"]
+__all__ = ["carried_types", "iterations", "row_type", "stacked_types"]
 
 _PARAMS = [
     Param("body"), Param("initial", "exprs"), Param("out_ty", "types"), Param("range", "exprs", None),
-    Param("condition", default=None),
+    Param("condition", default=None), Param("stacked", "attr", 0, "int"),
 ]  # fmt: skip
 
 
-def carried_types(out_ty: Type) -> tuple[Type, ...]:
+def carried_types(out_ty: Type, stacked: int) -> tuple[Type, ...]:
     """The types of the carried values that a loop states."""
-    return out_ty.fields if isinstance(out_ty, TupleType) else (out_ty,)
+    types = out_ty.fields if isinstance(out_ty, TupleType) else (out_ty,)
+    return types[: len(types) - stacked]
+
+
+def stacked_types(out_ty: Type, stacked: int) -> tuple[TensorType, ...]:
+    """The types of the results with a row for each iteration."""
+    types = out_ty.fields if isinstance(out_ty, TupleType) else (out_ty,)
+    return tuple(ty for ty in types[len(types) - stacked :] if isinstance(ty, TensorType))
+
+
+def row_type(ty: TensorType) -> TensorType:
+    """The type of one row of a stacked result."""
+    return TensorType((ty.dims or ())[1:], ty.dtype)
+
+
+def iterations(bounds: Expr | None) -> Dim | None:
+    """How many iterations a range of sizes has; None where only a run decides."""
+    leaves = bounds.fields if isinstance(bounds, Tuple) else ()
+    values = [leaf.value for leaf in leaves if isinstance(leaf, PrimValue) and isinstance(leaf.value, (int, DimExpr))]
+    if len(values) != 3:
+        return None
+    start, stop, step = values
+    if not isinstance(step, int) or not step:
+        return None
+    distance: Dim = stop - start if step > 0 else start - stop
+    return maximum((distance + (abs(step) - 1)) // abs(step), 0)
+
+
+def _stacked(args: Arguments, context: TypeContext) -> tuple[TensorType, ...]:
+    """The stacked results, held against the number of iterations."""
+    found = stacked_types(args.out_ty, args.stacked)
+    count = iterations(args.range)
+    if found and (count is None or args.condition is not None):
+        message = f"{args.name}: a result with a row for each iteration needs a range of sizes, and no early end"
+        raise ScriptError(message, code="W130", span=args.span)
+    for ty in found:
+        if not ty.dims or ty.dtype is None:
+            raise ShapeError(
+                f"{args.name}: a stacked result is a tensor with shape and dtype, got {type_text(ty)}", code="W206",
+                span=args.span,
+            )  # fmt: skip
+        assert count is not None
+        context.require_equal(ty.dims[0], count, f"the rows of a stacked result of {args.name}", args.span)
+    if len(found) != args.stacked:
+        raise ScriptError(f"{args.name}: out_ty has not {args.stacked} stacked tensors", code="W130", span=args.span)
+    return found
 
 
 def _loop(args: Arguments, context: TypeContext) -> Type:
-    stated = carried_types(args.out_ty)
+    stated = carried_types(args.out_ty, args.stacked)
+    stacked = _stacked(args, context)
     initial = _fields(context.type_of(args.initial))
     if len(initial) != len(stated):
         raise ScriptError(
@@ -59,10 +109,11 @@ def _loop(args: Arguments, context: TypeContext) -> Type:
     elif args.condition is None:
         message = f"{args.name} has neither a range nor a condition: it would never end"
         raise ScriptError(message, code="W130", span=args.span)
-    _check_function(args, context, "body", context.type_of(args.body), (*indices, *stated), stated)
+    given = (*stated, *map(row_type, stacked))
+    _check_function(args, context, "body", context.type_of(args.body), (*indices, *stated), given)
     if args.condition is not None:
         _check_function(args, context, "condition", context.type_of(args.condition), stated, None)
-    return TupleType(stated)
+    return TupleType((*stated, *stacked))
 
 
 def _fields(ty: Type) -> tuple[Type, ...]:

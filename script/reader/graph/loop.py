@@ -4,7 +4,9 @@
     for i in range(start, stop, step): statement ...  s, ... = R.loop(body, (s, ...), range=(start, stop, step))
 
 The names that the body binds anew and that have a value before the loop are carried from one iteration to the next;
-each keeps its type. Every other name of the body, the index too, ends with the loop. Where the index is proved not to
+each keeps its type. Every other name of the body, the index too, ends with the loop. A list that is empty before
+the loop, and that each iteration appends one tensor to, is after it a tensor with a row for each (`R.stack` of it is
+itself). Where the index is proved not to
 be negative it is a symbol, which shapes and slices may use; elsewhere it is an int64 scalar. A `for` over what is known
 while reading is unrolled (`StaticReader.static_for`).
 
@@ -15,7 +17,7 @@ Errors: ScriptError W115 `else`, a target that is no name; W119 a loop in a data
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +39,10 @@ from weft.ir.graph import (
     Var,
     VarBinding,
 )
+from weft.ir.node import replace
 from weft.ir.op import get_op
-from weft.ir.types import PrimType, TupleType, Type
+from weft.ir.op.program.loop import iterations
+from weft.ir.types import PrimType, TensorType, TupleType, Type
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.unrolling import static_for
 from weft.script.reader.graph.bindings import (
@@ -129,9 +133,10 @@ def _read(
     if tree.orelse:
         raise session.fail("W115", "an `else` of a loop is not part of a graph function", tree.orelse[0])
     found = straight(tree, lambda name: session.scope.get(name) is not MISSING)
+    lists = _appended(session, found.body)
     if found.flag is not None:
         session.scope.names[found.flag] = True
-    loop = _LoopReader(session, tree, index, found.body)
+    loop = _LoopReader(session, tree, index, found.body, lists)
     range_ = tuple(as_leaf(session, _as_bound(session, bound, tree), tree) for bound in bounds) if bounds else None
     function = loop.body(found.body, _symbol_of(session, index, bounds))
     asked = _asked(test, found.flag, tree)
@@ -140,6 +145,23 @@ def _read(
     condition = loop.condition(asked)
     loop.emit(function, range_, condition)
     session.scope.names.pop(found.flag or "", None)
+
+
+def _appended(session: GraphSession, body: list[ast.stmt]) -> dict[str, str]:
+    """Empty lists that every iteration appends a value to, with a name for that value, which the body binds instead."""
+    found: dict[str, str] = {}
+    for position, tree in enumerate(body):
+        call = tree.value if isinstance(tree, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
+            continue
+        base = call.func.value
+        if not isinstance(base, ast.Name) or call.func.attr != "append" or base.id in found:
+            continue
+        if session.scope.get(base.id) == []:
+            found[base.id] = f"row_of_{base.id}"
+            target = ast.copy_location(ast.Name(found[base.id], ast.Store()), tree)
+            body[position] = ast.copy_location(ast.Assign([target], call.args[0]), tree)
+    return found
 
 
 def _asked(test: ast.expr | None, flag: str | None, tree: ast.stmt) -> list[ast.stmt]:
@@ -187,8 +209,15 @@ class _LoopReader:
     """One loop while it is read."""
 
     def __init__(
-        self, session: GraphSession, tree: ast.For | ast.While, index: ast.Name | None, body: Sequence[ast.stmt]
+        self,
+        session: GraphSession,
+        tree: ast.For | ast.While,
+        index: ast.Name | None,
+        body: Sequence[ast.stmt],
+        lists: Mapping[str, str],
     ) -> None:
+        self.lists = lists
+        self.rows: tuple[Type, ...] = ()
         self.session, self.tree, self.index = session, tree, index
         names = dict.fromkeys(bound_names(body))
         names.pop(index.id if index is not None else "", None)
@@ -217,7 +246,8 @@ class _LoopReader:
     def body(self, statements: Sequence[ast.stmt], index_symbol: str | None) -> Function:
         """The body as a function of the index and the carried values."""
         names: list[ast.expr] = [
-            ast.copy_location(ast.Name(item.name, ast.Load()), self.tree) for item in self.carried
+            ast.copy_location(ast.Name(name, ast.Load()), self.tree)
+            for name in (*(item.name for item in self.carried), *self.lists.values())
         ]
         given = ast.copy_location(ast.Tuple(names, ast.Load()), self.tree)
         last = ast.copy_location(ast.Return(given), self.tree)
@@ -226,9 +256,11 @@ class _LoopReader:
             params.insert(0, self._index(inner, self.index, index_symbol))
         made = self._function(inner, params, [*statements, last], "loop_body")
         found = type_of(inner, made.body.body, self.tree)
-        for item, ty in zip(self.carried, found.fields if isinstance(found, TupleType) else (), strict=True):
+        fields = found.fields if isinstance(found, TupleType) else ()
+        for item, ty in zip(self.carried, fields, strict=False):
             self._check_invariant(inner, item, ty)
-        return made
+        self.rows = fields[len(self.carried) :]
+        return replace(made, ret_type=TupleType((*self.types.fields, *self.rows)))
 
     def condition(self, statements: Sequence[ast.stmt]) -> Function | None:
         """The condition as a function of the carried values."""
@@ -291,19 +323,43 @@ class _LoopReader:
         if condition is not None:
             functions["condition"] = self._bind(condition)
         arguments: dict[str, Any] = {**functions, "initial": Tuple(tuple(item.initial for item in self.carried))}
+        stacked = self._stacked(range_, condition)
         if range_ is not None:
             arguments["range"] = Tuple(tuple(range_))
         name = "loop" if session.pure else "loop_with_effects"
-        call: Call = get_op(name).bind([], {**arguments, "out_ty": self.types}, session.span(tree))
+        arguments |= {"out_ty": TupleType((*self.types.fields, *stacked)), "stacked": len(stacked)}
+        call: Call = get_op(name).bind([], arguments, session.span(tree))
         result = bind_value(session, fresh_target(session, tree, "loop"), call, None, tree)
         for number, item in enumerate(self.carried):
             target = ast.copy_location(ast.Name(item.name, ast.Store()), tree)
             field = TupleGetItem(result, number, span=session.span(tree))
             session.scope.names[item.name] = bind_value(session, target, field, None, tree)
             session.hidden.pop(item.name, None)
+        for number, name in enumerate(self.lists, len(self.carried)):
+            target = ast.copy_location(ast.Name(name, ast.Store()), tree)
+            made = bind_value(session, target, TupleGetItem(result, number, span=session.span(tree)), None, tree)
+            session.scope.names[name] = made
+            session.stacked.add(made)
         for name in (*self.local, *([self.index.id] if self.index is not None else [])):
             why = "it is bound in a loop, which may have no iteration: bind it before the loop"
             session.hidden.setdefault(name, why)
+
+    def _stacked(self, range_: Sequence[Expr] | None, condition: Function | None) -> list[TensorType]:
+        """The types of the lists as tensors with a row for each iteration."""
+        session, tree = self.session, self.tree
+        count = iterations(Tuple(tuple(range_)) if range_ is not None else None)
+        if self.rows and (count is None or condition is not None):
+            name = next(iter(self.lists))
+            message = f"the list '{name}' gets a value in each iteration, of a number that only a run decides"
+            hint = "a range of sizes, without `break`, says how many rows it has"
+            raise session.fail("W115", message, tree, hint)
+        made = []
+        for name, ty in zip(self.lists, self.rows, strict=True):
+            if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+                message = f"the list '{name}' becomes a tensor, of values of known shape: got {type_text(ty)}"
+                raise session.fail("W114", message, tree)
+            made.append(TensorType((count, *ty.dims), ty.dtype))  # type: ignore[arg-type]
+        return made
 
     def _bind(self, function: Function) -> Var:
         session = self.session

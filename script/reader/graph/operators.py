@@ -12,7 +12,7 @@ import numpy as np
 from weft.errors import WeftError
 from weft.ir.deduction.device_mesh import check_placement, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
-from weft.ir.graph import Expr, Function, PrimValue, Tuple
+from weft.ir.graph import Expr, Function, PrimValue, Tuple, Var
 from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
@@ -109,6 +109,8 @@ def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST)
 
 def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
     """A call of a declared operator."""
+    if name == "stack" and args and isinstance(args[0], Var) and args[0] in session.stacked:
+        return args[0]  # a list that a loop appended to is one tensor already
     span = session.span(tree)
     op = operator_of(session, name, tree)
     given = dict(enumerate(args)) | kwargs

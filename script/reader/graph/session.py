@@ -54,6 +54,7 @@ class GraphSession(Session):
     raw_return: bool = False  # whether `return` gives a value as it is (of a macro), not a leaf
     return_span: Span | None = None
     # names
+    stacked: set[Var] = field(default_factory=set)  # tensors that loops made of lists
     carried: Collection[str] = ()  # that a loop around the place hands on: tensors, not scalars
     counter: int = 0  # of values that the text does not name
     hidden: dict[str, str] = field(default_factory=dict)  # names bound elsewhere -> why they are not visible

@@ -33,6 +33,7 @@ from weft.codegen.backends.llvm.kernel.polls import Poll
 from weft.codegen.host import program as host
 from weft.errors import Span, TargetError
 from weft.ir.graph import Var
+from weft.ir.op.program.loop import row_type
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.runtime.abi.frame import LOOP_OUTPUTS, OUTPUTS
 
@@ -59,6 +60,8 @@ class _LoopEmitter:
         self.owner_words = list(_owner_words(step.types, 0, step.span))
         self.first_slot = 0
         self.buffers: dict[int, tuple[Tensor, Tensor]] = {}
+        self.given = TupleType((*step.types, *map(row_type, step.stacked)))
+        self.rows: list[_Rows] = []
 
     def _function(self, operand: host.Operand, what: str) -> Callable_:
         value = self.emitter.value(operand)
@@ -73,8 +76,9 @@ class _LoopEmitter:
         w = self.w
         self._make_buffers()
         self._begin()
+        self.rows = [_Rows(self.emitter, ty, self.step) for ty in self.step.stacked]
         asked_before = w.emit(load("i64", frame_word(w, OUTPUTS)))
-        if self.buffers:
+        if self.buffers or self.rows:
             w.do(store("i64", LOOP_OUTPUTS, frame_word(w, OUTPUTS)))
         counter = None if self.step.bounds is None else _Counter(self.emitter, self.step.bounds, self.step.span)
         poll = None if self.emitter.program.links_later else Poll(self.emitter, EVERY)
@@ -99,15 +103,16 @@ class _LoopEmitter:
             counter.advance(head, done)
         w.open(done)
         self.emitter.forget_all_but(known)  # a loop may have no iteration
-        if self.buffers:
+        if self.buffers or self.rows:
             w.do(store("i64", asked_before, frame_word(w, OUTPUTS)))
         value, _ = load_value(w, self.type, self.state)
-        return value
+        assert isinstance(value, Items)
+        return Items([*value.fields, *(rows.whole for rows in self.rows)])
 
     def _make_buffers(self) -> None:
         """Two buffers for each tensor of known rank and dtype that the body gives in the form of the state."""
         emitter, result = self.emitter, self.emitter.host.functions[self.body.name].result
-        given = {word: ty for word, ty in result_words(result)} if width(result) == width(self.type) else {}
+        given = {word: ty for word, ty in result_words(result)} if width(result) == width(self.given) else {}
         for word, ty in result_words(self.type):
             known = all(emitter.symbols.keys() >= getattr(dim, "names", frozenset()) for dim in ty.dims or ())
             if ty.dims is None or not known or word not in given or given[word].dtype != ty.dtype:
@@ -118,7 +123,12 @@ class _LoopEmitter:
 
     def _wanted(self) -> Wanted:
         """For each tensor a buffer that nothing refers to but the loop; address 0 where both are in use."""
-        return {word: self._free_one(*pair) for word, pair in self.buffers.items()}
+        found = {word: self._free_one(*pair) for word, pair in self.buffers.items()}
+        word = width(self.type)
+        for rows in self.rows:
+            found[word] = rows.next_row()
+            word += width(rows.row)
+        return found
 
     def _free_one(self, first: Tensor, second: Tensor) -> Tensor:
         w = self.w
@@ -166,13 +176,15 @@ class _LoopEmitter:
         emitter, w = self.emitter, self.w
         state, _ = load_value(w, self.type, self.state)
         assert isinstance(state, Items)
-        result = Var("iteration", self.type)
-        value = call_value(emitter, self.body, [*index, *state.fields], result, self.step.span, self._wanted())
+        result, wanted = Var("iteration", self.given), self._wanted()
+        value = call_value(emitter, self.body, [*index, *state.fields], result, self.step.span, wanted)
         if not isinstance(value, Items):
             raise TargetError("llvm: the body of a loop gives a tuple", code="W743", span=self.step.span)
         word = 0
-        for item, ty in zip(value.fields, self.step.types, strict=True):
+        for item, ty in zip(value.fields, self.step.types, strict=False):
             word = store_value(w, item, ty, self.state, word)
+        for item, rows in zip(value.fields[len(self.step.types) :], self.rows, strict=True):
+            rows.take(item)
         for slot, owner_word in enumerate(self.owner_words, self.first_slot):
             owner = read(w, self.state, owner_word)
             w.do(call("void", "@weft.retain", [("i64", owner)]))
@@ -180,6 +192,39 @@ class _LoopEmitter:
             w.do(call("void", "@weft.release", [("ptr", w.emit(load("ptr", pointer)))]))
             w.do(store("i64", owner, pointer))
         emitter.drop(result)
+
+
+class _Rows:
+    """A stacked result: its memory, and the row that the next iteration fills."""
+
+    def __init__(self, emitter: OperandEmitter, ty: TensorType, step: host.Loop) -> None:
+        self.w, self.row = emitter.w, row_type(ty)
+        sizes = [emitter.nonnegative(dim, step.span) for dim in ty.dims or ()]
+        self.whole = emitter.allocate(sizes, ty.dtype or "", step.span, step.into)
+        self.bytes = emitter.bytes_of(sizes[1:], ty.dtype or "")
+        self.place = self.w.alloca("i64")
+        self.w.do(store("i64", self.whole.data, self.place))
+
+    def next_row(self) -> Tensor:
+        """The row as the place of a result."""
+        data = self.w.emit(load("i64", self.place))
+        return Tensor(data, "0", self.whole.sizes[1:], self.whole.dtype)
+
+    def take(self, value: Value) -> None:
+        """Copy what the body gave, where it did not write it here, and go on to the next row."""
+        w = self.w
+        assert isinstance(value, Tensor)
+        place = w.emit(load("i64", self.place))
+        copy, on = w.label("copy"), w.label("copied")
+        w.branch(w.emit(icmp("ne", "i64", place, value.data)), copy, on)
+        w.open(copy)
+        target, source = (w.emit(cast("inttoptr", "i64", part, "ptr")) for part in (place, value.data))
+        w.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1 immarg"))
+        arguments = [("ptr", target), ("ptr", source), ("i64", self.bytes), ("i1", "false")]
+        w.do(call("void", "@llvm.memcpy.p0.p0.i64", arguments))
+        w.jump(on)
+        w.open(on)
+        w.do(store("i64", w.emit(binary("add", "i64", place, self.bytes)), self.place))
 
 
 class _Counter:
