@@ -76,7 +76,12 @@ def log_softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
 
 def cumulative(operator: Any) -> Any:
     """A running sum or product."""
-    return lambda n, x, axis, **o: operator(x, n.axis(x, axis), n.dtype_out) if n.rank(x) else n.cast(x, n.dtype_out)
+
+    def made(n: Node, x: Expr, axis: int, **options: Any) -> Expr:
+        values = n.cast(x, n.dtype_out)
+        return operator(values, n.axis(x, axis), n.dtype_out) if n.rank(x) else values
+
+    return made
 
 
 def addmm(n: Node, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
