@@ -172,9 +172,8 @@ class BlockBuilder:
     ) -> Iterator[BlockBuilder]:
         """A function of the module; end it with `emit_func_output`, which may also give the parameters."""
         if self._scopes:
-            raise VerifyError(
-                f"function {name!r} is begun inside another one", code="W483", hint="finish that one first"
-            )
+            message = f"function {name!r} is begun inside another one"
+            raise VerifyError(message, code="W483", hint="finish that one first")
         outer, self._names, self._bindings = self._names, _Names(), {}
         self._params = (params,) if isinstance(params, Var) else tuple(params or ())
         for param in self._params:
@@ -193,14 +192,9 @@ class BlockBuilder:
         unique = self._function_names.unique(name)
         body = scope.sequence(scope.result)
         self._functions[unique] = Function(
-            self._params,
-            body,
-            infer_type(body, self._context),
-            pure=pure,
-            private=private,
-            attrs=FrozenMap(attrs) if attrs else EMPTY,
-            name=unique,
-        )
+            self._params, body, infer_type(body, self._context), pure=pure, private=private,
+            attrs=FrozenMap(attrs) if attrs else EMPTY, name=unique,
+        )  # fmt: skip
 
     @contextmanager
     def dataflow(self) -> Iterator[BlockBuilder]:
@@ -340,101 +334,111 @@ class BlockBuilder:
 
     def normalize(self, expr: Expr) -> Expr:
         """The expression with leaf operands: nested calls are bound in the current block, each once."""
-        return self._normalized(expr, leaf=False)
+        return _normalized(self, expr, leaf=False)
 
     def _leaf(self, expr: Expr) -> Expr:
-        return self._normalized(expr, leaf=True)
+        return _normalized(self, expr, leaf=True)
 
-    def _normalized(self, root: Expr, leaf: bool) -> Expr:
-        done: dict[int, Expr] = {}
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            current, expanded = stack.pop()
-            if id(current) in done:
-                continue
-            if not expanded:
-                stack.append((current, True))
-                stack.extend((operand, False) for operand in reversed(_operands(current)) if id(operand) not in done)
-                continue
-            new = self._rebuilt(current, done)
-            if (leaf or current is not root) and not _is_leaf(new):
-                new = self._bind(new, "lv" if self.current_block_is_dataflow() else "gv")
-            done[id(current)] = new
-        return done[id(root)]
 
-    def _rebuilt(self, current: Expr, done: Mapping[int, Expr]) -> Expr:
-        """The expression over its normalised operands; the same object when none changed."""
+# Normal form --------------------------------------------------------------------------------------------------------
 
-        def of(operands: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            new = tuple(done[id(operand)] for operand in operands)
-            return operands if all(a is b for a, b in zip(new, operands, strict=True)) else new
 
-        if isinstance(current, Var):
-            return self._renamed.get(current, current)
-        if isinstance(current, Call):
-            return replace(current, op=done[id(current.op)], args=of(current.args))
-        if isinstance(current, Tuple):
-            return replace(current, fields=of(current.fields))
-        if isinstance(current, TupleGetItem):
-            return replace(current, value=done[id(current.value)])
-        if isinstance(current, If):
-            branches = self._branch(current.then_branch), self._branch(current.else_branch)
-            return replace(current, cond=done[id(current.cond)], then_branch=branches[0], else_branch=branches[1])
-        if isinstance(current, SeqExpr):
-            for block in current.blocks:
-                self._emit_block(block, inline=True)
-            return self._leaf(current.body)
-        if isinstance(current, Function):
-            return self._local_function(current)
-        return current
+def _normalized(builder: BlockBuilder, root: Expr, leaf: bool) -> Expr:
+    done: dict[int, Expr] = {}
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        current, expanded = stack.pop()
+        if id(current) in done:
+            continue
+        if not expanded:
+            stack.append((current, True))
+            stack.extend((operand, False) for operand in reversed(_operands(current)) if id(operand) not in done)
+            continue
+        new = _rebuilt(self, current, done)
+        if (leaf or current is not root) and not _is_leaf(new):
+            new = builder._bind(new, "lv" if builder.current_block_is_dataflow() else "gv")
+        done[id(current)] = new
+    return done[id(root)]
 
-    def _branch(self, branch: Expr) -> SeqExpr:
-        """A branch of an If in normal form, in a scope of its own."""
-        sequence = branch if isinstance(branch, SeqExpr) else SeqExpr((), branch)
-        if _is_normal_sequence(sequence) and not self._renamed:
-            return sequence
-        self._scopes.append(_Scope(function=False))
-        try:
-            for block in sequence.blocks:
-                self._emit_block(block)
-            return self._scopes[-1].sequence(self._leaf(sequence.body))
-        finally:
-            self._scopes.pop()
 
-    def _local_function(self, function: Function) -> Function:
-        body = self._branch(function.body)
-        return replace(function, body=body)
+def _rebuilt(builder: BlockBuilder, current: Expr, done: Mapping[int, Expr]) -> Expr:
+    """The expression over its normalised operands; the same object when none changed."""
 
-    def _emit_block(self, block: BindingBlock, inline: bool = False) -> None:
-        """Append the bindings of a block in normal form; `inline` puts them into the current block."""
-        scope = self._scopes[-1]
-        outer = scope.dataflow
-        if not inline:
-            scope.close_block()
-            scope.dataflow = isinstance(block, DataflowBlock)
-        for binding in block.bindings:
-            self._emit_binding(binding)
-        if not inline:
-            scope.close_block()
-            scope.dataflow = outer
+    def of(operands: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        new = tuple(done[id(operand)] for operand in operands)
+        return operands if all(a is b for a, b in zip(new, operands, strict=True)) else new
 
-    def _emit_binding(self, binding: Binding) -> None:
-        if isinstance(binding, MatchCast):
-            value = self._leaf(binding.value)
-            new: Binding = replace(binding, value=value)
-            if binding.var.ty is None:
-                new = replace(new, var=self._typed(binding.var, binding.ty))
-        else:
-            value = self.normalize(binding.value)
-            new = replace(binding, value=value)
-            if binding.var.ty is None:
-                new = replace(new, var=self._typed(binding.var, infer_type(value, self._context)))
-        self._scopes[-1].bindings.append(new)
-        self._bindings[new.var] = value
+    if isinstance(current, Var):
+        return builder._renamed.get(current, current)
+    if isinstance(current, Call):
+        return replace(current, op=done[id(current.op)], args=of(current.args))
+    if isinstance(current, Tuple):
+        return replace(current, fields=of(current.fields))
+    if isinstance(current, TupleGetItem):
+        return replace(current, value=done[id(current.value)])
+    if isinstance(current, If):
+        branches = _branch(builder, current.then_branch), _branch(builder, current.else_branch)
+        return replace(current, cond=done[id(current.cond)], then_branch=branches[0], else_branch=branches[1])
+    if isinstance(current, SeqExpr):
+        for block in current.blocks:
+            _emit_block(builder, block, inline=True)
+        return builder._leaf(current.body)
+    if isinstance(current, Function):
+        return _local_function(builder, current)
+    return current
 
-    def _typed(self, var: Var, ty: Type) -> Var:
-        new = self._renamed[var] = type(var)(var.name, ty, span=var.span)
-        return new
+
+def _branch(builder: BlockBuilder, branch: Expr) -> SeqExpr:
+    """A branch of an If in normal form, in a scope of its own."""
+    sequence = branch if isinstance(branch, SeqExpr) else SeqExpr((), branch)
+    if _is_normal_sequence(sequence) and not builder._renamed:
+        return sequence
+    builder._scopes.append(_Scope(function=False))
+    try:
+        for block in sequence.blocks:
+            _emit_block(builder, block)
+        return builder._scopes[-1].sequence(builder._leaf(sequence.body))
+    finally:
+        builder._scopes.pop()
+
+
+def _local_function(builder: BlockBuilder, function: Function) -> Function:
+    body = _branch(builder, function.body)
+    return replace(function, body=body)
+
+
+def _emit_block(builder: BlockBuilder, block: BindingBlock, inline: bool = False) -> None:
+    """Append the bindings of a block in normal form; `inline` puts them into the current block."""
+    scope = builder._scopes[-1]
+    outer = scope.dataflow
+    if not inline:
+        scope.close_block()
+        scope.dataflow = isinstance(block, DataflowBlock)
+    for binding in block.bindings:
+        _emit_binding(builder, binding)
+    if not inline:
+        scope.close_block()
+        scope.dataflow = outer
+
+
+def _emit_binding(builder: BlockBuilder, binding: Binding) -> None:
+    if isinstance(binding, MatchCast):
+        value = builder._leaf(binding.value)
+        new: Binding = replace(binding, value=value)
+        if binding.var.ty is None:
+            new = replace(new, var=_typed(builder, binding.var, binding.ty))
+    else:
+        value = builder.normalize(binding.value)
+        new = replace(binding, value=value)
+        if binding.var.ty is None:
+            new = replace(new, var=_typed(builder, binding.var, infer_type(value, builder._context)))
+    builder._scopes[-1].bindings.append(new)
+    builder._bindings[new.var] = value
+
+
+def _typed(builder: BlockBuilder, var: Var, ty: Type) -> Var:
+    new = builder._renamed[var] = type(var)(var.name, ty, span=var.span)
+    return new
 
 
 def _is_void(ty: Type) -> bool:
@@ -519,7 +523,7 @@ def normalize_function(function: Function, functions: Mapping[str, BaseFunc | Fu
     builder._functions.update(functions or {})
     for bound in _bound_names(function):
         builder._names.unique(bound)
-    return builder._local_function(function)
+    return _local_function(builder, function)
 
 
 def _bound_names(function: Function) -> Iterator[str]:

@@ -210,51 +210,14 @@ class Evaluator:
     ) -> Any:
         """Call a function: check the arguments, run the body, check the result."""
         scope = Scope(outer)
-        self._bind_parameters(function, args, scope, error)
+        _bind_parameters(function, args, scope, error)
         try:
             result = self.sequence(function.body, scope)
-            return self._checked(
+            return _checked(
                 result, function.ret_type, f"the result of {function.name}", scope, function.body.body.span
             )
         except WeftError as failure:
             raise _with_symbols(failure, function, scope) from None
-
-    def _bind_parameters(self, function: Function, args: Sequence[Any], scope: Scope, error: type[WeftError]) -> None:
-        names = ", ".join(param.name for param in function.params)
-        if len(args) != len(function.params):
-            raise error(
-                f"{function.name} takes {len(function.params)} arguments ({names}), got {len(args)}",
-                code="W850",
-                span=function.span,
-            )
-        adopted = [values.adopt(arg, param.ty) for param, arg in zip(function.params, args, strict=True)]
-        triples = []
-        for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
-            scope.variables[param] = value
-            if param.ty is not None:
-                triples.append((value, param.ty, f"argument {position} `{param.name}`"))
-        try:
-            values.check(triples, scope.symbols, scope.lookup)
-            _check_bounds(function, scope)
-        except values.Mismatch as mismatch:
-            place = mismatch.place  # type: ignore[attr-defined]
-            param = function.params[int(place.split()[1]) - 1]
-            # A call inside the program is wrong at the call, one from outside at what it should have been.
-            span = param.span if error is ArgumentError else None
-            raise error(
-                f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span
-            ) from None
-
-    def _checked(self, value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:
-        """A value in the form of its type; ShapeError W222 when it does not have it."""
-        if ty is None:
-            return value
-        value = values.adopt(value, ty)
-        try:
-            values.check([(value, ty, what)], scope.symbols, scope.lookup)
-        except values.Mismatch as mismatch:
-            raise ShapeError(f"{what}: {mismatch}", code="W222", span=span) from None
-        return value
 
     # Bindings
 
@@ -291,9 +254,9 @@ class Evaluator:
         value = self.evaluate(binding.value, scope)
         if isinstance(binding, MatchCast):
             what = f"match_cast of {binding.var.name}"
-            value = self._checked(value, binding.ty, what, scope, binding.span)
+            value = _checked(value, binding.ty, what, scope, binding.span)
         elif isinstance(binding.value, (Call, If)):
-            value = self._checked(value, binding.var.ty, binding.var.name or "a value", scope, binding.value.span)
+            value = _checked(value, binding.var.ty, binding.var.name or "a value", scope, binding.value.span)
         scope.variables[binding.var] = value
         if self.session.trace is not None:
             self.session.trace.append((binding.var.name, value))
@@ -456,6 +419,45 @@ class Evaluator:
         """The types of the outputs of a call that states them."""
         ty = node.ty_args[0]
         return ty.fields if isinstance(ty, TupleType) else (ty,)
+
+
+def _bind_parameters(function: Function, args: Sequence[Any], scope: Scope, error: type[WeftError]) -> None:
+    names = ", ".join(param.name for param in function.params)
+    if len(args) != len(function.params):
+        raise error(
+            f"{function.name} takes {len(function.params)} arguments ({names}), got {len(args)}",
+            code="W850",
+            span=function.span,
+        )
+    adopted = [values.adopt(arg, param.ty) for param, arg in zip(function.params, args, strict=True)]
+    triples = []
+    for position, (param, value) in enumerate(zip(function.params, adopted, strict=True), 1):
+        scope.variables[param] = value
+        if param.ty is not None:
+            triples.append((value, param.ty, f"argument {position} `{param.name}`"))
+    try:
+        values.check(triples, scope.symbols, scope.lookup)
+        _check_bounds(function, scope)
+    except values.Mismatch as mismatch:
+        place = mismatch.place  # type: ignore[attr-defined]
+        param = function.params[int(place.split()[1]) - 1]
+        # A call inside the program is wrong at the call, one from outside at what it should have been.
+        span = param.span if error is ArgumentError else None
+        raise error(
+            f"{place} of {function.name}: {mismatch}", code=mismatch.kind, span=span
+        ) from None
+
+
+def _checked(value: Any, ty: Type | None, what: str, scope: Scope, span: Span | None) -> Any:
+    """A value in the form of its type; ShapeError W222 when it does not have it."""
+    if ty is None:
+        return value
+    value = values.adopt(value, ty)
+    try:
+        values.check([(value, ty, what)], scope.symbols, scope.lookup)
+    except values.Mismatch as mismatch:
+        raise ShapeError(f"{what}: {mismatch}", code="W222", span=span) from None
+    return value
 
 
 def _found(check: ShapeCheck, left: int, right: int) -> str:

@@ -99,8 +99,8 @@ _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _FOLDED_FLOATS = ("float32", "float64")
 
 
-class _Simplifier:
-    """One run: the ranges of variables, and those of the expressions already simplified."""
+class _Ranges:
+    """The intervals of variables, and those of the expressions already simplified."""
 
     def __init__(self, root: Node) -> None:
         self.ranges: dict[PrimVar, Interval] = {}
@@ -120,8 +120,8 @@ class _Simplifier:
         low, first = self._ends(start)
         _, size = self._ends(extent)
         new = (low, first + size - 1)
-        if not dtypes.is_integer(variable.dtype) or not self._fits(new, variable.dtype) or new[0] > new[1]:
-            new = self._whole(variable.dtype) if dtypes.is_integer(variable.dtype) else (0, 1)
+        if not dtypes.is_integer(variable.dtype) or not self.fits(new, variable.dtype) or new[0] > new[1]:
+            new = self.whole(variable.dtype) if dtypes.is_integer(variable.dtype) else (0, 1)
         old = self.ranges.get(variable, new)
         self.ranges[variable] = (min(old[0], new[0]), max(old[1], new[1]))
 
@@ -131,12 +131,48 @@ class _Simplifier:
         return self.interval(extent) or (-(2**63), 2**63 - 1)
 
     @staticmethod
-    def _whole(dtype: str) -> Interval:
+    def whole(dtype: str) -> Interval:
         return int(dtypes.min_value(dtype)), int(dtypes.max_value(dtype))
 
     @staticmethod
-    def _fits(interval: Interval, dtype: str) -> bool:
+    def fits(interval: Interval, dtype: str) -> bool:
         return dtypes.can_hold(dtype, interval[0]) and dtypes.can_hold(dtype, interval[1])
+
+    def interval(self, value: PrimExpr) -> Interval | None:
+        """Bounds of an integer scalar, None for other dtypes; looks one level deep, operands being known already."""
+        if isinstance(value, IntImm):
+            return value.value, value.value
+        if not dtypes.is_integer(value.dtype) or dtypes.lanes(value.dtype) > 1:
+            return None
+        if isinstance(value, PrimVar):
+            return self.ranges.get(value) or self.whole(value.dtype)
+        found = self.known.get(id(value))
+        return found[1] if found is not None else self.whole(value.dtype)
+
+    def remember(self, value: PrimExpr) -> PrimExpr:
+        if isinstance(value, (Binary, Cast, Select)) and id(value) not in self.known:
+            if dtypes.is_integer(value.dtype) and dtypes.lanes(value.dtype) == 1:
+                new = self._computed(value)
+                self.known[id(value)] = (value, new if self.fits(new, value.dtype) else self.whole(value.dtype))
+        return value
+
+    def _computed(self, value: Binary | Cast | Select) -> Interval:
+        if isinstance(value, Cast):
+            return self.interval(value.value) or self.whole(value.dtype)
+        left, right = (value.true_value, value.false_value) if isinstance(value, Select) else (value.a, value.b)
+        a, b = self.interval(left), self.interval(right)
+        if a is None or b is None:
+            return self.whole(value.dtype)
+        if isinstance(value, Select):
+            return min(a[0], b[0]), max(a[1], b[1])
+        return _interval_of(value.kind, a, b) or self.whole(value.dtype)
+
+
+class _Simplifier:
+    """One run over a tree."""
+
+    def __init__(self, root: Node) -> None:
+        self.ranges = _Ranges(root)
 
     def run(self, root: N) -> N:
         return rewrite(root, self.post)
@@ -147,43 +183,12 @@ class _Simplifier:
         rule = _STATEMENTS.get(type(current))
         return rule(self, current) if rule is not None else None
 
-    # -- ranges -------------------------------------------------------------------------------------------------------
-
-    def interval(self, value: PrimExpr) -> Interval | None:
-        """Bounds of an integer scalar, None for other dtypes; looks one level deep, operands being known already."""
-        if isinstance(value, IntImm):
-            return value.value, value.value
-        if not dtypes.is_integer(value.dtype) or dtypes.lanes(value.dtype) > 1:
-            return None
-        if isinstance(value, PrimVar):
-            return self.ranges.get(value) or self._whole(value.dtype)
-        found = self.known.get(id(value))
-        return found[1] if found is not None else self._whole(value.dtype)
-
-    def _remember(self, value: PrimExpr) -> PrimExpr:
-        if isinstance(value, (Binary, Cast, Select)) and id(value) not in self.known:
-            if dtypes.is_integer(value.dtype) and dtypes.lanes(value.dtype) == 1:
-                new = self._computed(value)
-                self.known[id(value)] = (value, new if self._fits(new, value.dtype) else self._whole(value.dtype))
-        return value
-
-    def _computed(self, value: Binary | Cast | Select) -> Interval:
-        if isinstance(value, Cast):
-            return self.interval(value.value) or self._whole(value.dtype)
-        left, right = (value.true_value, value.false_value) if isinstance(value, Select) else (value.a, value.b)
-        a, b = self.interval(left), self.interval(right)
-        if a is None or b is None:
-            return self._whole(value.dtype)
-        if isinstance(value, Select):
-            return min(a[0], b[0]), max(a[1], b[1])
-        return _interval_of(value.kind, a, b) or self._whole(value.dtype)
-
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def expression(self, current: PrimExpr) -> PrimExpr:
         rule = _EXPRESSIONS.get(type(current))
         new = rule(self, current) if rule is not None else None
-        return self._remember(current if new is None else new)
+        return self.ranges.remember(current if new is None else new)
 
     def binary(self, current: Binary) -> PrimExpr | None:
         if dtypes.lanes(current.a.dtype) > 1:
@@ -211,7 +216,7 @@ class _Simplifier:
         return None
 
     def comparison(self, current: Binary) -> PrimExpr | None:
-        a, b = self.interval(current.a), self.interval(current.b)
+        a, b = self.ranges.interval(current.a), self.ranges.interval(current.b)
         if current.a is current.b and isinstance(current.a, PrimVar):
             return _imm(current.kind in ("eq", "le", "ge"), "bool")
         if a is None or b is None or not (_is_pure(current.a) and _is_pure(current.b)):
@@ -257,7 +262,7 @@ class _Simplifier:
     def ranged(self, current: Binary) -> PrimExpr | None:
         """What the ranges of the operands decide."""
         kind, left, right = current.kind, current.a, current.b
-        a, b = self.interval(left), self.interval(right)
+        a, b = self.ranges.interval(left), self.ranges.interval(right)
         if a is None or b is None:
             return None
         if kind in ("min", "max") and _is_pure(left) and _is_pure(right):
@@ -277,12 +282,13 @@ class _Simplifier:
         product, rest = (value.a, value.b) if isinstance(value, Binary) and value.kind == "add" else (value, None)
         if not (isinstance(product, Binary) and product.kind == "mul" and isinstance(product.b, IntImm)):
             return None
-        within = self.interval(rest) if rest is not None else (0, 0)
-        factors = self.interval(product.a)
+        within = self.ranges.interval(rest) if rest is not None else (0, 0)
+        factors = self.ranges.interval(product.a)
         if product.b.value != divisor.value or within is None or factors is None:
             return None
         exact = (factors[0] * divisor.value + within[0], factors[1] * divisor.value + within[1])
-        if not (0 <= within[0] and within[1] < divisor.value and factors[0] >= 0 and self._fits(exact, value.dtype)):
+        apart = 0 <= within[0] and within[1] < divisor.value and factors[0] >= 0
+        if not apart or not self.ranges.fits(exact, value.dtype):
             return None
         if kind.endswith("mod"):
             return (rest if rest is not None else _imm(0, value.dtype)) if _is_pure(product.a) else None

@@ -61,24 +61,14 @@ def check_tensor(function: PrimFunc, deduction: Deduction, report: Report) -> No
     blocks.check_locals(function, report)
 
 
-class _Walk:
-    def __init__(self, function: PrimFunc, deduction: Deduction, report: Report) -> None:
-        self.function = function
-        self.functions = deduction.context.functions
-        self.closed = deduction.closed
+class _Names:
+    """What is visible, and what was: variables and buffers in scopes."""
+
+    def __init__(self, report: Report) -> None:
         self.report = report
         self.visible: set[Node] = set()
         self.defined: set[Node] = set()
-        self.varying: set[PrimVar] = set()
-        self.loops = 0
-        self.opened: list[list[Node]] = []
-
-    def run(self) -> None:
-        self.opened.append([])
-        self._parameters()
-        self.statement(self.function.body)
-
-    # Names
+        self.opened: list[list[Node]] = [[]]
 
     def define(self, node: PrimVar | Buffer, span: Span | None = None) -> None:
         """Make a variable or buffer visible until the scope ends (W452)."""
@@ -96,17 +86,55 @@ class _Walk:
         run()
         self.visible.difference_update(self.opened.pop())
 
+    def buffer(self, buffer: Buffer, span: Span | None) -> None:
+        """W451 where a buffer is not visible."""
+        if buffer not in self.visible:
+            known = "is not visible here" if buffer in self.defined else "is not defined"
+            self.report.add("W451", f"buffer {buffer.name!r} {known}", span, key=buffer)
+
+    def variable(self, variable: PrimVar, code: str) -> None:
+        """W450, or W453 in layouts of parameters, where a variable is not visible."""
+        if variable in self.visible:
+            return
+        if code == "W453":
+            hint = "give the symbol a dimension of its own"
+            self.report.add(
+                "W453",
+                f"the sizes of the parameters do not determine {variable.name!r}",
+                variable.span,
+                hint=hint,
+                key=variable,
+            )
+            return
+        known = "is not visible here" if variable in self.defined else "is not defined"
+        self.report.add("W450", f"variable {variable.name!r} {known}", variable.span, key=variable)
+
+
+class _Walk:
+    def __init__(self, function: PrimFunc, deduction: Deduction, report: Report) -> None:
+        self.function = function
+        self.functions = deduction.context.functions
+        self.closed = deduction.closed
+        self.report = report
+        self.names = _Names(report)
+        self.varying: set[PrimVar] = set()
+        self.loops = 0
+
+    def run(self) -> None:
+        self._parameters()
+        self.statement(self.function.body)
+
     def _parameters(self) -> None:
         layouts: list[Extent] = []
         for param in self.function.params:
-            self.define(param)
+            self.names.define(param)
             if isinstance(param, Buffer):
                 layouts.extend(
                     (*param.shape, *(param.strides or ()), *(() if param.elem_offset is None else (param.elem_offset,)))
                 )
         for extent in layouts:
-            if isinstance(extent, PrimVar) and extent not in self.visible:
-                self.define(extent)
+            if isinstance(extent, PrimVar) and extent not in self.names.visible:
+                self.names.define(extent)
         for param in self.function.params:
             if isinstance(param, Buffer):
                 self._layout(param, "W453")
@@ -133,10 +161,10 @@ class _Walk:
             for step in node.stmts:
                 self.statement(step)
 
-        self.scoped(steps)
+        self.names.scoped(steps)
 
     def _store(self, node: BufferStore) -> None:
-        self._buffer(node.buffer, node.span)
+        self.names.buffer(node.buffer, node.span)
         for part in (node.value, *node.indices):
             if not isinstance(part, PrimExpr):
                 message = f"a store into {node.buffer.name!r} takes expressions, got {described(part)}"
@@ -164,19 +192,19 @@ class _Walk:
             self.report.add("W462", f"loop {node.loop_var.name!r} has the extent {node.extent}", node.span)
 
         def body() -> None:
-            self.define(node.loop_var, node.span)
+            self.names.define(node.loop_var, node.span)
             self.varying.add(node.loop_var)
             self.statement(node.body)
 
         self.loops += 1
-        self.scoped(body)
+        self.names.scoped(body)
         self.loops -= 1
 
     def _while(self, node: While) -> None:
         self.expression(node.condition)
         expressions.check_condition(node.condition, self.report, node.span)
         self.loops += 1
-        self.scoped(lambda: self.statement(node.body))
+        self.names.scoped(lambda: self.statement(node.body))
         self.loops -= 1
 
     def _if(self, node: IfThenElse) -> None:
@@ -184,16 +212,16 @@ class _Walk:
         expressions.check_condition(node.condition, self.report, node.span)
         for branch in (node.then_body, node.else_body):
             if branch is not None:
-                self.scoped(lambda branch=branch: self.statement(branch))
+                self.names.scoped(lambda branch=branch: self.statement(branch))
 
     def _bind(self, node: Bind) -> None:
         self.expression(node.value)
         expressions.check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", self.report, node.span)
-        self.define(node.var, node.span)
+        self.names.define(node.var, node.span)
 
     def _allocate(self, node: AllocBuffer | DeclBuffer) -> None:
         self._layout(node.buffer)
-        self.define(node.buffer, node.span)
+        self.names.define(node.buffer, node.span)
 
     def _assert(self, node: AssertStmt) -> None:
         self.expression(node.condition)
@@ -201,13 +229,13 @@ class _Walk:
 
     def _attribute(self, node: AttrStmt) -> None:
         def inside() -> None:
-            if isinstance(node.node, IterVar) and node.node.var not in self.visible:
-                self.define(node.node.var, node.span)
+            if isinstance(node.node, IterVar) and node.node.var not in self.names.visible:
+                self.names.define(node.node.var, node.span)
             self.statement(node.body)
 
         if isinstance(node.value, PrimExpr):
             self.expression(node.value)
-        self.scoped(inside)
+        self.names.scoped(inside)
 
     def _evaluate(self, node: Evaluate) -> None:
         self.expression(node.value)
@@ -228,7 +256,7 @@ class _Walk:
 
     def _block(self, node: Block) -> None:
         self.report.path, outer = f"block {node.name}", self.report.path
-        self.scoped(lambda: self._inside_block(node))
+        self.names.scoped(lambda: self._inside_block(node))
         blocks.check_block(node, self.varying, self.report)
         self.report.path = outer
 
@@ -239,30 +267,30 @@ class _Walk:
                     self.expression(part)
                     expressions.check_integer(part, f"the binding of {variable.var.name!r}", self.report, node.span)
         for variable in node.iter_vars:
-            self.define(variable.var, node.span)
+            self.names.define(variable.var, node.span)
             self.varying.add(variable.var)
         if node.predicate is not None:
             self.expression(node.predicate)
             expressions.check_condition(node.predicate, self.report, node.span)
         for buffer in node.alloc_buffers:
             self._layout(buffer)
-            self.define(buffer, node.span)
+            self.names.define(buffer, node.span)
         for match in node.match_buffers:
             self._region(match.source.buffer, match.source.region, node.span)
             for extent in (*match.buffer.shape, *(match.buffer.strides or ()), match.buffer.elem_offset):
-                if isinstance(extent, PrimVar) and extent not in self.visible:
-                    self.define(extent)
+                if isinstance(extent, PrimVar) and extent not in self.names.visible:
+                    self.names.define(extent)
             self._layout(match.buffer)
-            self.define(match.buffer, node.span)
+            self.names.define(match.buffer, node.span)
         for region in (*(node.reads or ()), *(node.writes or ())):
             self._region(region.buffer, region.region, region.span or node.span)
         # A loop around the block is not one that its break could leave from within init.
         if node.init is not None:
-            self.scoped(lambda: self.statement(node.init))  # type: ignore[arg-type]
+            self.names.scoped(lambda: self.statement(node.init))  # type: ignore[arg-type]
         self.statement(node.body)
 
     def _region(self, buffer: Buffer, region: tuple[Any, ...], span: Span | None) -> None:
-        self._buffer(buffer, span)
+        self.names.buffer(buffer, span)
         if len(region) != buffer.ndim:
             self.report.add(
                 "W455", f"a region of {buffer.name!r} has {len(region)} ranges for {buffer.ndim} dimensions", span
@@ -274,11 +302,6 @@ class _Walk:
 
     # Expressions
 
-    def _buffer(self, buffer: Buffer, span: Span | None) -> None:
-        if buffer not in self.visible:
-            known = "is not visible here" if buffer in self.defined else "is not defined"
-            self.report.add("W451", f"buffer {buffer.name!r} {known}", span, key=buffer)
-
     def expression(self, root: Node, code: str = "W450") -> None:
         """Check an expression and all in it, without recursion on depth."""
         stack: list[Node | Callable[[], None]] = [root]
@@ -287,9 +310,9 @@ class _Walk:
             if not isinstance(current, Node):
                 current()
             elif isinstance(current, PrimVar):
-                self._variable(current, code)
+                self.names.variable(current, code)
             elif isinstance(current, Buffer):
-                self._buffer(current, root.span)
+                self.names.buffer(current, root.span)
             elif isinstance(current, Let):
                 stack.extend((self._leave_let(current.var), current.body, self._enter_let(current), current.value))
             else:
@@ -301,31 +324,15 @@ class _Walk:
                 stack.extend(reversed(list(children(current, types=False))))
 
     def _enter_let(self, node: Let) -> Callable[[], None]:
-        return lambda: self.define(node.var, node.span)
+        return lambda: self.names.define(node.var, node.span)
 
     def _leave_let(self, variable: PrimVar) -> Callable[[], None]:
         def leave() -> None:
             # The same Let may occur again where an expression is shared.
-            self.visible.discard(variable)
-            self.defined.discard(variable)
+            self.names.visible.discard(variable)
+            self.names.defined.discard(variable)
 
         return leave
-
-    def _variable(self, variable: PrimVar, code: str) -> None:
-        if variable in self.visible:
-            return
-        if code == "W453":
-            hint = "give the symbol a dimension of its own"
-            self.report.add(
-                "W453",
-                f"the sizes of the parameters do not determine {variable.name!r}",
-                variable.span,
-                hint=hint,
-                key=variable,
-            )
-            return
-        known = "is not visible here" if variable in self.defined else "is not defined"
-        self.report.add("W450", f"variable {variable.name!r} {known}", variable.span, key=variable)
 
     def _call(self, node: PrimCall) -> None:
         if isinstance(node.op, GlobalVar):
