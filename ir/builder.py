@@ -334,10 +334,10 @@ class BlockBuilder:
 
     def normalize(self, expr: Expr) -> Expr:
         """The expression with leaf operands: nested calls are bound in the current block, each once."""
-        return _normalized(self, expr, leaf=False)
+        return _normalized(builder, expr, leaf=False)
 
     def _leaf(self, expr: Expr) -> Expr:
-        return _normalized(self, expr, leaf=True)
+        return _normalized(builder, expr, leaf=True)
 
 
 # Normal form --------------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def _normalized(builder: BlockBuilder, root: Expr, leaf: bool) -> Expr:
             stack.append((current, True))
             stack.extend((operand, False) for operand in reversed(_operands(current)) if id(operand) not in done)
             continue
-        new = _rebuilt(self, current, done)
+        new = _rebuilt(builder, current, done)
         if (leaf or current is not root) and not _is_leaf(new):
             new = builder._bind(new, "lv" if builder.current_block_is_dataflow() else "gv")
         done[id(current)] = new
