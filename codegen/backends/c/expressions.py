@@ -14,10 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from weft import dtypes
 from weft.codegen.backends.c.helpers import MATH, bits_helper, c_type, cast_helper, exact_helper, helper, math_helper
+from weft.codegen.backends.c.short_floats import SHORT_FLOATS, narrowing, widening
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
+from weft.ir.interpret.small_floats import encode
 from weft.ir.kernel.prim import as_expr, buffer_strides
 from weft.ir.tensor import (
     COMPARISONS,
@@ -92,6 +96,11 @@ def int_literal(value: int, dtype: str) -> str:
     return text if bits >= 32 else f"(({c_type(dtype)}){text})"
 
 
+def hex_literal(value: int, _dtype: str) -> str:
+    """The bits of a short float."""
+    return f"0x{value:04x}u"
+
+
 def float_literal(value: float, dtype: str) -> str:
     """A floating-point constant, exact in hexadecimal."""
     if math.isnan(value):
@@ -124,7 +133,25 @@ def _int(writer: Scope, expr: IntImm, lane: str | None) -> str:
 
 def _float(writer: Scope, expr: FloatImm, lane: str | None) -> str:
     writer.check_dtype(expr.dtype, expr.span)
-    return float_literal(expr.value, expr.dtype)
+    dtype = dtypes.element(expr.dtype)
+    if dtype in SHORT_FLOATS:
+        return f"((uint16_t){hex_literal(_short_bits(expr.value, dtype), dtype)})"
+    return float_literal(expr.value, dtype)
+
+
+def _short_bits(value: float, dtype: str) -> int:
+    with np.errstate(over="ignore"):
+        return int(np.float16(value).view("uint16") if dtype == "float16" else encode(value, dtype))
+
+
+def _wide_float(writer: Scope, dtype: str, value: str) -> tuple[str, str]:
+    """The dtype that a float is computed in, and its value in that."""
+    return ("float32", f"{writer.use(widening(dtype))}({value})") if dtype in SHORT_FLOATS else (dtype, value)
+
+
+def _rounded(writer: Scope, source: str, dtype: str, value: str) -> str:
+    """A float32 or a float64 as a float that may be shorter."""
+    return f"{writer.use(narrowing(source, dtype))}({value})" if dtype in SHORT_FLOATS else value
 
 
 def _variable(writer: Scope, expr: PrimVar, lane: str | None) -> str:
@@ -137,6 +164,8 @@ def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
         return f"(!{value})"
     if expr.kind == "bitwise_not":
         return f"(({c_type(dtype)})~{value})" if not dtypes.is_bool(dtype) else f"(!{value})"
+    if dtype in SHORT_FLOATS:
+        return f"((uint16_t)({value} ^ 0x8000u))"
     if dtypes.is_float(dtype):
         return f"(-{value})"
     return f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))"
@@ -150,6 +179,15 @@ def _binary(writer: Scope, expr: Binary, lane: str | None) -> str:
     a, b = expression(writer, expr.a, lane), expression(writer, expr.b, lane)
     dtype = dtypes.element(expr.a.dtype)
     writer.check_dtype(dtype, expr.span)
+    if dtype in SHORT_FLOATS:
+        (wide, a), (_, b) = _wide_float(writer, dtype, a), _wide_float(writer, dtype, b)
+        found = _of_values(writer, expr, wide, a, b)
+        return found if expr.kind in _OPERATORS else _rounded(writer, wide, dtype, found)
+    return _of_values(writer, expr, dtype, a, b)
+
+
+def _of_values(writer: Scope, expr: Binary, dtype: str, a: str, b: str) -> str:
+    """A binary operation on two values of a dtype that C has."""
     if expr.kind in _OPERATORS:
         return f"({a} {_OPERATORS[expr.kind]} {b})"
     if dtypes.is_bool(dtype):
@@ -220,6 +258,15 @@ def _cast(writer: Scope, expr: Cast, lane: str | None) -> str:
     value = expression(writer, expr.value, lane)
     source, target = dtypes.element(expr.value.dtype), dtypes.element(expr.dtype)
     writer.check_dtype(target, expr.span)
+    if source == target:
+        return value
+    source, value = _wide_float(writer, source, value)
+    if target in SHORT_FLOATS:
+        if not dtypes.is_float(source):
+            # float holds whatever integer a float16 does not take for infinite
+            source = "float32" if target == "float16" or dtypes.bits(source) <= 16 else "float64"
+            value = f"({c_type(source)}){value}"
+        return _rounded(writer, source, target, value)
     if dtypes.is_bool(target):
         return f"((uint8_t)({value} != 0))"
     if dtypes.is_float(source) and dtypes.is_integer(target):
@@ -353,6 +400,25 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
         return special[expr.op]()
     dtype = dtypes.element(getattr(expr.args[0], "dtype", "void")) if expr.args else "void"
     args = [expression(writer, arg, lane) for arg in expr.args]
+    if dtype in SHORT_FLOATS:
+        return _short_call(writer, expr, dtype, args)
+    return _called(writer, expr, dtype, args)
+
+
+def _short_call(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
+    """Mathematics of a short float: in float, and rounded where a float comes out."""
+    if expr.op == "abs":
+        return f"((uint16_t)({args[0]} & 0x7fffu))"
+    if expr.op == "nextafter":
+        raise unsupported(f"T.nextafter of {dtype}", expr.span)
+    wide = [_wide_float(writer, dtype, arg)[1] for arg in args]
+    found = _called(writer, expr, "float32", wide)
+    return _rounded(writer, "float32", dtype, found) if dtypes.element(expr.dtype) == dtype else found
+
+
+def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
+    """Mathematics of a dtype that C has."""
+    assert isinstance(expr.op, str)
     suffix = "f" if dtype == "float32" else ""
     if expr.op in ("isnan", "isinf", "isfinite"):
         return f"((uint8_t)({expr.op}({args[0]}) != 0))" if dtypes.is_float(dtype) else str(int(expr.op == "isfinite"))

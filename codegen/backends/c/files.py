@@ -19,9 +19,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from weft import dtypes
-from weft.codegen.backends.c.expressions import float_literal, int_literal
+from weft.codegen.backends.c.expressions import float_literal, hex_literal, int_literal
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.program import Memory, Operator, Program, size_of, static_shape
+from weft.codegen.backends.c.short_floats import SHORT_FLOATS
 from weft.codegen.backends.c.spelling import c_comment, c_string
 from weft.ir.types import TensorType
 
@@ -215,8 +216,9 @@ def _count(key: tuple[str, bytes, tuple[int, ...]]) -> int:
 
 
 def _constant(name: str, dtype: str, content: bytes, shape: tuple[int, ...], storage: str = "") -> str:
-    values = np.frombuffer(content, dtypes.storage(dtype)).tolist() or [0]
-    write = float_literal if dtypes.is_float(dtype) else int_literal
+    is_short = dtype in SHORT_FLOATS
+    values = np.frombuffer(content, "uint16" if is_short else dtypes.storage(dtype)).tolist() or [0]
+    write = hex_literal if is_short else float_literal if dtypes.is_float(dtype) else int_literal
     texts = [write(value, dtype) for value in values]
     rows = ["  " + ", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]
     note = c_comment(f"{dtype}[{', '.join(map(str, shape))}]")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from weft import dtypes
 from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
+from weft.codegen.backends.c.short_floats import SHORT_FLOATS
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -206,7 +207,7 @@ class KernelWriter:
 def check_dtype(dtype: str, span: Span | None) -> None:
     """TargetError W741 for a type that C99 lacks."""
     scalar = dtypes.element(dtype)
-    if dtypes.is_float(scalar) and scalar not in ("float32", "float64"):
+    if dtypes.is_float(scalar) and scalar not in ("float32", "float64", *SHORT_FLOATS):
         raise unsupported(scalar, span)
     if dtypes.is_integer(scalar) and dtypes.bits(scalar) < 8:
         raise unsupported(scalar, span)

@@ -1,0 +1,90 @@
+"""float16 and bfloat16 in C: the conversions bit by bit, and kernels against the interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tests.codegen.test_c import STRICT, generate, lowered, parsed, run
+
+import weft
+from weft.codegen.backends.c.short_floats import narrowing, widening
+from weft.dtypes import stored
+from weft.ir.interpret.small_floats import encode
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+SHORT = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Every conversion over arrays."""
+    lines = ["#include <stdint.h>", "#include <string.h>"]
+    for short in SHORT:
+        pairs = [(*widening(short), "uint16_t", "float")]
+        pairs += [(*narrowing(f"float{w}", short), kind, "uint16_t") for w, kind in ((32, "float"), (64, "double"))]
+        for name, text, source, target in pairs:
+            loop = f"for (int64_t i = 0; i < n; ++i) y[i] = {name}(x[i]);"
+            lines += [text, f"void all_{name}(const {source} *x, {target} *y, int64_t n) {{ {loop} }}"]
+    folder = tmp_path_factory.mktemp("short")
+    (folder / "all.c").write_text("\n".join(lines))
+    options = [*STRICT, "-fsanitize=undefined", "-fno-sanitize-recover=all", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *options, folder / "all.c", "-o", folder / "all.so"], check=True)
+    return ctypes.CDLL(str(folder / "all.so"))
+
+
+def converted(library: ctypes.CDLL, name: str, values: np.ndarray, target: str) -> np.ndarray:
+    """What a conversion in C gives."""
+    result = np.zeros(values.shape, target)
+    places = (ctypes.c_void_p(array.ctypes.data) for array in (values, result))
+    getattr(library, f"all_{name}")(*places, ctypes.c_int64(values.size))
+    return result
+
+
+@pytest.mark.parametrize("short", SHORT)
+def test_every_short_float_widens_to_the_same_float(library: ctypes.CDLL, short: str) -> None:
+    bits = np.arange(1 << 16, dtype="uint16")
+    expected = bits.view(SHORT[short]).astype("float32")
+    got = converted(library, f"weft_float32_from_{short}", bits, "float32")
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    real = ~np.isnan(expected)
+    np.testing.assert_array_equal(got.view("uint32")[real], expected.view("uint32")[real])
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("short", SHORT)
+def test_floats_round_once_to_the_nearest_short_float(library: ctypes.CDLL, short: str, width: int) -> None:
+    """All short floats, what lies halfway between two, the neighbours of both, and any bits at all."""
+    with np.errstate(all="ignore"):
+        near = np.arange(1 << 16, dtype="uint16").view(SHORT[short]).astype(f"float{width}")
+        middle = (near[:-1] + near[1:]) / 2
+        exact = np.concatenate([near, middle])
+        random = np.random.default_rng(0).integers(0, 2**width, 200_000, dtype=f"uint{width}").view(exact.dtype)
+        values = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf), random])
+        values = values.astype(f"float{width}")
+        expected = values.astype("float16").view("uint16") if short == "float16" else encode(values, short)
+    got = converted(library, f"weft_{short}_from_float{width}", values, "uint16")
+    np.testing.assert_array_equal(np.isnan(got.view(SHORT[short])), np.isnan(values))
+    real = ~np.isnan(values)
+    np.testing.assert_array_equal(got[real], expected[real])
+
+
+@pytest.mark.parametrize("short", SHORT)
+def test_kernels_of_short_floats_compute_what_the_interpreter_says(short: str, tmp_path: Path) -> None:
+    body = (
+        f'a = R.add(x, R.const([1.5, -2, 0.1, 70000], "{short}"))\n        b = R.multiply(R.exp(a), R.maximum(x, a))\n'
+        '        c = R.astype(b, "float64")\n        d = R.astype(R.astype(c, "int32"), '
+        f'"{short}")\n        y = R.where(R.greater(x, d), R.negative(R.abs(b)), d)'
+    )
+    head = f'@I.ir_module\nclass M:\n    @R.function\n    def main(x: R.Tensor((4,), "{short}")):\n'
+    module = parsed(f"{head}        {body}\n        return y\n")
+    x = np.array([0.3, 4, -1e-3, 2], "float32").astype(SHORT[short])
+    expected = weft.interpret(module)["main"](x)
+    got = np.zeros(4, "uint16")
+    assert run(generate(lowered(module), model="model"), "model", [stored(x, short)], [got], tmp_path) == 0
+    np.testing.assert_array_equal(got, np.asarray(expected).astype(SHORT[short]).view("uint16"))
