@@ -22,11 +22,15 @@ REGISTERS = "registers"
 
 
 def parsed(llvm: Any, target_machine: Any, triple: str, text: str) -> Any:
-    """The module of a text, verified, for a machine; RuntimeError for what LLVM refuses."""
+    """The module of a text, verified, for a machine, which whoever asked closes; RuntimeError for what LLVM refuses."""
     module = llvm.parse_assembly(text, llvm.create_context())
-    module.triple = triple
-    module.data_layout = str(target_machine.target_data)
-    module.verify()
+    try:
+        module.triple = triple
+        module.data_layout = str(target_machine.target_data)
+        module.verify()
+    except BaseException:
+        module.close()  # before its context, which the collector of garbage might take first
+        raise
     return module
 
 
@@ -64,9 +68,9 @@ def _answer(llvm: Any, request: dict[str, Any]) -> tuple[bytes, str]:
         cpu=request["cpu"], features=request["features"], opt=request["level"], reloc=request["reloc"],
         codemodel=request["code_model"], abiname=request["abi"],
     )  # fmt: skip
-    module = parsed(llvm, target_machine, request["triple"], request["text"])
-    optimise(llvm, target_machine, module, request["pipeline"])
-    return target_machine.emit_object(module), str(module)
+    with parsed(llvm, target_machine, request["triple"], request["text"]) as module:
+        optimise(llvm, target_machine, module, request["pipeline"])
+        return target_machine.emit_object(module), str(module)
 
 
 def main() -> None:

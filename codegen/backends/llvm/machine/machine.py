@@ -138,8 +138,9 @@ def _compiled(machine: Machine, target_machine: Any, text: str, pipeline: str) -
         module = parsed(llvm, target_machine, machine.triple, text)
     except RuntimeError as error:
         raise TargetError(f"llvm refuses the generated code: {error}", code="W749") from None
-    optimise(llvm, target_machine, module, pipeline)
-    return target_machine.emit_object(module), assembly_of(module)
+    with module:
+        optimise(llvm, target_machine, module, pipeline)
+        return target_machine.emit_object(module), assembly_of(module)
 
 
 _printing = threading.Lock()
