@@ -75,6 +75,16 @@ def test_floats_round_once_to_the_nearest_short_float(library: ctypes.CDLL, shor
 
 
 @pytest.mark.parametrize("short", SHORT)
+def test_the_bits_of_a_short_float_can_be_read(short: str) -> None:
+    text = f'x: T.Buffer((4,), "{short}"), y: T.Buffer((4,), "uint16")'
+    body = 'for i in range(4):\n            y[i] = T.reinterpret("uint16", x[i])'
+    module = parsed(f"@I.ir_module\nclass M:\n    @T.prim_func\n    def main({text}):\n        {body}\n")
+    made = weft.compile(module, "c")
+    written = "".join(artifact.data.decode() for artifact in made.values() if artifact.name.endswith(".c"))
+    assert f"y[i] = weft_uint16_bits_of_{short}(x[i]);" in written
+
+
+@pytest.mark.parametrize("short", SHORT)
 def test_kernels_of_short_floats_compute_what_the_interpreter_says(short: str, tmp_path: Path) -> None:
     body = (
         f'a = R.add(x, R.const([1.5, -2, 0.1, 70000], "{short}"))\n        b = R.multiply(R.exp(a), R.maximum(x, a))\n'

@@ -400,7 +400,7 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
         return special[expr.op]()
     dtype = dtypes.element(getattr(expr.args[0], "dtype", "void")) if expr.args else "void"
     args = [expression(writer, arg, lane) for arg in expr.args]
-    if dtype in SHORT_FLOATS:
+    if dtype in SHORT_FLOATS and expr.op != "reinterpret":
         return _short_call(writer, expr, dtype, args)
     return _called(writer, expr, dtype, args)
 
