@@ -334,10 +334,10 @@ class BlockBuilder:
 
     def normalize(self, expr: Expr) -> Expr:
         """The expression with leaf operands: nested calls are bound in the current block, each once."""
-        return _normalized(builder, expr, leaf=False)
+        return _normalized(self, expr, leaf=False)
 
     def _leaf(self, expr: Expr) -> Expr:
-        return _normalized(builder, expr, leaf=True)
+        return _normalized(self, expr, leaf=True)
 
 
 # Normal form --------------------------------------------------------------------------------------------------------
