@@ -359,6 +359,18 @@ class Executable(Mapping[str, CompiledFunction]):
             self.save(Path(folder, "executable.weft"))
             return Path(folder, "executable.weft").read_bytes()
 
+    def export(self, path: str | PathLike[str]) -> Path:
+        """Write the program for C to link: a shared object for a path that ends in .so, else a folder with its header.
+
+        Raises: ArtifactError W819 for an executor whose programs C cannot call, or where no C compiler is there.
+        """
+        linkable = ArtifactSet(item for item in self._program.artifacts.values() if item.loader == "cc")
+        if not any(item.kind == "object" for item in linkable.values()):
+            hint = 'weft.compile(module, executor="aot") makes code with a C interface; exe.save keeps this one'
+            message = f"C programs cannot call what the executor {self.executor} runs"
+            raise ArtifactError(message, code="W819", hint=hint)
+        return linkable.export(path)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""
         archive.write(path, self._program)

@@ -87,13 +87,13 @@ def _references(function: BaseFunc) -> set[str]:
 
 
 def rename_functions(module: IRModule, mapping: dict[str, str]) -> IRModule:
-    """The module with functions renamed; calls and extern references by an old name follow."""
+    """The module with functions renamed; calls follow. A registered function of the same name is another one."""
     changed = {old: new for old, new in mapping.items() if old != new}
     if not changed:
         return module
 
     def follow(item: Node) -> Node | None:
-        if isinstance(item, (GlobalVar, ExternFunc)) and item.name in changed:
+        if isinstance(item, GlobalVar) and item.name in changed:
             return replace(item, name=changed[item.name])
         return None
 
@@ -113,6 +113,7 @@ def _joined(what: str, left: FrozenMap, right: FrozenMap) -> FrozenMap:
             joined[key] = value
         elif hasattr(joined[key], "union") and isinstance(value, type(joined[key])):
             joined[key] = joined[key].union(value.values())
+            joined[key].providers()  # of artifacts: no symbol has two
         elif first_mismatch(joined[key], value) is not None:
             raise PassError(f"the modules disagree on {what} {key!r}: {joined[key]!r} against {value!r}", code="W531")
     return FrozenMap(joined)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
 import subprocess
@@ -487,3 +488,15 @@ def test_straight_line_programs_compare_the_sizes_that_the_text_relates(executor
     assert run(x, x).shape == (3,)
     with pytest.raises(ShapeError, match=message):
         run(x, x[:2].copy())
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+def test_an_executable_is_exported_as_a_shared_object_where_c_can_call_it(tmp_path: Path) -> None:
+    module = weft.parse('@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    y = R.exp(x)\n    return y\n')
+    assert isinstance(module, Function)
+    path = weft.compile(module, executor="aot").export(tmp_path / "model.so")
+    assert ctypes.CDLL(str(path)).model_run
+    for executor in ("native", "vm", "graph"):
+        with pytest.raises(weft.ArtifactError, match=f"what the executor {executor} runs") as caught:
+            weft.compile(module, executor=executor).export(tmp_path / "other.so")
+        assert caught.value.code == "W819"

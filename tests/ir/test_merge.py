@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from weft import PassError
-from weft.ir import BindingBlock, Call, Function, GlobalVar, IRModule, Op, SeqExpr, TensorType, Var, VarBinding
-from weft.ir.structure.merge import merge
+from weft import ArtifactError, PassError
+from weft.ir import (
+    BindingBlock,
+    Call,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    IRModule,
+    Op,
+    SeqExpr,
+    TensorType,
+    Var,
+    VarBinding,
+)
+from weft.ir.structure.merge import merge, rename_functions
 from weft.ir.structure.structural import structural_equal
-from weft.runtime.artifact import Artifact, ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 
 TYPE = TensorType((2,), "float32")
 
@@ -67,3 +79,28 @@ def test_attributes_join_or_disagree() -> None:
     with pytest.raises(PassError, match="disagree on attribute 'k'") as caught:
         merge(IRModule({}).with_attr("k", 1), IRModule({}).with_attr("k", 2))
     assert caught.value.code == "W531"
+
+
+def test_a_symbol_has_one_provider_after_merging() -> None:
+    """B7: nothing wins silently."""
+
+    def providing(name: str, data: bytes) -> IRModule:
+        artifact = Artifact("object", name, data, provides=(Symbol("k"),))
+        return IRModule({}).with_attr("artifacts", ArtifactSet([artifact]))
+
+    with pytest.raises(ArtifactError, match="both provide 'k'"):
+        merge(providing("a.o", b"1"), providing("b.o", b"2"))
+    same = merge(providing("a.o", b"1"), providing("a.o", b"1")).module
+    assert same.attrs["artifacts"].names == ("a.o",)
+
+
+def test_a_registered_function_keeps_its_name_when_a_function_of_that_name_is_renamed() -> None:
+    """B6: it is another function, outside of both modules."""
+    x, y, z = (Var(name, TYPE) for name in "xyz")
+    own, outside = Call(GlobalVar("f"), (x,)), Call(ExternFunc("f"), (y,), ty_args=(TYPE,))
+    body = SeqExpr((BindingBlock((VarBinding(y, own), VarBinding(z, outside))),), z)
+    module = IRModule({"f": calling("@exp"), "main": Function((x,), body, TYPE)})
+    main = rename_functions(module, {"f": "g"})["main"]
+    assert isinstance(main, Function)
+    called = [binding.value.op.name for binding in main.body.blocks[0].bindings]  # type: ignore[union-attr]
+    assert called == ["g", "f"]
