@@ -93,6 +93,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         items = arguments[:1] if len(arguments) == 2 and arguments[1] is Ellipsis else ()
         return isinstance(value, tuple) and all(_fits(item, items[0]) for item in value if items)
+    if hint is Any:  # a class since Python 3.11, though nothing is an instance of it
+        return True
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     kind = origin or hint
