@@ -226,8 +226,11 @@ def test_dot_products_of_groups_of_terms_have_the_same_bits(
 
 @pytest.mark.parametrize(
     ("kinds", "name", "faster"),
-    [(KINDS[0], "vpdpwssd", ""), (KINDS[3], "vpdpbusd", ""), (("bfloat16", "bfloat16"), "vdpbf16ps", "amx-bf16")],
-)
+    [
+        (KINDS[0], "vpdpbusd", ""), (KINDS[1], "vpdpwssd", ""), (KINDS[3], "vpdpbusd", ""),
+        (("bfloat16", "bfloat16"), "vdpbf16ps", "amx-bf16"),
+    ],
+)  # fmt: skip
 def test_the_instruction_follows_from_the_types_and_is_told(kinds: tuple[str, str], name: str, faster: str) -> None:
     sizes = (64, 64, 64)
     module = product("matmul", kinds, sizes[:2], sizes[1:]) if faster else integers(kinds, sizes)

@@ -5,6 +5,11 @@
 Terms go in groups of g: in a tile of A the terms of a group of each row lie side by side, in a panel of B those of each
 column. What a last group lacks are zeros in both. The table of instructions is that of the machine model; one is taken
 when its types hold all values of the operands, and the sums are of its type.
+
+Where an instruction takes A without a sign and A has one, A is moved up by half of its range, and so much of the sums
+of B's columns is taken off again, which the tile adds up on its way: exact, as sums wrap.
+
+    a * b = (a + 128) * b - 128 * b
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from weft.dtypes import array_dtype, is_float, is_integer
+from weft.dtypes import array_dtype, bits, is_float, is_integer
 from weft.target.machine_model import DotProduct, MachineModel
 from weft.transform.autoschedule.gemm.match import Contraction
 
@@ -24,12 +29,16 @@ __all__ = ["Dot", "dot_of"]
 
 @dataclass(frozen=True)
 class Dot:
-    """An instruction, and the types that A and B have for it; `is_swapped` where its first operand is B."""
+    """An instruction, and the types that A and B have for it; `is_swapped` where its first operand is B.
+
+    `offset` is what A is moved up by.
+    """
 
     instruction: DotProduct
     a_type: str
     b_type: str
     is_swapped: bool = False
+    offset: int = 0
 
     @property
     def group(self) -> int:
@@ -48,6 +57,11 @@ def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
             if _fits(found.scalar.dtype, found.casts[0], a) and _fits(found.vector.dtype, found.casts[1], b):
                 fitting.append(Dot(row, a, b, (a, b) != (first, second)))
                 break
+        else:
+            if first == f"u{found.scalar.dtype}" and _fits(found.scalar.dtype, found.casts[0], found.dtype) and _fits(
+                found.vector.dtype, found.casts[1], second
+            ):
+                fitting.append(Dot(row, first, second, offset=1 << (bits(first) - 1)))
     return max(fitting, key=lambda dot: dot.group, default=None)
 
 

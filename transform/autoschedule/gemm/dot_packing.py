@@ -128,7 +128,8 @@ class DotPacking:
         return SeqStmt((copy, self._each_group(count, turns)))
 
     def _as_a(self, value: PrimExpr) -> PrimExpr:
-        return _as(value, self.dot.a_type)
+        moved = _as(value, self.dot.a_type)
+        return binary("bitwise_xor", moved, const(self.dot.offset, moved.dtype)) if self.dot.offset else moved
 
     def _as_b(self, value: PrimExpr) -> PrimExpr:
         return _as(value, self.dot.b_type)

@@ -154,7 +154,8 @@ class Tile:
         loads = _unrolled("j", vectors, lambda j: _store(local(line, j, group), self.vector(j)))
         prefetch_b = self.prefetch_b
         ask = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
-        step: Stmt = SeqStmt((*ask, loads, _unrolled("i", self.rows, accumulate)))
+        columns = self._columns_summed(vectors, lambda j: local(line, j, group))
+        step: Stmt = SeqStmt((*ask, loads, *columns.added, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
         write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
@@ -169,7 +170,29 @@ class Tile:
             else:
                 finished = each(lambda i, j: self._finished(sums, i, j, place(i, j)))
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
-        return SeqStmt((AllocBuffer(sums), AllocBuffer(line), start, step, write))
+        corrected = (each(lambda i, j: columns.taken_off(local(sums, place(i, j)), j)),) if columns.begun else ()
+        return SeqStmt((AllocBuffer(sums), AllocBuffer(line), *columns.begun, start, step, *corrected, write))
+
+    def _columns_summed(self, vectors: int, line: Callable[[PrimExpr], PrimExpr]) -> _ColumnSums:
+        """What sums the columns of B where A is moved up."""
+        dot, lanes = self.dot, self.panel.lanes
+        if dot is None or not dot.offset:
+            return _ColumnSums((), (), lambda total, j: SeqStmt(()))
+        dtype = dot.instruction.types[2]
+        buffer = Buffer("columns", (vectors * lanes,), dtype, "local")
+        kind, ones = with_lanes(dtype, lanes), const(1, with_lanes(dot.a_type, lanes * dot.group))
+
+        def place(j: PrimExpr) -> BufferLoad:
+            return BufferLoad(buffer, (vector_index(times(j, lanes), lanes),))
+
+        def add(j: PrimExpr) -> Stmt:
+            return _store(place(j), PrimCall("dot_product", (place(j), ones, line(j)), kind))
+
+        def take_off(total: BufferLoad, j: PrimExpr) -> Stmt:
+            return _store(total, binary("sub", total, binary("mul", place(j), const(dot.offset, kind))))
+
+        begin = _unrolled("j", vectors, lambda j: _store(place(j), const(0, kind)))
+        return _ColumnSums((AllocBuffer(buffer), begin), (_unrolled("j", vectors, add),), take_off)
 
     def _repeated(self, value: PrimExpr) -> PrimExpr:
         """An element of A, or a group of them, for all lanes."""
@@ -195,6 +218,15 @@ class Tile:
         if self.panel.left is not None:
             stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
         return For(lane, 0, lanes, stmt, "vectorized")
+
+
+@dataclass(frozen=True)
+class _ColumnSums:
+    """Sums of the columns of a panel: what begins them, what adds a term, what takes them off a sum."""
+
+    begun: tuple[Stmt, ...]
+    added: tuple[Stmt, ...]
+    taken_off: Callable[[BufferLoad, PrimExpr], Stmt]
 
 
 def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
