@@ -14,7 +14,7 @@ __all__ = [
     "OPERATORS_ONLY", "RENAMED_OPERATORS", "RESULT_DTYPES", "SCOPE_IDS", "axis_dtype", "is_device_name", "loop_dtype",
 ]  # fmt: skip
 
-# Calls whose first argument is the dtype of the result, as the field writes them; then the usual dtypes of others.
+# Calls whose first argument is the dtype of the result, as TVM writes them; then the usual dtypes of others.
 DTYPE_FIRST = ("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret")
 
 # Calls of devices that may state the dtype of their result first.

@@ -1,15 +1,15 @@
-"""Names of the field that scripts may use elsewhere and that weft does not read, each with the reason."""
+"""Names of TVM that scripts may use elsewhere and that weft does not read, each with the reason."""
 
 from __future__ import annotations
 
-__all__ = ["why_unread"]
+__all__ = ["why_unsupported"]
 
 _TILES = (
     "scope_id selector filter elected cluster cta warpgroup warp thread wg tile tmem smem TileLayout "
     "ComposeLayout TensorMap SMEMPool TMEMPool ExecScope ScopeIdDef alloc_cast_frag alloc_tcgen05_ldst_frag "
     "wg_reg_tile tensormap_encode_tiled Layout Iter S R"
 )
-_UNREAD: dict[str, str] = {
+_UNSUPPORTED: dict[str, str] = {
     **{f"T.{name}": "it belongs to the tile-level GPU dialect" for name in _TILES.split()},
     "T.jit": "a template has no meaning before it is specialised",
     "T.constexpr": "a template has no meaning before it is specialised",
@@ -24,13 +24,13 @@ _FAMILIES = {
 }
 
 
-def why_unread(name: str) -> str | None:
-    """Why a name that exists in the field is not read, or None for any other name.
+def why_unsupported(name: str) -> str | None:
+    """Why a name that TVM has is not read, or None for any other name.
 
-    >>> why_unread("R.emit_te")
+    >>> why_unsupported("R.emit_te")
     'the function that it calls is Python, which reading a text never runs'
     """
-    found = _UNREAD.get(name)
+    found = _UNSUPPORTED.get(name)
     if found is None:
         found = next((why for prefix, why in _FAMILIES.items() if name.startswith(prefix)), None)
     return found

@@ -35,7 +35,7 @@ def script_of(
 ) -> str:  # fmt: skip
     """The script text of a module or function, or readable text of any smaller node.
 
-    `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of the field call the same things); `types` is
+    `spelling` is "weft", "tvm-0.27" or "tvm-0.20" (what those versions of TVM call the same things); `types` is
     "all" or "hidden" (annotations of bindings); with `line_numbers` the text is for reading only.
     Large constants are written in the text, or, given `blobs` (a dictionary or the path of a folder), put there by
     their hash. `only` names the one function of a module to print. `underline` marks parts of the text with carets,

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.ir.graph import Expr, Function
 from weft.ir.tensor import PrimFunc
-from weft.script.forms.unsupported import why_unread
+from weft.script.forms.unsupported import why_unsupported
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.expression.objects import stated_target
 from weft.script.reader.macros import MACRO_OPTIONS, Macro
@@ -111,7 +111,7 @@ def definition_options(session: Session, tree: ast.FunctionDef | ast.ClassDef) -
         return name, options
     for decorator in tree.decorator_list:
         tried = dotted_name(session, decorator.func if isinstance(decorator, ast.Call) else decorator)
-        if tried is not None and why_unread(tried) is not None:
+        if tried is not None and why_unsupported(tried) is not None:
             raise session.level.unknown(session, tried, decorator)
         if tried is not None:
             hint = did_you_mean(tried, _OPTIONS) or f"decorators are {', '.join(_OPTIONS)}"

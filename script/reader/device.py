@@ -18,7 +18,7 @@ __all__ = ["FOREIGN_TARGETS", "THREAD_AXES", "is_target_kind", "is_thread_axis",
 THREAD_AXES = "threadIdx.x, blockIdx.y, clusterCtaIdx.z, vthread.x, vthread"
 _THREAD_AXIS = re.compile(r"(threadIdx|blockIdx|clusterCtaIdx)\.[xyz]|(v|c)thread(\.[xyz])?|pipeline|")
 
-# Kinds of targets that texts of the field name and that weft does not compile for.
+# Kinds of targets that texts for TVM name and that weft does not compile for.
 FOREIGN_TARGETS = frozenset(
     "cuda nvptx rocm opencl metal vulkan webgpu hexagon c ext_dev test hybrid trn adreno aocl sdaccel composite "
     "qnn_dsp ccompiler iphoneos".split()
@@ -43,7 +43,7 @@ def _kind(target: Any) -> str | None:
 
 
 def is_target_kind(target: Any) -> bool:
-    """Whether a target, given as a string or a dictionary, is of a kind of weft or of the field."""
+    """Whether a target, given as a string or a dictionary, is of a kind of weft or of TVM."""
     name = _kind(target)
     if name is None or name in FOREIGN_TARGETS or name in DEVICE_KINDS.values():
         return name is not None

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from weft.ir.dim import Dim, maximum, minimum, symbol, value_at
-from weft.script.printer.tvm.dim import peer_dim
+from weft.script.printer.tvm.dim import tvm_dim
 
 n, m, k = symbol("n"), symbol("m"), symbol("k")
 
@@ -44,7 +44,7 @@ def value_of(text: str, values: dict[str, int]) -> int | None:
     ],
 )
 def test_a_dimension_is_written_with_its_coefficients_last(dim: Dim, text: str) -> None:
-    assert peer_dim(dim) == text
+    assert tvm_dim(dim) == text
 
 
 def test_random_dimensions_are_worth_what_their_texts_are() -> None:
@@ -63,7 +63,7 @@ def test_random_dimensions_are_worth_what_their_texts_are() -> None:
     compared = 0
     for _ in range(400):
         dim = grown(choose.randint(1, 3))
-        text = peer_dim(dim)
+        text = tvm_dim(dim)
         for _ in range(4):
             values = {name: choose.randint(0, 9) for name in ("n", "m", "k")}
             wanted = value_at(dim, values)

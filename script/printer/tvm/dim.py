@@ -11,19 +11,19 @@ from typing import Any
 
 from weft.ir.dim import Dim, DimExpr, free_symbols
 
-__all__ = ["peer_dim"]
+__all__ = ["tvm_dim"]
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
 
-def peer_dim(dim: Dim, order: Mapping[str, int] | None = None) -> str:
+def tvm_dim(dim: Dim, order: Mapping[str, int] | None = None) -> str:
     """The text of a dimension; `order` numbers the symbols that a signature names.
 
     >>> from weft.ir.dim import symbol, minimum
     >>> n = symbol("n")
-    >>> peer_dim(4 * n + 1), peer_dim((n + 1) // 2 * 3), peer_dim(minimum(n, 4))
+    >>> tvm_dim(4 * n + 1), tvm_dim((n + 1) // 2 * 3), tvm_dim(minimum(n, 4))
     ('n * 4 + 1', '(n + 1) // 2 * 3', 'T.min(n, 4)')
-    >>> peer_dim(n * symbol("m") + symbol("m") * 2, {"n": 0, "m": 1})
+    >>> tvm_dim(n * symbol("m") + symbol("m") * 2, {"n": 0, "m": 1})
     'n * m + m * 2'
     """
     return _dim(dim, _SUM, order or {})

@@ -13,7 +13,7 @@ from weft.ir.node import FrozenMap
 from weft.ir.node import replace as node_replace
 from weft.ir.types import AnyType, FuncType, PrimType, StringType, Type, VDevice
 from weft.script.forms.holes import string_text
-from weft.script.printer.tvm.dim import peer_dim
+from weft.script.printer.tvm.dim import tvm_dim
 from weft.script.printer.tvm.style import TVM, TvmPrinter
 from weft.script.printer.tvm.values import typed_number
 from weft.script.printer.types import (
@@ -76,7 +76,7 @@ def _func_type(printer: TvmPrinter, ty: FuncType) -> str:
 @TVM(show_size)
 def _dim_text(printer: TvmPrinter, value: DimExpr) -> str:
     """A dimension."""
-    return peer_dim(value, printer.order)
+    return tvm_dim(value, printer.order)
 
 
 @TVM(show_vdevice)

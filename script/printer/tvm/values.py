@@ -13,7 +13,7 @@ from weft.ir.node import FrozenMap
 from weft.script.forms.constants import constant_lists
 from weft.script.forms.holes import string_text
 from weft.script.printer.literals import show_literal, show_literal_node
-from weft.script.printer.tvm.dim import peer_dim
+from weft.script.printer.tvm.dim import tvm_dim
 from weft.script.printer.tvm.style import TVM, TvmPrinter
 from weft.script.printer.types import show_dim
 from weft.script.printer.values import (
@@ -105,7 +105,7 @@ def _show_literal(printer: TvmPrinter, value: Any) -> str:
     if isinstance(value, DimExpr):
         if not set(free_symbols(value)) <= printer.symbols:
             raise printer.refuse(f"attribute data with the size '{value}'")
-        return peer_dim(value, printer.order)
+        return tvm_dim(value, printer.order)
     return show_literal.plain(printer, value)
 
 

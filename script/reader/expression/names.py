@@ -15,7 +15,7 @@ from weft.ir.node import Node
 from weft.ir.tensor import PrimVar
 from weft.script.forms.defaults import DEVICE_KINDS
 from weft.script.forms.syntax import ALIASES, NAMES
-from weft.script.forms.unsupported import why_unread
+from weft.script.forms.unsupported import why_unsupported
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import Hidden, is_plain, plain_capture
 from weft.script.reader.session import Session
@@ -253,7 +253,7 @@ def dtype_name(name: str) -> str | None:
 
 def unknown_name(session: Session, name: str, tree: ast.AST) -> WeftError:
     """The error for a name that I, R or T does not have."""
-    why = why_unread(name)
+    why = why_unsupported(name)
     if why is not None:
         return session.fail("W115", f"`{name}` is not read: {why}", tree)
     root = name.partition(".")[0]

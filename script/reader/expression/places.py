@@ -100,7 +100,7 @@ def read_placement(session: Session, tree: ast.expr) -> Placement:
 
 @COMMON.value("R.device", *(f"R.{kind}" for kind in DEVICE_KINDS.values()))
 def _form_device(session: Session, tree: ast.Call) -> VDevice:
-    """`R.device(2, 0)`, `R.cuda(0)`: a device of the field, by the number or name of its kind."""
+    """`R.device(2, 0)`, `R.cuda(0)`: a device of TVM, by the number or name of its kind."""
     name = dotted_name(session, tree.func) or ""
     given = {keyword.arg: session.constant(keyword.value) for keyword in tree.keywords}
     values = [session.constant(argument) for argument in tree.args]

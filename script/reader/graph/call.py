@@ -16,7 +16,7 @@ from weft.script.forms.constants import constant_value
 from weft.script.forms.holes import KINDS
 from weft.script.forms.reading import COMMON, GRAPH
 from weft.script.forms.syntax import ALL_FORMS, VALUES
-from weft.script.forms.unsupported import why_unread
+from weft.script.forms.unsupported import why_unsupported
 from weft.script.reader.expression.arguments import OLD_KEYWORDS, argument_trees
 from weft.script.reader.expression.attributes import read_literal
 from weft.script.reader.expression.call import call_form, refuse_call
@@ -48,7 +48,7 @@ def call_graph(session: GraphSession, name: str, tree: ast.Call) -> Any:
                 placed(session, OPS[name[2:]], args, kwargs, tree)
             check_devices(session, OPS[name[2:]], args, kwargs, tree)
             return call_operator(session, name[2:], args, kwargs, tree)
-        if why_unread(name) is not None:
+        if why_unsupported(name) is not None:
             raise session.level.unknown(session, name, tree.func)
         operator_of(session, name[2:], tree.func)
     if name.startswith("T."):

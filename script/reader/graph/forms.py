@@ -71,7 +71,7 @@ def _prim_value(session: GraphSession, tree: ast.Call) -> PrimValue:
 
 @GRAPH.value("R.dtype")
 def _dtype_value(session: GraphSession, tree: ast.Call) -> DataTypeImm:
-    """`R.dtype("float32")`; the empty text is how printers of the field write void."""
+    """`R.dtype("float32")`; the empty text is how TVM prints void."""
     if len(tree.args) == 1 and isinstance(tree.args[0], ast.Constant) and tree.args[0].value == "":
         return DataTypeImm("void", span=session.span(tree))
     return _plain_form(session, tree)

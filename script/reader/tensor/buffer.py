@@ -148,7 +148,7 @@ def bind_buffer(session: TensorSession, name: str, tree: ast.Call) -> dict[str, 
     kept: list[ast.keyword] = []
     plain = len(BUFFERS[name].positional)
     more = tree.args[plain:]
-    if 0 < len(more) <= len(_PLACES):  # by position, in the order of the field
+    if 0 < len(more) <= len(_PLACES):  # by position, in the order of TVM
         named = [ast.copy_location(ast.keyword(*pair), pair[1]) for pair in zip(_PLACES, more, strict=False)]
         tree = ast.copy_location(ast.Call(tree.func, tree.args[:plain], [*named, *tree.keywords]), tree)
     for keyword in tree.keywords:

@@ -178,7 +178,7 @@ def _if_then_else(session: TensorSession, tree: ast.Call) -> PrimExpr:
 
 
 def _stated(session: TensorSession, value: PrimExpr, tree: ast.Call) -> PrimExpr:
-    """A value whose call may state the dtype that it has anyway, as texts of the field once did."""
+    """A value whose call may state the dtype that it has anyway, as texts of TVM once did."""
     stated = [keyword.value for keyword in tree.keywords if keyword.arg == "dtype"]
     if not stated:
         return value

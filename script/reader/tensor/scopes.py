@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir.tensor import Block, For, PrimVar, SeqStmt, Stmt
 from weft.script.forms.reading import TENSOR
 from weft.script.forms.syntax import LOOPS, SCOPES
-from weft.script.forms.unsupported import why_unread
+from weft.script.forms.unsupported import why_unsupported
 from weft.script.reader.expression.arguments import KnownValue, bind_arguments
 from weft.script.reader.expression.names import dotted_name, is_a_name
 from weft.script.reader.scope import Scope
@@ -19,7 +19,7 @@ from weft.script.reader.tensor.declaration import declared_type
 from weft.script.reader.tensor.session import BlockHeader, TensorSession
 from weft.script.reader.tensor.statements import nested_one, read_body, read_nested, read_statements
 from weft.script.reader.tensor.thread import launch_thread, read_attribute
-from weft.script.reader.tvm.tvm_legacy import early_axes, early_bindings, early_let, early_variables
+from weft.script.reader.tvm.tvm_legacy import legacy_axes, legacy_bindings, legacy_let, legacy_variables
 from weft.script.source.diagnostics import did_you_mean, fail
 
 __all__ = []
@@ -37,7 +37,7 @@ def _with(session: TensorSession, tree: ast.With) -> Any:
     name = dotted_name(session, call.func) if isinstance(call, ast.Call) else None
     read = TENSOR.scope.get(name or "")
     if read is None or not isinstance(call, ast.Call):
-        if name is not None and why_unread(name) is not None:
+        if name is not None and why_unsupported(name) is not None:
             raise session.level.unknown(session, name, call)
         hint = did_you_mean(name or "", TENSOR.scope)
         if name is not None and name.startswith("T.") and not is_a_name(session, name):
@@ -48,18 +48,18 @@ def _with(session: TensorSession, tree: ast.With) -> Any:
 
 @TENSOR.scope("T.block")
 def _with_block(session: TensorSession, tree: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
-    axes, call = early_axes(session, call, target)
+    axes, call = legacy_axes(session, call, target)
     values = bind_arguments(session, SCOPES["T.block"], call)
     header = BlockHeader(values["name"])
     saved_scope, session.scope = session.scope, Scope(session.scope)
     saved_block, session.block = session.block, header
     loops, session.loops_here = session.loops_here, ()
-    early_variables(session, header, axes, target, call)
+    legacy_variables(session, header, axes, target, call)
     try:
         body = read_body(session, tree.body)
     finally:
         session.scope, session.block, session.loops_here = saved_scope, saved_block, loops
-    own = early_bindings(session, header, call) if axes else []
+    own = legacy_bindings(session, header, call) if axes else []
     _check_bound(session, header, values["no_realize"], call)
     made: Stmt = Block(
         header.name, body, tuple(header.iter_vars), header.predicate, header.reads, header.writes, header.init,
@@ -118,9 +118,9 @@ def _with_attr(session: TensorSession, tree: ast.With, call: ast.Call, target: a
 
 @TENSOR.scope("T.LetStmt")
 def _with_let(session: TensorSession, tree: ast.With, call: ast.Call, target: ast.expr | None) -> list[Stmt]:
-    early = early_let(session, call, target)
-    if early is not None:
-        target, value = early
+    legacy = legacy_let(session, call, target)
+    if legacy is not None:
+        target, value = legacy
         call = ast.copy_location(ast.Call(call.func, [KnownValue(value, call)], []), call)
     values = bind_arguments(session, SCOPES["T.LetStmt"], call)
     if isinstance(values["var"], ast.Name):

@@ -1,4 +1,4 @@
-"""Reading spellings of the field's first releases, in today's terms.
+"""Reading spellings of TVM's first releases, in today's terms.
 
 with T.block([16, T.reduce_axis(0, 16)], "C") as [vi, vk]:    block variables at the head, bound by `T.bind(vi, i)`,
                                                               or to the loops around, or to loops of their own
@@ -53,7 +53,7 @@ from weft.script.reader.tensor.session import BlockHeader, TensorSession
 from weft.script.reader.tensor.statements import read_statements
 from weft.script.reader.tensor.store import store_into
 
-__all__ = ["as_mask", "early_axes", "early_bindings", "early_let", "early_variables", "named_arguments"]
+__all__ = ["as_mask", "legacy_axes", "legacy_bindings", "legacy_let", "legacy_variables", "named_arguments"]
 
 _AXIS_CALLS = {
     "T.reduce_axis": "reduce", "T.scan_axis": "scan", "T.opaque_axis": "opaque", "T.range": "spatial",
@@ -62,7 +62,7 @@ _AXIS_CALLS = {
 _UNKNOWN_LENGTH = 2**31 - 1  # of the memory behind a pointer that nobody describes
 
 
-def early_axes(session: TensorSession, call: ast.Call, target: ast.expr | None) -> tuple[list[ast.expr], ast.Call]:
+def legacy_axes(session: TensorSession, call: ast.Call, target: ast.expr | None) -> tuple[list[ast.expr], ast.Call]:
     """The axes that stand before the name of a block, and the call without them."""
     named = {keyword.arg: keyword for keyword in call.keywords}
     first = call.args[0] if call.args else None
@@ -84,7 +84,7 @@ def early_axes(session: TensorSession, call: ast.Call, target: ast.expr | None) 
     return axes, ast.copy_location(ast.Call(call.func, rest[:1], keywords), call)  # type: ignore[return-value]
 
 
-def early_variables(
+def legacy_variables(
     session: TensorSession, header: BlockHeader, axes: Sequence[ast.expr], target: ast.expr | None, tree: ast.AST
 ) -> None:
     """The block variables `as [vi, vj]` of the axes."""
@@ -97,11 +97,11 @@ def early_variables(
     for name, axis in zip(names, axes, strict=True):
         if not isinstance(name, ast.Name):
             raise session.fail("W115", "a block variable is a name", name or tree)
-        kind, start, extent = _early_axis(session, axis)
+        kind, start, extent = _legacy_axis(session, axis)
         add_axis(session, header, name, kind, start, extent, None, axis_dtype(extent, None), axis)
 
 
-def _early_axis(session: TensorSession, tree: ast.expr) -> tuple[str, Extent, Extent]:
+def _legacy_axis(session: TensorSession, tree: ast.expr) -> tuple[str, Extent, Extent]:
     kind = _AXIS_CALLS.get(dotted_name(session, tree.func) or "") if isinstance(tree, ast.Call) else None
     if kind is None or not isinstance(tree, ast.Call):
         return ("spatial", *axis_domain(session, tree, 0))
@@ -134,7 +134,7 @@ def _bind_axis(session: TensorSession, tree: ast.Call) -> None:
     header.iter_vars[places[0]] = replace(item, value=value)
 
 
-def early_bindings(session: TensorSession, header: BlockHeader, tree: ast.AST) -> list[IterVar]:
+def legacy_bindings(session: TensorSession, header: BlockHeader, tree: ast.AST) -> list[IterVar]:
     """Bind variables that no T.bind names to the loops around, in order; without any, to new ones (returned)."""
     items = header.iter_vars
     if not items or any(item.value is not None for item in items):
@@ -258,7 +258,7 @@ def _with_realize(session: TensorSession, tree: ast.With, call: ast.Call, target
         session.scope = saved
 
 
-def early_let(session: TensorSession, call: ast.Call, target: ast.expr | None) -> tuple[ast.Name, PrimExpr] | None:
+def legacy_let(session: TensorSession, call: ast.Call, target: ast.expr | None) -> tuple[ast.Name, PrimExpr] | None:
     """The variable and the value of `with T.let(x, value)`, or None for another spelling."""
     if target is not None or len(call.args) != 2 or call.keywords or not isinstance(call.args[0], ast.Name):
         return None

@@ -1,4 +1,4 @@
-"""Reading what the newest release of the field spells in a way of its own, in the terms of all of them.
+"""Reading what the newest release of TVM spells in a way of its own, in the terms of all of them.
 
     T.device_entry()                        T.attr({"tirx.device_entry": True})
     bx, by = T.cta_id([4, 2])               a value for each: calls named cta_id, thread_id, ... with their extents
