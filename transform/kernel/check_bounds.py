@@ -304,7 +304,7 @@ class _Checker:
             header += tested
             inside = self.known.assume(stmt.predicate, inside)
         for item in stmt.iter_vars:
-            check = self._domain_check(stmt, item, inside, always if stmt.init is not None else frozenset())
+            check = _domain_check(self.known, stmt, item, inside, always if stmt.init is not None else frozenset())
             if check is not None:
                 domain.append(check)
                 inside = self.placement.learn(check, inside)
@@ -333,18 +333,21 @@ class _Checker:
     def _stays(self, check: Check, block: Block, defined: set[PrimVar]) -> bool:
         return block.predicate is not None or bool(self.placement.uses(check) & defined)
 
-    def _domain_check(self, block: Block, item: IterVar, facts: Facts, always: frozenset[PrimVar]) -> Check | None:
-        if item.value is None or item.var not in self.known.values:
-            return None
-        if item.kind not in ("reduce", "scan") and always:
-            facts = facts.without_owners(set(always))
-        else:
-            always = frozenset()
-        value, start = self.known.values[item.var], self.known.dim(item.start, facts)
-        needs = (value - start, start + self.known.dim(item.extent, facts) - 1 - value)
-        left = tuple(need for need in needs if not self.known.proves(need, facts))
-        message = f"the variable {item.var.name!r} of block {block.name!r} is outside its range"
-        return Check(message, left, span=item.span or block.span, always=always) if left else None
+
+def _domain_check(
+    known: IndexAnalyzer, block: Block, item: IterVar, facts: Facts, always: frozenset[PrimVar]
+) -> Check | None:  # fmt: skip
+    if item.value is None or item.var not in known.values:
+        return None
+    if item.kind not in ("reduce", "scan") and always:
+        facts = facts.without_owners(set(always))
+    else:
+        always = frozenset()
+    value, start = known.values[item.var], known.dim(item.start, facts)
+    needs = (value - start, start + known.dim(item.extent, facts) - 1 - value)
+    left = tuple(need for need in needs if not known.proves(need, facts))
+    message = f"the variable {item.var.name!r} of block {block.name!r} is outside its range"
+    return Check(message, left, span=item.span or block.span, always=always) if left else None
 
 
 def _reduction_loops(block: Block, chain: Sequence[PrimVar]) -> frozenset[PrimVar]:
