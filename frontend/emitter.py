@@ -20,13 +20,17 @@ from weft.ir.graph import Expr, Op, Var
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.script import relax as R
 
-__all__ = ["Emitter", "Unsupported", "identifier"]
+__all__ = ["UNFIT", "Emitter", "Unsupported", "identifier"]
 
 _RESERVED = {"R", "T", "I", "min", "max", "ceildiv", "self"}
 
 
 class Unsupported(Exception):
     """A node has no native form, and why."""
+
+
+UNFIT = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AssertionError)
+"""What a row raises for attributes and constants that no valid node has."""
 
 
 def identifier(name: str, fallback: str = "v") -> str:
@@ -89,8 +93,10 @@ class Emitter:
         try:
             with self.builder.collect() as bindings:
                 step()
-        except (Unsupported, WeftError) as error:
+        except (Unsupported, WeftError, *UNFIT) as error:
             self.used, self.cost = used, cost
+            if isinstance(error, UNFIT):
+                return f"its attributes or constants do not fit: {type(error).__name__}: {error}"
             return error.message if isinstance(error, WeftError) else str(error)
         for binding in bindings:
             self.builder.emit_normalized(binding)

@@ -91,7 +91,10 @@ class Importer:
         return [var]
 
     def _result(self, name: str) -> Expr:
-        expr = self.expr(self.value(name))
+        try:
+            expr = self.expr(self.value(name))
+        except Unsupported as error:
+            raise ModelError(f"{self.model.name}: the output {name!r}: {error}", code="W973") from None
         return expr if isinstance(expr, (Var, Tuple)) else self.out.builder.emit(expr, identifier(name))
 
     # Names
@@ -163,7 +166,10 @@ class Importer:
         self.lines += 1
         out.span = outer or Span(Source(self.model.name, text, self.lines), 0, len(text))
         out.used, out.cost = [], 0.0
-        how, why = self._imported(proto, [self.value(name) for name in proto.input])
+        try:
+            how, why = self._imported(proto, [self.value(name) for name in proto.input])
+        except Unsupported as error:
+            raise ModelError(f"{self.model.name}: {error}", code="W973", span=out.span) from None
         if outer is None:
             self.rows.append(self._row(proto, how, why))
             out.used, out.cost = before

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import UNFIT, Unsupported
 from weft.frontend.onnx.node import Node
 from weft.frontend.onnx.values import Value, is_sizes, known_value
 from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt, prove_nonnegative
@@ -51,7 +51,7 @@ def evaluate_known(node: Node) -> list[Value] | None:
             rule = _RULES.get(operator)
             return None if rule is None else [_sized(rule(node, *arrays), values)]
         return _numbers(node, arrays)
-    except (_Unknown, Unsupported):
+    except (_Unknown, Unsupported, *UNFIT):
         return None
 
 

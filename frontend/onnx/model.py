@@ -146,6 +146,7 @@ class _Check:
             raise ModelError(f"{self.model.name}: graphs are nested deeper than {_DEEPEST}", code="W973")
         known = set(outer)
         inputs = [item.name for item in graph.input]
+        self.texts(*inputs, graph.name, *(item.name for item in (*graph.output, *graph.initializer)))
         if len(set(inputs)) != len(inputs):
             raise ModelError(f"{self.model.name}: two inputs of {graph.name!r} have one name", code="W973")
         known.update(inputs)
@@ -162,6 +163,8 @@ class _Check:
         if self.count > _MOST_NODES:
             raise ModelError(f"{self.model.name} has more than {_MOST_NODES} nodes", code="W973")
         for index, node in enumerate(body.node):
+            self.texts(*node.input, *node.output, node.name, node.op_type, node.domain)
+            self.texts(*(attribute.name for attribute in node.attribute))
             for name in node.input:
                 if name and name not in known:
                     later = "which a later node makes: a cycle, or nodes out of order"
@@ -215,6 +218,12 @@ class _Check:
                 raise self.fault(body, index, f"it has no attribute {attribute.name!r}", f"its attributes: {known}")
             if attribute.type and not attribute.ref_attr_name and int(attribute.type) != int(wanted.type.value):
                 raise self.fault(body, index, f"the attribute {attribute.name!r} is of another type than it must be")
+
+    def texts(self, *names: Any) -> None:
+        """Refuse names that are no text: what is not UTF-8 comes as bytes."""
+        for name in names:
+            if not isinstance(name, str):
+                raise ModelError(f"{self.model.name}: the name {name!r} is no text", code="W973")
 
     def fault(self, body: Any, index: int, message: str, hint: str | None = None) -> ModelError:
         node = body.node[index]

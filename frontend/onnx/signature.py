@@ -40,7 +40,7 @@ class Signature:
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return dim.dim_value
         name = dim.dim_param
-        if not name:
+        if not name or not isinstance(name, str):
             return self.emitter.fresh(fallback)
         if name not in self.symbols:
             written = self._written(name)

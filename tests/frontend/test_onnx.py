@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,21 @@ def test_sizes_beyond_memory_are_not_allocated_while_importing() -> None:
 def test_a_module_that_nobody_imported_has_no_report() -> None:
     with pytest.raises(weft.ModelError):
         import_report(weft.IRModule())
+
+
+def test_damaged_models_are_errors_of_the_model() -> None:
+    rng, whole = random.Random(1), rows().SerializeToString()
+    refused = 0
+    for _ in range(1500):
+        data = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(len(data))
+            if rng.random() < 0.7:
+                data[place] = rng.randrange(256)
+            else:
+                del data[place : place + rng.randint(1, 4)]
+        try:
+            weft.frontend.onnx.load(bytes(data))
+        except weft.ModelError:
+            refused += 1
+    assert refused > 1000
