@@ -188,7 +188,8 @@ class Backwards(Rule):
         return Decision(site.name, self.name, {"unroll": False}, "a test")
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
-        return replace(site.stmt, kind="unrolled" if decision.values["unroll"] else "serial", annotations=FrozenMap({"mine": 1}))
+        kind = "unrolled" if decision.values["unroll"] else "serial"
+        return replace(site.stmt, kind=kind, annotations=FrozenMap({"mine": 1}))
 
 
 @pytest.fixture
