@@ -6,6 +6,7 @@
 # make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
 #                     of ONNX and the importers' tests that need more than `make test` has
 # make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls and callbacks, for so many seconds
+# make mutation       plants faults, and sees that the tests that prove a statement notice (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
 # make clean  removes the environment and everything that was built
 
@@ -14,7 +15,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded test-linking test-frontends fuzz bench clean
+.PHONY: demo test check test-embedded test-linking test-frontends fuzz mutation bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -46,6 +47,9 @@ TIME ?= 600
 
 fuzz: $(VENV)/.test-ready
 	$(BIN)/python tests/fuzz_hostile.py --seconds $(TIME) --start $$(date +%s)
+
+mutation: $(VENV)/.test-ready
+	$(BIN)/python -m tests.mutation.run
 
 bench: .bench/.ready
 	.bench/bin/python benchmarks/rivals.py

@@ -27,6 +27,8 @@ TYPE = "@R.function\ndef main(x: {}):\n    return x\n"
         (GRAPH.format("R.add(x, R.exp)"), "W142", "got the function R.exp", ""),
         (GRAPH.format("x\n    z: 3"), "W115", "`z: 3` declares a name without a value", "name: type = value"),
         (GRAPH.format("9" * 5000), "W101", r"5000 digits is refused \(limit 4300\)", "hexadecimal"),
+        (GRAPH.format("R.rot90(R.zeros((2, 3), 'int8'), axes=[0])"), "W205", "two different ones, got", ""),
+        (GRAPH.format("R.rot90(R.zeros((2, 3), 'int8'), axes=[1, 1])"), "W205", "two different ones, got", ""),
         (LOOP.format("T.paralel"), "W111", "`T.paralel` does not exist", "did you mean `T.parallel`?"),
         (LOOP.format("T.exp"), "W115", "cannot be looped over", "loop over"),
         (TYPE.format("R.any"), "W114", "expected a type, got the function R.any", ""),

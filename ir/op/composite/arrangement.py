@@ -45,7 +45,10 @@ def unbind(args: Parts) -> Expr:
 def rot90(args: Parts) -> Expr:
     """x turned k times by a right angle, from the first of two axes towards the second."""
     dims = args.type("x")
-    first, second = (args.place_of(axis, dims.ndim) for axis in args.axes)
+    places = [args.place_of(axis, dims.ndim) for axis in args.axes]
+    if len(places) != 2 or places[0] == places[1]:
+        raise args.error(f"axes are two different ones, got {list(args.axes)}")
+    first, second = places
     order = list(range(dims.ndim))
     order[first], order[second] = second, first
     turns = args.k % 4

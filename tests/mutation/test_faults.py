@@ -1,0 +1,33 @@
+"""The faults stand on functions that exist, and the tool tells a fault that is noticed from one that is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from tests.mutation.faults import FAULTS, Fault
+from tests.mutation.run import ROOT, survives
+
+FILE = "tests/transform/test_pipeline.py"
+NOTICES = f"{FILE}::test_a_phase_is_a_name_and_a_later_one_brings_the_mandatory_ones_between"
+CHEAP = f"{FILE}::test_an_empty_pipeline_returns_the_module_itself"
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda item: item.name)
+def test_a_fault_replaces_a_function_and_names_tests_that_exist(fault: Fault) -> None:
+    _, _, right = fault.original()
+    assert callable(right)
+    assert fault.wrong(right) is not right
+    assert fault.tests
+    assert all(Path(ROOT / test.partition("::")[0]).is_file() for test in fault.tests)
+
+
+def test_names_of_faults_are_their_own() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_the_tool_tells_what_is_noticed() -> None:
+    fault = next(item for item in FAULTS if item.name == "a_later_phase_brings_nothing")
+    assert not survives(dataclasses.replace(fault, tests=(NOTICES,)))
+    assert survives(dataclasses.replace(fault, tests=(CHEAP,)))
