@@ -230,9 +230,9 @@ class _Namespace:
 
 
 def _operator(name: str) -> _Any:
-    name = ALIASES.get(f"R.{name}", f"R.{name}")[2:]
     if name in _SPREAD:
         return _SPREAD[name]
+    name = ALIASES.get(f"R.{name}", f"R.{name}")[2:]
     if name in OPS:
         return OPS[name]
     if any(known.startswith(f"{name}.") for known in OPS):
