@@ -83,7 +83,7 @@ def test_packed_constants_and_planned_memory_are_told() -> None:
 class Module:
     @R.function
     def main(x: R.Tensor(("n", 64), "float32"), w: R.Tensor((64, 96), "float32"), v: R.Tensor((96, 64), "float32")):
-        y = R.matmul(R.matmul(x, w), v)
+        y = R.matmul(R.nn.relu(R.matmul(x, w)), v)
         return y
 """
     weights = {"w": np.ones((64, 96), "float32"), "v": np.ones((96, 64), "float32")}
