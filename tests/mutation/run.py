@@ -40,9 +40,13 @@ def main(names: list[str]) -> int:
     survivors = 0
     for fault in FAULTS:
         if not names or fault.name in names:
-            alive = survives(fault)
+            try:
+                alive = survives(fault)
+                told = "SURVIVES" if alive else "caught"
+            except RuntimeError as error:  # tests that fail without it prove nothing
+                alive, told = True, f"UNKNOWN, {str(error)[-200:]}:"
             survivors += alive
-            print(f"{'SURVIVES' if alive else 'caught  '} {fault.statement:4} {fault.name}", flush=True)
+            print(f"{told:8} {fault.statement:4} {fault.name}", flush=True)
     return 1 if survivors else 0
 
 
