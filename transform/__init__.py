@@ -13,6 +13,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from weft.transform import pattern
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.autoschedule.parallelize_outer_loops import ParallelizeOuterLoops
@@ -74,10 +77,12 @@ from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantResha
 from weft.transform.rewrite.reorder_permute_dims_after_concat import ReorderPermuteDimsAfterConcat
 from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMatmul
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
-from weft.transform.schedule import Schedule
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.partition_calls import Declined, PartitionCalls
 from weft.transform.target.place_copies import PlaceCopies
+
+if TYPE_CHECKING:
+    from weft.transform.schedule import Schedule
 
 if __name__ != "weft.transform":  # the checkout root on sys.path would load a second copy
     raise ImportError("import weft.transform, not transform")
@@ -171,3 +176,10 @@ __all__ = [
     "rule_sets",
     "run_phases",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """`Schedule` when it is asked for: what compiles by default needs no schedule of a user's."""
+    if name == "Schedule":
+        return importlib.import_module("weft.transform.schedule").Schedule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
