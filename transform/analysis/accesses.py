@@ -201,14 +201,27 @@ def _has_other_views(buffer: Buffer, others: set[Buffer]) -> bool:
 
 def _apart(space: IterationSpace, loop: Loop, found: Sequence[Access]) -> bool:
     """Whether along some axis each iteration stays within its own interval."""
-    if not space.enter([loop]) or not all(space.enter(access.loops) for access in found):
-        return False
     rank = len(found[0].indices)
     if any(len(access.indices) != rank for access in found):
         return False
+    inside = [_loops_that_matter(access) for access in found]
+    if not space.enter([loop]) or not all(map(space.enter, inside)):
+        return False
     axes = ([access.indices[axis] for access in found] for axis in range(rank))
-    loops = list(dict.fromkeys((loop, *(inner for access in found for inner in access.loops))))
+    loops = list(dict.fromkeys((loop, *(inner for loops in inside for inner in loops))))
     return any(_own_interval(space, loop, loops, indices) for indices in axes)
+
+
+def _loops_that_matter(access: Access) -> list[Loop]:
+    """The loops whose variables the indices use, by themselves or by the ranges of others, from the outside."""
+    used = {part for index in access.indices for part in walk(index) if isinstance(part, PrimVar)}
+    found: list[Loop] = []
+    for loop in reversed(access.loops):
+        if loop.var in used:
+            found.append(loop)
+            ends = (end for end in (loop.start, loop.extent) if isinstance(end, PrimExpr))
+            used |= {part for end in ends for part in walk(end) if isinstance(part, PrimVar)}
+    return found[::-1]
 
 
 def _space_of(found: Sequence[Access]) -> IterationSpace:

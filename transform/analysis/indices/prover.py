@@ -55,12 +55,20 @@ class Prover:
     def __init__(self, conditions: Assumptions) -> None:
         self.conditions = conditions
         self.atom_of: dict[str, Atom] = {}
+        self._answers: dict[tuple[Dim, Facts, int], bool] = {}
         self._decided: dict[tuple[Dim, tuple[Fact, ...]], bool] = {}
 
     def proves(self, dim: Dim, facts: Facts, cases: int = MAX_CASES) -> bool:
         """Whether a dimension is never negative where the facts hold."""
         if isinstance(dim, int):
             return dim >= 0
+        key = (dim, facts, cases)
+        found = self._answers.get(key)
+        if found is None:  # what is learnt of atoms later could only turn a no into a yes
+            found = self._answers[key] = self._proves(dim, facts, cases)
+        return found
+
+    def _proves(self, dim: DimExpr, facts: Facts, cases: int) -> bool:
         if any(fact.nonnegative is dim for fact in facts.facts):
             return True
         relevant = self._relevant(dim, facts)

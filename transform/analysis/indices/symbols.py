@@ -35,6 +35,7 @@ class Symbols:
         self.signed: set[str] = set()  # symbols that stand only in sums and products
         self.volatile: set[str] = set()  # symbols of what memory says
         self.exactness = Exactness()
+        self._spelled: dict[Dim, Dim] = {}
 
     def fresh(self, base: str) -> str:
         """A name that no symbol has."""
@@ -72,7 +73,13 @@ class Symbols:
         return self.exactness.interval(self.spelled(dim))
 
     def spelled(self, dim: Dim) -> Dim:
-        """A dimension in symbols that have a spelling."""
+        """A dimension in symbols that have a spelling; what a helper symbol stands for never changes."""
+        found = self._spelled.get(dim)
+        if found is None:
+            found = self._spelled[dim] = self._spell(dim)
+        return found
+
+    def _spell(self, dim: Dim) -> Dim:
         while True:
             helpers = {
                 name: self.formal[name]
