@@ -37,11 +37,13 @@ class Exactness:
 
     def __init__(self) -> None:
         self._intervals: dict[str, tuple[int, int]] = {}
+        self._known: dict[Dim, tuple[float, float]] = {}
         self.extents: tuple[Fact, ...] = ()
 
     def note(self, name: str, low: float, high: float) -> None:
         """A symbol's value lies in [low, high], as far as 64 bits go."""
         self._intervals[name] = (int(max(low, LEAST)), int(min(high, LARGEST)))
+        self._known.clear()
 
     def exists(self, buffer: Buffer, extents: tuple[Dim, ...]) -> None:
         """A buffer with these extents is there."""
@@ -52,4 +54,7 @@ class Exactness:
 
     def interval(self, dim: Dim) -> tuple[float, float]:
         """Bounds of a dimension in spelled symbols."""
-        return interval_of(dim, self._intervals)
+        found = self._known.get(dim)
+        if found is None:
+            found = self._known[dim] = interval_of(dim, self._intervals)
+        return found
