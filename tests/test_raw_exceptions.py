@@ -188,7 +188,7 @@ def test_numbers_of_very_many_digits_have_a_text() -> None:
     assert str(IntImm(number, "int64")).startswith("IntImm(value=0x1c0a")
 
 
-@weft.register_func("tests.sizes")
+@weft.register_func("tests.no_sizes")
 def sizes(kind: np.ndarray) -> Any:
     return WRONG[int(kind[0])]
 
@@ -200,7 +200,7 @@ WRONG: tuple[Any, ...] = ((1, 2), None, np.ones(3), (-1,), (2**70,), (1.9,), "a"
 def test_what_is_no_shape_is_refused_as_the_result_of_a_function(executor: str) -> None:
     module: Any = weft.parse(
         '@R.function\ndef main(x: R.Tensor((1,), "int64")):\n'
-        '    y = R.call_pure_packed("tests.sizes", x, ty_args=[R.Shape(ndim=1)])\n    return y\n'
+        '    y = R.call_pure_packed("tests.no_sizes", x, ty_args=[R.Shape(ndim=1)])\n    return y\n'
     )
     run = weft.interpret(module) if executor == "interpreter" else weft.compile(module, executor=executor)
     for index in range(len(WRONG)):

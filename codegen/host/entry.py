@@ -169,8 +169,10 @@ class _Reader:
         self.find_results(function.body)
         for step in function.body.steps:
             _STEPS[type(step)](self, step)
-        declared = _fields(function.source.ret_type)
-        for index, value in enumerate(self.flat(self.value(function.body.result))):
+        declared, given = _fields(function.source.ret_type), self.flat(self.value(function.body.result))
+        if len(declared) != len(given):
+            raise self.refuse("a result whose type does not say which tensors it holds", function.body.span)
+        for index, value in enumerate(given):
             place = self.place(value, function.body.span)
             self.check_type(declared[index], place, f"the result of {entry.name}", function.body.span)
             wanted = Place("output", index, place.shape, place.dtype)

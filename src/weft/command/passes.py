@@ -62,7 +62,7 @@ def _facts(cls: type[Any], places: dict[str, list[str]]) -> dict[str, Any]:
         "about": inspect.cleandoc(module.__doc__ or "") if cls.__module__.startswith("weft.") else "",
         "options": [
             {"name": item.name, "type": type_text(hints[item.name]), "default": _default(item)}
-            for item in dataclasses.fields(cls)
+            for item in (dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ())
         ],
         "phases": places.get(cls.text_name, []),
         "level": cls.level,

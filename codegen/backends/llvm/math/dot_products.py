@@ -64,8 +64,12 @@ def _spread(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]
         for kind, value in zip(kinds[1:], operands[1:], strict=True):
             picked = [group * lane + term for lane in range(lanes)]
             ty = value_type(kind)
-            pick = extractelement(ty, value, term) if lanes == 1 else shufflevector(ty, value, "poison", picked)
-            part = arith.w.emit(pick)
+            if dtypes.lanes(kind) == 1:  # one product of scalars
+                part = value
+            elif lanes == 1:
+                part = arith.w.emit(extractelement(ty, value, term))
+            else:
+                part = arith.w.emit(shufflevector(ty, value, "poison", picked))
             parts.append(arith.cast(dtypes.with_lanes(dtypes.element(kind), lanes), dtype, part))
         total = arith.binary("add", dtype, total, arith.binary("mul", dtype, *parts))
     return total
