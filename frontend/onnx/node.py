@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import Emitter, Unsupported
 from weft.frontend.onnx.tensors import dense_array, dtype_name, tensor_array
 from weft.frontend.onnx.values import Value, is_sizes
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, Var
 from weft.ir.types import TensorType, Type
 
-if TYPE_CHECKING:
-    from weft.frontend.onnx.importer import Importer
-
 __all__ = ["Node"]
+
+
+class Import(Protocol):
+    """What a node asks of the import that it is part of."""
+
+    out: Emitter
+    onnx: Any
+
+    def version(self, domain: str) -> int:
+        """The version of the operators of a domain."""
+        ...
+
+    def expr(self, value: Value) -> Expr:
+        """A value as an expression."""
+        ...
+
+    def attribute(self, proto: Any) -> Any:
+        """The value of an attribute."""
+        ...
+
+    def resolved_node(self, proto: Any) -> Any:
+        """A copy of a node whose attributes refer to no other ones."""
+        ...
 
 
 class Node:
@@ -27,7 +47,7 @@ class Node:
     size for each element of a vector of the run.
     """
 
-    def __init__(self, importer: Importer, proto: Any, inputs: Sequence[Value], schema: Any) -> None:
+    def __init__(self, importer: Import, proto: Any, inputs: Sequence[Value], schema: Any) -> None:
         self.importer, self.proto, self.inputs, self.schema = importer, proto, inputs, schema
         self._attributes = {item.name: item for item in proto.attribute}
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.dtypes import is_float
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import Emitter, Unsupported
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, PrimValue, Var
-from weft.ir.types import TensorType, TupleType
+from weft.ir.types import TensorType, TupleType, Type
 from weft.script import relax as R
 
-if TYPE_CHECKING:
-    from weft.frontend.torch.importer import Importer
-
 __all__ = ["Node"]
+
+
+class Import(Protocol):
+    """What a node asks of the import that it is part of."""
+
+    out: Emitter
+
+    def result_type(self, node: Any) -> Type:
+        """The type that PyTorch gives a node."""
+        ...
 
 
 class Node:
     """One node while it is imported: types of its operands, the type that PyTorch gives its result."""
 
-    def __init__(self, importer: Importer, fx: Any) -> None:
+    def __init__(self, importer: Import, fx: Any) -> None:
         self.importer, self.fx = importer, fx
 
     @property
