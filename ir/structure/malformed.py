@@ -44,7 +44,7 @@ def malformed(root: Any) -> VerifyError | None:
 
     >>> from weft.ir.tensor import Evaluate
     >>> malformed(Evaluate(3)).message
-    '`value` of Evaluate takes a PrimExpr, got an int'
+    '`value` of Evaluate takes an Expr, got an int'
     """
     pending: list[tuple[Any, Span | None]] = [(root, None)]
     seen: set[int] = set()

@@ -153,7 +153,7 @@ def test_sizes_that_disagree_are_found_when_the_program_runs() -> None:
         main(numbers(2, 3), numbers(3, 3))
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.code) == (8, "W222")
-    assert "expected float32[(x_size0, x_size1)], got float32[(3, 3)]" in str(caught.value)
+    assert "x_size0 of `x` is 2, y_size0 of `y` is 3, and they must be equal" in str(caught.value)
 
 
 def test_more_dimensions_than_there_are_branches_for_are_an_error() -> None:

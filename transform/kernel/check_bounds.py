@@ -78,6 +78,7 @@ def check_bounds(function: PrimFunc, module: IRModule | None = None) -> PrimFunc
     So are the views that it declares, within the memory that they view, and the buffers that the functions of the
     module which it calls take, within those that they are given.
 
+    >>> from weft.ir.tensor import Buffer, BufferLoad, BufferStore
     >>> n, m, i = (PrimVar(name, "int64") for name in "nmi")
     >>> x, y = Buffer("x", (n,)), Buffer("y", (m,))
     >>> loop = For(i, 0, n, BufferStore(y, BufferLoad(x, (i,)), (i,)))

@@ -191,9 +191,13 @@ def _starts_with_the_loops(item: IterVar, loops: Sequence[For]) -> bool:
 
 
 def _init_alone(block: Block) -> Stmt:
+    """The init as a block with variables of its own: both nests may bind theirs."""
     assert block.init is not None
-    items = tuple(item for item in block.iter_vars if item.kind not in ("reduce", "scan"))
-    return Block(f"{block.name}_init", block.init, items, block.predicate, span=block.init.span)
+    kept = [item for item in block.iter_vars if item.kind not in ("reduce", "scan")]
+    own = {item.var: replace(item.var, name=f"{item.var.name}_init") for item in kept}
+    items = tuple(replace(item, var=own[item.var]) for item in kept)
+    predicate = None if block.predicate is None else substitute(block.predicate, own)
+    return Block(f"{block.name}_init", substitute(block.init, own), items, predicate, span=block.init.span)
 
 
 def _rebuilt(loops: Sequence[For], body: Stmt, *, fresh: bool) -> Stmt:
