@@ -53,6 +53,7 @@ from weft.transform.infra.base import Pass
 from weft.transform.kernel.bounds.accesses import lane_of
 from weft.transform.kernel.check_bounds import check_bounds
 from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.schedule.copies import fresh_function
 
 __all__ = ["CheckWrites", "check_writes"]
 
@@ -88,7 +89,8 @@ def _checked_copies(module: IRModule, new: dict[str, Any]) -> dict[str, str]:
                 continue
             if _looked_at(kernel, outputs, module)[1].read & set(outputs):
                 copies[name] = fresh_name(f"{name}_checked", set(new))
-                new[copies[name]] = replace(check_writes(kernel, outputs, module), name=copies[name], private=True)
+                checked = fresh_function(check_writes(kernel, outputs, module))
+                new[copies[name]] = replace(checked, name=copies[name], private=True)
     return copies
 
 

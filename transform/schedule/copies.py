@@ -8,9 +8,9 @@ from typing import Any
 from weft.ir import Node, replace, rewrite, substitute, walk
 from weft.ir.dim import fresh_name
 from weft.ir.node import fields_of
-from weft.ir.tensor import Block, Buffer, PrimVar, Stmt
+from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar, Stmt
 
-__all__ = ["fresh_buffer", "fresh_copy", "fresh_variable"]
+__all__ = ["fresh_buffer", "fresh_copy", "fresh_function", "fresh_variable"]
 
 
 def fresh_variable(variable: PrimVar, name: str | None = None) -> PrimVar:
@@ -34,6 +34,20 @@ def fresh_copy(stmt: Stmt, taken: set[str]) -> Stmt:
         return None
 
     return rewrite(stmt, post, pre=lambda node: made.get(node), types=True)
+
+
+def fresh_function(function: PrimFunc) -> PrimFunc:
+    """The function with parameters, symbols, variables and buffers of its own."""
+    sizes = [x for param in function.params if isinstance(param, Buffer) for x in walk(param)]
+    bound = [*sizes, *function.params, *(item for part in walk(function.body) for item in _binders(part))]
+    made: dict[Node, Node] = {
+        item: PrimVar(item.name, item.dtype, item.pointee, item.scope) for item in bound if isinstance(item, PrimVar)
+    }
+    for item in bound:
+        if isinstance(item, Buffer):
+            made[item] = fresh_buffer(item, made)
+    params: Any = tuple(made[param] for param in function.params)
+    return replace(function, params=params, body=rewrite(function.body, pre=lambda node: made.get(node), types=True))
 
 
 def _binders(part: Node) -> Iterator[object]:

@@ -54,6 +54,8 @@ def elu(args: Parts) -> Expr:
 )  # fmt: skip
 def celu(args: Parts) -> Expr:
     args.require("data", "float")
+    if not args.alpha:
+        raise args.error("alpha divides, and is 0")
     power = call("expm1", call("multiply", args.data, 1 / args.alpha))
     return _if_positive(args, args.data, call("multiply", power, args.alpha))
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.errors import ScriptError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import symbol
@@ -119,6 +120,9 @@ def _lower_bits(args: Arguments, context: TypeContext, name: str) -> PrimFunc | 
 )
 def bits(args: Arguments, context: TypeContext) -> TensorType:
     """Random words of 32 bits that follow from a key; streams of one key are independent."""
+    if not 0 <= args.stream < 2**64:
+        message = f"{args.name}: a stream is a number of 64 bits from 0 on, got {args.stream}"
+        raise ScriptError(message, code="W141", span=args.span)
     key = tensor(args, "key", context)
     require_rank(args, "key", key, 1)
     require_dtype(args, "key", key, "integer")

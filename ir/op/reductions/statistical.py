@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float
+from weft.errors import DTypeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -181,6 +183,8 @@ def _scan(
         data = tensor(args, "data", context)
         require_dtype(args, "data", data, domain)
         dtype = args.dtype or data.dtype
+        if math.isinf(neutral) and dtype is not None and not is_float(dtype):
+            raise DTypeError(f"{args.name}: the result is a float, not {dtype}", code="W320", span=args.span)
         if args.axis is not None:
             if data.ndim >= 0:
                 axis_of(args, args.axis, data.ndim)
