@@ -43,6 +43,10 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     if packs is False and not found.runs:
         return None
     form = "packed" if packs is True else "direct" if packs is False else _BOTH
+    if form == _BOTH and found.sums is not None and found.r is not None:
+        alone = _values(found, capacity, constants, "packed")
+        if not alone["accumulates"]:  # one form whose sums stay in registers, rather than two that need memory for them
+            return Decision(about, GemmRule.name, alone, "sums of one block need no memory of their own")
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
