@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import compress
+from operator import is_not
 from typing import Any
 
 from weft import dtypes
@@ -227,8 +229,9 @@ class _Flow:
         self, after: Boxes, boxes: Boxes, var: PrimVar, iterations: tuple[Dim, Dim], facts: Facts
     ) -> Boxes:  # fmt: skip
         """What iterations from a start on, in some number, write of what each writes."""
-        for buffer, found in after.items():
-            for box in found:
+        changed = compress(after, map(is_not, after.values(), map(boxes.get, after)))
+        for buffer in list(changed):  # a kernel has many buffers, of which a loop writes few
+            for box in after[buffer]:
                 if box not in boxes.get(buffer, ()):
                     lifted = self._lifted(box, var, *iterations, facts)
                     boxes = boxes if lifted is None else self._with(boxes, buffer, lifted)
