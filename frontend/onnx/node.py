@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,19 @@ class Import(Protocol):
 
     out: Emitter
     onnx: Any
+    model: Any
+
+    def scope(self, names: Mapping[str, Value], inner: bool) -> AbstractContextManager[None]:
+        """Names of values, which end with the block; those outside are seen by an inner graph."""
+        ...
+
+    def nodes(self, nodes: Sequence[Any]) -> None:
+        """Import nodes in order."""
+        ...
+
+    def value(self, name: str) -> Value:
+        """The value of a name."""
+        ...
 
     def version(self, domain: str) -> int:
         """The version of the operators of a domain."""

@@ -19,6 +19,7 @@ class Import(Protocol):
     """What a node asks of the import that it is part of."""
 
     out: Emitter
+    torch: Any
 
     def result_type(self, node: Any) -> Type:
         """The type that PyTorch gives a node."""
