@@ -562,6 +562,24 @@ def test_pass_lists_the_passes_and_describes_one(run: Run) -> None:
     assert "no passes are named" in error
 
 
+def test_passes_of_a_module_that_python_does_not_list_are_listed(run: Run) -> None:
+    names: dict[str, object] = {"__name__": "loaded_by_its_file"}
+    exec(
+        "from weft.transform import module_pass\n"
+        "@module_pass(name='tests-loaded-by-file')\n"
+        "def keep(module):\n"
+        "    'Keep a module.'\n"
+        "    return module\n",
+        names,
+    )
+    code, out, error = run("pass", "--list")
+    assert (code, error) == (0, "")
+    assert "tests-loaded-by-file" in out
+    code, out, _ = run("pass", "--list", "tests-loaded-by-file")
+    assert code == 0
+    assert "Keep a module." in out
+
+
 def test_an_unknown_pass_comes_with_the_nearest_name(run: Run) -> None:
     status, (found,) = run.json("pass", "dead-code-eliminatio", "model.py")
     assert (status, found["code"]) == (1, "W501")

@@ -7,6 +7,7 @@ import inspect
 import sys
 from dataclasses import MISSING
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from weft.command.report import print_json
@@ -50,7 +51,7 @@ def _places() -> dict[str, list[str]]:
 
 
 def _facts(cls: type[Any], places: dict[str, list[str]]) -> dict[str, Any]:
-    module = sys.modules[cls.__module__]
+    module = sys.modules.get(cls.__module__)  # a module that was loaded by its file need not be there
     doc = inspect.cleandoc(cls.__doc__ or "")
     hints = cls.option_types()
     return {
@@ -59,7 +60,7 @@ def _facts(cls: type[Any], places: dict[str, list[str]]) -> dict[str, Any]:
         "aliases": list(cls.aliases),
         "summary": doc.split("\n\n")[0].replace("\n", " "),
         "doc": doc.split(">>>")[0].rstrip(),
-        "about": inspect.cleandoc(module.__doc__ or "") if cls.__module__.startswith("weft.") else "",
+        "about": inspect.cleandoc(module.__doc__ or "") if module and module.__name__.startswith("weft.") else "",
         "options": [
             {"name": item.name, "type": type_text(hints[item.name]), "default": _default(item)}
             for item in (dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ())
@@ -78,8 +79,10 @@ def _default(item: dataclasses.Field[Any]) -> str | None:
     return None if item.default is MISSING else to_text(item.default)
 
 
-def _source(module: Any) -> str:
+def _source(module: ModuleType | None) -> str:
     """The file of a pass, from the folder that holds the package."""
+    if module is None:
+        return ""
     if not module.__name__.startswith("weft."):
         return str(getattr(module, "__file__", "") or "")
     return str(Path(*module.__name__.split(".")[1:]).with_suffix(".py").as_posix())
