@@ -40,6 +40,8 @@ from weft.codegen.foreign import (
     refuse_undeclared,
     refuse_untrusted,
 )
+from weft.codegen.host.entry import only_entry
+from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan, make_plan
 from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
@@ -50,6 +52,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
+from weft.runtime.artifact import ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
@@ -114,7 +117,7 @@ def compile(
     kept = None if key is None else find(key)
     if kept is not None:
         _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
-        return Executable(kept)
+        return _exporting(Executable(kept), module, plan, pipeline, start)
     _refuse_scalable(module)
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
@@ -126,6 +129,24 @@ def compile(
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
+    return _exporting(made, module, plan, pipeline, start) if isinstance(made, Executable) else made
+
+
+def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, start: str | None) -> Executable:
+    """The executable, which can make the program for C to link of its module when that is asked for."""
+
+    def linkable() -> ArtifactSet:
+        straight = with_fields(plan, executor="aot")
+        with _room():
+            lowered = _lowered(module, straight, pipeline, start, None)
+            refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
+            if only_entry(lowered) is None:
+                lowered, _ = with_entry(lowered)
+            made = build(lowered, straight, member_functions(module))
+        assert isinstance(made, Executable)
+        return ArtifactSet(item for item in made._program.artifacts.values() if item.loader == "cc")
+
+    made._linkable = linkable
     return made
 
 

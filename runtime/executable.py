@@ -279,6 +279,8 @@ class Executable(Mapping[str, CompiledFunction]):
         self, program: Program, members: Mapping[str, Any] | None = None, device: Device | None = None
     ) -> None:  # fmt: skip
         self._program = program
+        self._linkable: Callable[[], ArtifactSet] | None = None
+        """What makes the program for C to link, where the executor did not; it needs the module, so no file has it."""
         self._loaded = _Loaded(program, members or {}, device or CPU)
         compiled = {f.name: CompiledFunction(self._loaded, f) for f in program.functions}
         driven = _driven(program.driver, self._loaded, compiled)
@@ -362,12 +364,17 @@ class Executable(Mapping[str, CompiledFunction]):
     def export(self, path: str | PathLike[str]) -> Path:
         """Write the program for C to link: a shared object for a path that ends in .so, else a folder with its header.
 
-        Raises: ArtifactError W819 for an executor whose programs C cannot call, or where no C compiler is there.
+        `<model>_run` takes pointers, whatever the executor, so the program must be one straight line of steps of known
+        or bounded sizes; others are refused with the reason, as by the executor aot.
+        Raises: TargetError W741 or W745 for a program that C cannot call; ArtifactError W819 where no C compiler is
+        there, or for an executable that was loaded and does not hold such code.
         """
         linkable = ArtifactSet(item for item in self._program.artifacts.values() if item.loader == "cc")
+        if not any(item.kind == "object" for item in linkable.values()) and self._linkable is not None:
+            linkable = self._linkable()
         if not any(item.kind == "object" for item in linkable.values()):
-            hint = 'weft.compile(module, executor="aot") makes code with a C interface; exe.save keeps this one'
-            message = f"C programs cannot call what the executor {self.executor} runs"
+            message = f"C programs cannot call what the executor {self.executor} runs, and no file holds the model"
+            hint = 'export before saving, or save what weft.compile(module, executor="aot") makes'
             raise ArtifactError(message, code="W819", hint=hint)
         return linkable.export(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -224,7 +225,14 @@ def test_the_artifacts_of_a_saved_executable_are_shown_verified_and_compared(run
     assert run("artifact", "diff", "m.weft", "m.weft")[1] == "the same artifacts\n"
     status, _, err = run("export", "m.weft", "-o", "tree")
     assert (status, err.splitlines()[0]) == (1, "W014: m.weft holds an executable of this machine, which has no files")
-    assert err.splitlines()[1] == "hint: export the model itself, with a target that gives files, such as --target c"
+    assert err.splitlines()[1] == "hint: export the model itself, or save what --executor aot makes"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("executor", ["native", "graph", "aot"])
+def test_a_model_for_this_machine_is_exported_as_a_shared_object(run: Run, executor: str) -> None:
+    status, out, err = run("export", "model.py", "--symbol", "n=1", "--executor", executor, "-o", "model.so")
+    assert (status, out) == (0, "model.so\n"), err
 
 
 def test_an_archive_that_was_changed_is_refused(run: Run) -> None:

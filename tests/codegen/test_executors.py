@@ -490,13 +490,61 @@ def test_straight_line_programs_compare_the_sizes_that_the_text_relates(executor
         run(x, x[:2].copy())
 
 
+EXPORTED = """
+@I.ir_module
+class M:
+    @R.function(private=True)
+    def twice(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = R.add(x, x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y = M.twice(R.exp(x))
+        return y
+"""
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
-def test_an_executable_is_exported_as_a_shared_object_where_c_can_call_it(tmp_path: Path) -> None:
-    module = weft.parse('@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    y = R.exp(x)\n    return y\n')
-    assert isinstance(module, Function)
-    path = weft.compile(module, executor="aot").export(tmp_path / "model.so")
-    assert ctypes.CDLL(str(path)).model_run
-    for executor in ("native", "vm", "graph"):
+@pytest.mark.parametrize("executor", ["native", "vm", "graph", "aot"])
+def test_c_calls_what_any_executor_exports_as_a_shared_object(executor: str, tmp_path: Path) -> None:
+    made = weft.compile(parse(EXPORTED), executor=executor)
+    run = ctypes.CDLL(str(made.export(tmp_path / "model.so"))).model_run
+    x, y, room = np.linspace(-1, 1, 4, dtype="float32"), np.zeros(4, "float32"), np.zeros(4096, "uint8")
+    pointers = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (x, y, room)]
+    assert run(*pointers, None) == 0
+    np.testing.assert_array_equal(y, made["main"](x))
+    assert sorted(path.name for path in made.export(tmp_path / "files").iterdir()) == ["model.h", "model.o"]
+
+
+@pytest.mark.parametrize(
+    ("size", "body", "code"), [('"n"', "R.cumsum(R.sort(x))", "W745"), ("4", "R.unique(x)", "W741")]
+)
+def test_what_c_cannot_call_is_not_exported_with_the_reason(size: str, body: str, code: str, tmp_path: Path) -> None:
+    function = weft.parse(f'@R.function\ndef main(x: R.Tensor(({size},), "float32")):\n    y = {body}\n    return y\n')
+    assert isinstance(function, Function)
+    with pytest.raises(weft.TargetError) as caught:
+        weft.compile(function).export(tmp_path / "model.so")
+    assert caught.value.code == code
+
+
+def test_a_loaded_executable_exports_what_its_file_holds(tmp_path: Path) -> None:
+    for executor, code in (("native", "W819"), ("aot", None)):
+        weft.compile(parse(EXPORTED), executor=executor).save(tmp_path / "model.weft")
+        again = weft.load(tmp_path / "model.weft")
+        if code is None:
+            assert (again.export(tmp_path / "files") / "model.o").exists()
+            continue
         with pytest.raises(weft.ArtifactError, match=f"what the executor {executor} runs") as caught:
-            weft.compile(module, executor=executor).export(tmp_path / "other.so")
-        assert caught.value.code == "W819"
+            again.export(tmp_path / "files")
+        assert caught.value.code == code
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+def test_a_kernel_alone_is_exported_too(tmp_path: Path) -> None:
+    kernel = weft.parse(
+        '@T.prim_func\ndef twice(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):\n'
+        "    for i in range(4):\n        y[i] = x[i] * T.float32(2)\n"
+    )
+    assert isinstance(kernel, PrimFunc)
+    assert ctypes.CDLL(str(weft.compile(kernel).export(tmp_path / "twice.so"))).model_run

@@ -15,6 +15,9 @@ from weft.command.files import InputError, as_module, is_archive, load_one, writ
 from weft.command.report import print_json, say
 from weft.command.targets import chosen_target
 from weft.ir import IRModule
+from weft.runtime import archive
+from weft.runtime.abi.scalars import storage
+from weft.runtime.program import Program
 
 __all__ = ["compile_command", "export_command", "run_command"]
 
@@ -155,7 +158,10 @@ def _archived(file: str) -> weft.ArtifactSet:
     except weft.ArtifactError as error:
         if error.code != "W810":
             raise
-        hint = "export the model itself, with a target that gives files, such as --target c"
+        found = archive.read(file, Program, storage).artifacts
+        if any(item.loader == "cc" for item in found.values()):
+            return weft.ArtifactSet(item for item in found.values() if item.loader == "cc")
+        hint = "export the model itself, or save what --executor aot makes"
         message = f"{file} holds an executable of this machine, which has no files"
         raise InputError(message, file=file, code="W014", hint=hint) from None
 
@@ -167,9 +173,6 @@ def export_command(options: argparse.Namespace) -> int:
         artifacts = _archived(options.file)
     else:
         artifacts = _compiled(options, as_module(load_one(options.file, options.unit)), target, level)
-        if isinstance(artifacts, weft.Executable):
-            hint = "name a target that gives files, such as --target c"
-            raise InputError("this target gives an executable of this machine", code="W014", hint=hint)
     path = artifacts.export(options.output)
     files = sorted(str(item) for item in path.rglob("*") if item.is_file()) if path.is_dir() else [str(path)]
     if options.json:
