@@ -20,37 +20,10 @@ from weft import dtypes
 __all__ = ["decode", "encode", "round_to"]
 
 
-@dataclass(frozen=True)
-class _Format:
-    """Field widths; `special`: "ieee" (inf and nan), "fn" (nan only, all ones), "fnuz" (nan is -0), "none"."""
-
-    exponent: int
-    mantissa: int
-    bias: int
-    special: str
-    signed: bool = True
-
-
-_FORMATS = {
-    "bfloat16": _Format(8, 7, 127, "ieee"),
-    "float8_e3m4": _Format(3, 4, 3, "ieee"),
-    "float8_e4m3": _Format(4, 3, 7, "ieee"),
-    "float8_e4m3b11fnuz": _Format(4, 3, 11, "fnuz"),
-    "float8_e4m3fn": _Format(4, 3, 7, "fn"),
-    "float8_e4m3fnuz": _Format(4, 3, 8, "fnuz"),
-    "float8_e5m2": _Format(5, 2, 15, "ieee"),
-    "float8_e5m2fnuz": _Format(5, 2, 16, "fnuz"),
-    "float8_e8m0fnu": _Format(8, 0, 127, "fn", signed=False),
-    "float6_e2m3fn": _Format(2, 3, 1, "none"),
-    "float6_e3m2fn": _Format(3, 2, 3, "none"),
-    "float4_e2m1fn": _Format(2, 1, 1, "none"),
-}
-
-
 @functools.cache
 def _table(dtype: str) -> np.ndarray:
     """The value of every bit pattern, as float32."""
-    layout = _FORMATS[dtype]
+    layout = dtypes.float_format(dtype)
     width = layout.exponent + layout.mantissa + layout.signed
     bits = np.arange(1 << width, dtype=np.int64)
     mantissa = bits & ((1 << layout.mantissa) - 1)
@@ -90,7 +63,7 @@ class _Encoder:
 
 @functools.cache
 def _encoder(dtype: str) -> _Encoder:
-    layout, table = _FORMATS[dtype], _table(dtype).astype(np.float64)
+    layout, table = dtypes.float_format(dtype), _table(dtype).astype(np.float64)
     half = len(table) // 2 if layout.signed else len(table)
     patterns = np.flatnonzero(np.isfinite(table[:half]))
     values = table[patterns]
@@ -135,7 +108,7 @@ def encode(values: Any, dtype: str) -> Any:
     bits = encoder.patterns[chosen]
     beyond = size >= encoder.limit if encoder.patterns[-1] & 1 else size > encoder.limit
     bits = np.where(beyond, encoder.overflow, bits)
-    zero_is_unsigned = _FORMATS[dtype].special == "fnuz"
+    zero_is_unsigned = dtypes.float_format(dtype).special == "fnuz"
     negative = np.signbit(exact) & ~((bits == 0) & zero_is_unsigned)
     if encoder.sign:
         bits = np.where(negative & (bits != encoder.nan if zero_is_unsigned else True), bits | encoder.sign, bits)

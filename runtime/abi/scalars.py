@@ -7,37 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import CODES, storage
 from weft.runtime.abi.frame import DYNAMIC_RANK
 
 __all__ = [
-    "DTYPE_CODES", "DTYPE_NAMES", "NUMPY_DTYPES", "check_scalar", "is_size", "scalar_word", "shape_sizes", "storage",
+    "DTYPE_CODES", "DTYPE_NAMES", "check_scalar", "is_size", "scalar_word", "shape_sizes", "storage",
     "word_scalar",
 ]  # fmt: skip
 
-_CODES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int1",
-    "uint1", "int2", "uint2",
-)  # fmt: skip
-DTYPE_CODES = {name: code for code, name in enumerate(_CODES, 1)}
+DTYPE_CODES = CODES
 DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
-NUMPY_DTYPES = {
-    "bool",
-    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-    "float16",
-    "float32",
-    "float64",
-}
-
-
-def storage(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype of the elements of an array (raw bits for types NumPy lacks)."""
-    if dtype in NUMPY_DTYPES:
-        return np.dtype(dtype)
-    if dtype.startswith("int"):
-        return np.dtype("int8")
-    return np.dtype("uint16" if dtype == "bfloat16" else "uint8")
 
 
 def is_size(value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import offered_array, presented, shares_bits, stored
+from weft.dtypes import is_numpy, offered_array, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text
@@ -24,7 +24,6 @@ from weft.runtime.abi.frame import DYNAMIC_RANK
 from weft.runtime.abi.scalars import (
     DTYPE_CODES,
     DTYPE_NAMES,
-    NUMPY_DTYPES,
     check_scalar,
     is_size,
     scalar_word,
@@ -89,7 +88,7 @@ class ArgumentPacker:
                 self.require_writable(given, position, name)
                 self.copy_back.append((given, array))
             if array is given:
-                hint = None if dtype not in NUMPY_DTYPES else f"convert it first: {name}.astype({dtype!r})"
+                hint = None if not is_numpy(dtype) else f"convert it first: {name}.astype({dtype!r})"
                 raise self.refuse(ty, array, position, name, hint=hint)
         if rank >= 0 and array.ndim != rank:
             raise self.refuse(ty, array, position, name, code="W852")

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import SCALARS, storage
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, Expression, Tree
-from weft.runtime.abi.scalars import storage
 from weft.runtime.abi.values import PlainArray, plain_array
 
 __all__ = ["FORMATS", "TABLE", "Linear", "ResultTensor", "fast_arguments", "fast_call", "result_tensors"]
@@ -28,10 +28,7 @@ _ENTRIES = (
 )  # fmt: skip
 TABLE = {name: slot for slot, name in enumerate(_ENTRIES)}
 """The words of the table that emitted code reads; the dtypes of the results follow."""
-FORMATS = {
-    "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "lq", "uint8": "B", "uint16": "H", "uint32": "I",
-    "uint64": "LQ", "float16": "e", "float32": "f", "float64": "d",
-}  # fmt: skip
+FORMATS = {name: row.characters for name, row in SCALARS.items() if row.characters}
 """The format characters by which the buffer protocol names the dtypes of NumPy arrays."""
 MOST_ARGUMENTS = 64
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,28 +21,157 @@ import numpy as np
 from weft.errors import ArgumentError, DTypeError
 
 __all__ = [
-    "Scalable", "array_dtype", "bits", "can_hold", "check_dtype", "element", "is_bool", "is_float", "is_integer",
-    "is_numpy", "is_scalable", "is_signed", "is_unsigned", "lanes", "max_value", "min_value", "offered_array",
-    "presented", "promote", "shares_bits", "storage", "stored", "with_lanes",
-]  # fmt: skip
+    "CODES",
+    "SCALARS",
+    "FloatFormat",
+    "Scalable",
+    "Scalar",
+    "array_dtype",
+    "bits",
+    "can_hold",
+    "check_dtype",
+    "element",
+    "float_format",
+    "is_bool",
+    "is_float",
+    "is_integer",
+    "is_numpy",
+    "is_scalable",
+    "is_signed",
+    "is_unsigned",
+    "lanes",
+    "max_value",
+    "min_value",
+    "offered_array",
+    "presented",
+    "promote",
+    "shares_bits",
+    "storage",
+    "stored",
+    "with_lanes",
+]
 
-_SMALL_FLOATS = {
-    "float8_e3m4": 8, "float8_e4m3": 8, "float8_e4m3b11fnuz": 8, "float8_e4m3fn": 8, "float8_e4m3fnuz": 8,
-    "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
-    "float4_e2m1fn": 4, "bfloat16": 16,
-}  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class FloatFormat:
+    """The bits of a floating type: sign, exponent, mantissa (IEEE 754-2019, section 3; OCP formats of 8 bits and less).
+
+    `special`: "ieee" (inf and nan), "fn" (nan only, all ones), "fnuz" (nan is -0), "none".
+    """
+
+    exponent: int
+    mantissa: int
+    bias: int
+    special: str = "ieee"
+    signed: bool = True
+
+    @property
+    def infinity(self) -> int:
+        """The bits of infinity in a format that has it: the exponent is all ones."""
+        return ((1 << self.exponent) - 1) << self.mantissa
+
+    @property
+    def greatest(self) -> float:
+        """The greatest finite value.
+
+        >>> FloatFormat(5, 10, 15).greatest, FloatFormat(4, 3, 7, "fn").greatest
+        (65504.0, 448.0)
+        """
+        top = (1 << self.exponent) - 1
+        if self.special == "ieee" or not self.mantissa:  # the patterns of the last exponent are no numbers
+            return (2 - 2.0**-self.mantissa) * 2.0 ** (top - 1 - self.bias)
+        last = 2 if self.special == "fn" else 1  # the last pattern is nan, or a number
+        return (2 - last * 2.0**-self.mantissa) * 2.0 ** (top - self.bias)
+
+    @property
+    def least(self) -> float:
+        """The least finite value."""
+        return -self.greatest if self.signed else 2.0**-self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A row of the table: what a scalar dtype is for each part of weft that stores, passes or computes it.
+
+    `c` and `llvm` are the types of a value there; a float that they lack is its bits. `characters` name the type in the
+    buffer protocol (PEP 3118) and are empty for types that NumPy lacks.
+    """
+
+    kind: str  # bool, int, uint, float
+    bits: int
+    c: str
+    llvm: str
+    characters: str = ""
+    layout: FloatFormat | None = None
+
+
+def _bits_float(layout: FloatFormat) -> Scalar:
+    """A float that is computed as its bits."""
+    bits = layout.exponent + layout.mantissa + layout.signed
+    return Scalar("float", bits, "uint16_t" if bits > 8 else "uint8_t", f"i{bits}", layout=layout)
+
+
+def _integer(kind: str, bits: int, characters: str = "") -> Scalar:
+    return Scalar(kind, bits, f"{kind}{max(bits, 8)}_t", f"i{bits}", characters)
+
+
+# The order is that of the numbers in the ABI of compiled programs: new rows stand at the end.
+SCALARS = {
+    "bool": Scalar("bool", 1, "uint8_t", "i1", "?"),
+    "int8": _integer("int", 8, "b"),
+    "int16": _integer("int", 16, "h"),
+    "int32": _integer("int", 32, "i"),
+    "int64": _integer("int", 64, "lq"),
+    "uint8": _integer("uint", 8, "B"),
+    "uint16": _integer("uint", 16, "H"),
+    "uint32": _integer("uint", 32, "I"),
+    "uint64": _integer("uint", 64, "LQ"),
+    "float16": Scalar("float", 16, "uint16_t", "half", "e", FloatFormat(5, 10, 15)),
+    "float32": Scalar("float", 32, "float", "float", "f", FloatFormat(8, 23, 127)),
+    "float64": Scalar("float", 64, "double", "double", "d", FloatFormat(11, 52, 1023)),
+    "bfloat16": _bits_float(FloatFormat(8, 7, 127)),
+    "float8_e3m4": _bits_float(FloatFormat(3, 4, 3)),
+    "float8_e4m3": _bits_float(FloatFormat(4, 3, 7)),
+    "float8_e4m3b11fnuz": _bits_float(FloatFormat(4, 3, 11, "fnuz")),
+    "float8_e4m3fn": _bits_float(FloatFormat(4, 3, 7, "fn")),
+    "float8_e4m3fnuz": _bits_float(FloatFormat(4, 3, 8, "fnuz")),
+    "float8_e5m2": _bits_float(FloatFormat(5, 2, 15)),
+    "float8_e5m2fnuz": _bits_float(FloatFormat(5, 2, 16, "fnuz")),
+    "float8_e8m0fnu": _bits_float(FloatFormat(8, 0, 127, "fn", signed=False)),
+    "float6_e2m3fn": _bits_float(FloatFormat(2, 3, 1, "none")),
+    "float6_e3m2fn": _bits_float(FloatFormat(3, 2, 3, "none")),
+    "float4_e2m1fn": _bits_float(FloatFormat(2, 1, 1, "none")),
+    "int4": _integer("int", 4),
+    "uint4": _integer("uint", 4),
+    "int1": _integer("int", 1),
+    "uint1": _integer("uint", 1),
+    "int2": _integer("int", 2),
+    "uint2": _integer("uint", 2),
+}
+CODES = {name: code for code, name in enumerate(SCALARS, 1)}
+"""The number of each dtype in the words of compiled programs."""
+
+
+def float_format(dtype: str) -> FloatFormat:
+    """The bits of a floating type, of one lane.
+
+    >>> float_format("float32").mantissa
+    23
+    """
+    layout = SCALARS[element(dtype)].layout
+    assert layout is not None, dtype
+    return layout
+
+
 # What releases of the field called them before.
 _OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
-_SCALAR = re.compile(r"(int|uint|float)(\d{1,9})$")
 _VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
 USUAL_DTYPES = (
     "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float16", "float32", "float64",
     "bfloat16",
 )  # fmt: skip
 """The dtypes that are offered: those of the machine, and the short float."""
-_INTEGER_BITS = (1, 2, 4, 8, 16, 32, 64)
-_FLOAT_BITS = (16, 32, 64)
 _REGISTERED = 2
 """`isbuiltin` of NumPy's for dtypes that another package has registered."""
 
@@ -106,15 +236,9 @@ def _parse(dtype: str) -> tuple[str, int, int]:
             raise DTypeError(f"{dtype!r} has more than {MOST_LANES} lanes", code="W301", hint=hint)
         count = int(digits)
         return kind, width, Scalable(count) if vector.group(2) else count
-    if dtype == "bool":
-        return "bool", 1, 1
-    if dtype in _SMALL_FLOATS:
-        return "float", _SMALL_FLOATS[dtype], 1
-    scalar = _SCALAR.match(dtype)
-    if scalar:
-        kind, width = scalar.group(1), int(scalar.group(2))
-        if width in (_FLOAT_BITS if kind == "float" else _INTEGER_BITS):
-            return kind, width, 1
+    row = SCALARS.get(dtype)
+    if row is not None:
+        return row.kind, row.bits, 1
     raise DTypeError(f"unknown dtype {dtype!r}", code="W301", hint=_suggest(dtype))
 
 
@@ -123,7 +247,9 @@ MOST_LANES = 4096
 
 
 def _suggest(dtype: str) -> str | None:
-    close = difflib.get_close_matches(dtype, [*USUAL_DTYPES, *_SMALL_FLOATS], 1)
+    close = difflib.get_close_matches(
+        dtype, [*USUAL_DTYPES, *(name for name, row in SCALARS.items() if row.kind == "float")], 1
+    )
     return f"did you mean {close[0]!r}?" if close else None
 
 
@@ -168,8 +294,14 @@ def is_scalable(dtype: str) -> bool:
 
 @functools.cache
 def element(dtype: str) -> str:
-    """The scalar type of a vector type."""
-    return dtype if lanes(dtype) == 1 else dtype[: -len(f"x{lanes(dtype)}")]
+    """The scalar type of a vector type.
+
+    >>> element("float32x4"), element("float32x1"), element("int8")
+    ('float32', 'float32', 'int8')
+    """
+    _parse(dtype)
+    vector = _VECTOR.match(dtype)
+    return vector.group(1) if vector else dtype
 
 
 @functools.cache
@@ -211,17 +343,15 @@ def is_integer(dtype: str) -> bool:
 @functools.cache
 def is_numpy(dtype: str) -> bool:
     """Whether NumPy has this scalar type itself."""
-    kind, width, count = _parse(dtype)
-    if count != 1 or dtype in _SMALL_FLOATS:
-        return False
-    return kind == "bool" or (kind in ("int", "uint") and width >= 8) or kind == "float"
+    row = SCALARS.get(element(dtype))
+    return lanes(dtype) == 1 and row is not None and bool(row.characters)
 
 
 @functools.cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks)."""
     if is_numpy(dtype):
-        return np.dtype(dtype)
+        return np.dtype(element(dtype))
     kind, width, _ = _parse(element(dtype))
     if kind in ("handle", "void"):
         raise DTypeError(f"{dtype} has no array storage", code="W302")
@@ -238,7 +368,7 @@ def array_dtype(dtype: str) -> np.dtype[Any]:
     (dtype('float32'), dtype(bfloat16))
     """
     if is_numpy(dtype):
-        return np.dtype(dtype)
+        return np.dtype(element(dtype))
     import ml_dtypes  # only programs with such types need it
 
     found = getattr(ml_dtypes, dtype, None)
@@ -279,22 +409,15 @@ def min_value(dtype: str) -> int | float:
     """The least finite value."""
     kind, width, _ = _parse(dtype)
     if kind == "float":
-        return float(np.finfo(dtype).min) if is_numpy(dtype) else -max_value(dtype)
+        return float_format(dtype).least
     return -(1 << (width - 1)) if kind == "int" else 0
-
-
-_MAX_SMALL = {
-    "bfloat16": 3.3895313892515355e38, "float8_e3m4": 15.5, "float8_e4m3": 240.0, "float8_e4m3b11fnuz": 30.0,
-    "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0,
-    "float8_e8m0fnu": 2.0**127, "float6_e2m3fn": 7.5, "float6_e3m2fn": 28.0, "float4_e2m1fn": 6.0,
-}  # fmt: skip
 
 
 def max_value(dtype: str) -> int | float:
     """The greatest finite value."""
     kind, width, _ = _parse(dtype)
     if kind == "float":
-        return float(np.finfo(dtype).max) if is_numpy(dtype) else _MAX_SMALL[dtype]
+        return float_format(dtype).greatest
     return (1 << (width - 1)) - 1 if kind == "int" else (1 << width) - 1
 
 

@@ -22,7 +22,11 @@ __all__ = ["RemoveRedundantCasts"]
 
 _X = wildcard()
 _FORM = is_op("astype")(_X)
-_FLOATS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
+_FLOATS = {
+    name: (layout.mantissa + 1, layout.exponent)
+    for name in ("float16", "bfloat16", "float32", "float64")
+    for layout in [dtypes.float_format(name)]
+}
 """Bits of the significand (the hidden one counts) and of the exponent."""
 
 

@@ -13,13 +13,7 @@ __all__ = ["c_type", "helper"]
 
 def c_type(dtype: str) -> str:
     """The C99 type of a scalar; bool is one byte, a short float its bits."""
-    if dtypes.is_bool(dtype):
-        return "uint8_t"
-    if dtype == "handle":
-        return "void *"
-    if dtypes.is_float(dtype):
-        return {"float32": "float", "float64": "double"}.get(dtype, "uint16_t")
-    return f"{dtype}_t"
+    return "void *" if dtype == "handle" else dtypes.SCALARS[dtype].c
 
 
 _INTEGER = {

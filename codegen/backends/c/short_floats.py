@@ -8,37 +8,14 @@ The bits are those of NumPy and `ml_dtypes`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from weft import dtypes
 
 __all__ = ["SHORT_FLOATS", "narrowing", "widening"]
 
 
-@dataclass(frozen=True)
-class _Format:
-    """A binary format of IEEE: bits of the mantissa and of the exponent, and the nan that others become."""
-
-    mantissa: int
-    exponent: int
-    nan: str = ""
-
-    @property
-    def bits(self) -> int:
-        """All bits."""
-        return 1 + self.exponent + self.mantissa
-
-    @property
-    def bias(self) -> int:
-        """What is added to an exponent."""
-        return (1 << self.exponent - 1) - 1
-
-
-_SOURCES = {"float32": ("float", _Format(23, 8)), "float64": ("double", _Format(52, 11))}
 # NumPy keeps the first bits of a nan; ml_dtypes has one nan of each sign.
-_FORMATS = {
-    "float16": _Format(10, 5, "0x7e00u | (uint32_t)(m >> {drop} & 0x3ffu)"),
-    "bfloat16": _Format(7, 8, "0x7fc0u"),
-}
-SHORT_FLOATS = frozenset(_FORMATS)
+_NANS = {"float16": "0x7e00u | (uint32_t)(m >> {drop} & 0x3ffu)", "bfloat16": "0x7fc0u"}
+SHORT_FLOATS = frozenset(_NANS)
 
 _WIDEN = {
     "bfloat16": "uint32_t bits = (uint32_t)h << 16;",
@@ -74,12 +51,12 @@ def widening(dtype: str) -> tuple[str, str]:
 
 def narrowing(source: str, dtype: str) -> tuple[str, str]:
     """(name, definition) of the bits of the short float nearest to a float32 or a float64."""
-    kind, wide = _SOURCES[source]
-    short = _FORMATS[dtype]
+    kind, wide, width = dtypes.SCALARS[source].c, dtypes.float_format(source), dtypes.bits(source)
+    short = dtypes.float_format(dtype)
     name, dropped = f"weft_{dtype}_from_{source}", wide.mantissa - short.mantissa
     text = _NARROW.format(
-        name=name, kind=kind, bits=wide.bits, last=wide.bits - 1, mantissa=wide.mantissa,
-        exponents=(1 << wide.exponent) - 1, nan=short.nan.format(drop=dropped), dropped=dropped,
-        infinity=(1 << short.exponent) - 1 << short.mantissa, least=wide.bias - short.bias + 1, short=short.mantissa,
+        name=name, kind=kind, bits=width, last=width - 1, mantissa=wide.mantissa,
+        exponents=(1 << wide.exponent) - 1, nan=_NANS[dtype].format(drop=dropped), dropped=dropped,
+        infinity=short.infinity, least=wide.bias - short.bias + 1, short=short.mantissa,
     )  # fmt: skip
     return name, text

@@ -18,7 +18,6 @@ from weft.ir.interpret.small_floats import encode
 __all__ = ["bytes_of", "constant", "element_bytes", "is_bits_float", "memory_type", "splat", "value_type"]
 
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
-_FLOATS = {"float16": "half", "float32": "float", "float64": "double"}
 
 
 @functools.cache
@@ -26,7 +25,7 @@ def is_bits_float(dtype: str) -> bool:
     """Whether a floating type is held as its bits because LLVM's code for it needs library support (bfloat16, 8-bit
     floats).
     """
-    return dtypes.is_float(dtype) and dtypes.element(dtype) not in _FLOATS
+    return dtypes.is_float(dtype) and _scalar(dtypes.element(dtype)).startswith("i")
 
 
 @functools.cache
@@ -35,7 +34,7 @@ def _scalar(dtype: str) -> str:
         return "ptr"
     if dtype == "void":
         return "void"
-    return _FLOATS.get(dtype) or f"i{dtypes.bits(dtype)}"
+    return dtypes.SCALARS[dtype].llvm
 
 
 @functools.cache
@@ -50,7 +49,9 @@ def value_type(dtype: str) -> str:
 def memory_type(dtype: str) -> str:
     """The LLVM type of a value in memory."""
     lanes, element = dtypes.lanes(dtype), dtypes.element(dtype)
-    scalar = _FLOATS.get(element) or ("ptr" if element == "handle" else f"i{dtypes.storage(element).itemsize * 8}")
+    scalar = _scalar(element)
+    if scalar.startswith("i"):
+        scalar = f"i{dtypes.storage(element).itemsize * 8}"
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
@@ -86,10 +87,10 @@ def splat(text: str, dtype: str) -> str:
 def constant(value: float | int, dtype: str) -> str:
     """A constant of a dtype; the same in every lane of a vector."""
     element = dtypes.element(dtype)
-    if element in _FLOATS:
-        text = _float_text(float(value), element)
-    elif dtypes.is_float(element):
+    if is_bits_float(element):
         text = str(_small_float_bits(float(value), element))
+    elif dtypes.is_float(element):
+        text = _float_text(float(value), element)
     elif dtypes.is_bool(element):
         text = "true" if value else "false"
     elif element == "handle":

@@ -16,7 +16,6 @@ one of bfloat16 becomes the usual one, as `ml_dtypes` does it.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
@@ -26,21 +25,8 @@ from weft.codegen.backends.llvm.asm.types import splat, value_type
 __all__ = ["SHORT_FLOATS", "converted_by_instructions", "narrowed", "stepped", "widened"]
 
 
-@dataclass(frozen=True)
-class _Format:
-    """The bits of a binary interchange format (IEEE 754-2019, section 3.6)."""
-
-    mantissa: int
-    bias: int
-
-    @property
-    def infinity(self) -> int:
-        """Its bits: the exponent is all ones."""
-        return (2 * self.bias + 1) << self.mantissa
-
-
-SHORT_FLOATS = {"float16": _Format(10, 15), "bfloat16": _Format(7, 127)}
-_WIDE = {"float32": _Format(23, 127), "float64": _Format(52, 1023)}
+SHORT_FLOATS = {name: dtypes.float_format(name) for name in ("float16", "bfloat16")}
+_WIDE = {name: dtypes.float_format(name) for name in ("float32", "float64")}
 _SIGN, _BITS = 0x8000, 0x7FFF
 
 
@@ -107,7 +93,7 @@ def _same_range(v: _Ints, bits: str, drop: int, source: str, value: str) -> str:
     return v.choose(is_nan, usual, _rounded(v, bits, drop))
 
 
-def _smaller_range(v: _Ints, bits: str, wide: _Format, short: _Format, source: str) -> str:
+def _smaller_range(v: _Ints, bits: str, wide: dtypes.FloatFormat, short: dtypes.FloatFormat, source: str) -> str:
     w, width, drop = v.w, dtypes.bits(source), wide.mantissa - short.mantissa
     size = v.do("and", bits, (1 << (width - 1)) - 1)
     sign = v.do("and", v.do("lshr", bits, width - 16), _SIGN)
