@@ -19,9 +19,9 @@ from weft.errors import (
 )
 from weft.ir.deduction.infer import ShapeCheck
 from weft.ir.graph import Call, ExternFunc, Function
-from weft.ir.interpret.compiled import Lookup
+from weft.ir.interpret.closures.compiled import Lookup
+from weft.ir.interpret.closures.intrinsics import missing_function
 from weft.ir.interpret.graph import Evaluator, Scope, Session
-from weft.ir.interpret.intrinsics import missing_function
 from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order, too_deep
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown

@@ -38,8 +38,8 @@ from weft.ir.graph import (
     Var,
 )
 from weft.ir.interpret import values
-from weft.ir.interpret.compiled import Lookup
-from weft.ir.interpret.intrinsics import missing_function
+from weft.ir.interpret.closures.compiled import Lookup
+from weft.ir.interpret.closures.intrinsics import missing_function
 from weft.ir.interpret.kernel import Caller, Kernel
 from weft.ir.interpret.memory import Memory
 from weft.ir.interpret.scalars import coerce

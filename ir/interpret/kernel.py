@@ -20,10 +20,11 @@ from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
-from weft.ir.interpret.compiled import Frame, Lookup
+from weft.ir.interpret.closures.allocations import view_maker
+from weft.ir.interpret.closures.compiled import Frame, Lookup, Returned
+from weft.ir.interpret.closures.statements import StatementCompiler
 from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
 from weft.ir.interpret.scalars import coerce
-from weft.ir.interpret.statements import Returned, StatementCompiler
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.structure.malformed import FAILURES
@@ -157,7 +158,7 @@ class Kernel:
             for node in _layout_symbols(function):
                 self.compiler.slot(node)
             self.symbol_slots = [(self.compiler.slot(variable), name) for variable, name in self.names.items()]
-            self.makers = [self.compiler.view_maker(p) if isinstance(p, Buffer) else None for p in function.params]
+            self.makers = [view_maker(self.compiler, p) if isinstance(p, Buffer) else None for p in function.params]
             self.body = self.compiler.statement(function.body)
 
     def output_positions(self) -> list[int]:

@@ -18,8 +18,8 @@ from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
+from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
-from weft.ir.interpret.intrinsics import shown_values
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.kernel.extents import check_extents
 from weft.ir.op import OpDef, get_op

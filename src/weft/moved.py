@@ -39,6 +39,11 @@ MOVED: tuple[tuple[str, str, str], ...] = (
     ("weft.transform.analysis", "weft.transform.analysis.indices", "facts exactness"),
     ("weft.transform.analysis", "weft.ir.kernel", "views"),
     (
+        "weft.ir.interpret",
+        "weft.ir.interpret.closures",
+        "compiled expressions indices intrinsics statements",
+    ),
+    (
         "weft.transform.schedule",
         "weft.transform.analysis",
         "affine dependence points spans>touched_ranges iterations>loop_carried inverse>inverted_indices",

@@ -5,8 +5,8 @@
     for i in range(T.int64(64)): y[i] = T.if_then_else(T.Cast("int32", i) >= 5, x[i + 2], 0.0)
 
 Rules put expressions of dimensions, of one nest or of another, in place of iteration variables; those must be of one
-dtype. An index means the exact number (see `weft.ir.interpret.indices`), so it is computed in 64 bits; a value is
-computed as it was, and in 64 bits only where that is proved to be the same.
+dtype. An index means the exact number (see `weft.ir.interpret.closures.indices`), so it is computed in 64 bits;
+a value is computed as it was, and in 64 bits only where that is proved to be the same.
 """
 
 from __future__ import annotations

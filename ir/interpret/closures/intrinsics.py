@@ -15,7 +15,8 @@ import numpy as np
 from weft import dtypes
 from weft.errors import ArgumentError, BoundsError, WeftError
 from weft.ir.graph import StringImm
-from weft.ir.interpret.compiled import Compiled, Compiler, Frame
+from weft.ir.interpret.closures.accesses import argument, locator, pointer_to
+from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
@@ -179,10 +180,10 @@ def _lane_mask(compiler: Compiler, node: PrimCall) -> Compiled:
 def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
     target = node.args[0]
     if isinstance(target, Buffer):
-        return compiler.pointer_to(target)
+        return pointer_to(compiler, target)
     if not isinstance(target, BufferLoad):
         raise WeftError("T.address_of takes a buffer element", code="W865", span=node.span)
-    slot, locate = compiler.slot(target.buffer), compiler.locator(target.buffer, target.indices, target.span)
+    slot, locate = compiler.slot(target.buffer), locator(compiler, target.buffer, target.indices, target.span)
 
     def address(frame: Frame) -> Pointer:
         view: View = frame[slot]
@@ -222,7 +223,7 @@ def _byte_offset(compiler: Compiler, node: PrimCall) -> Compiled:
 
 
 def _print_buffer(compiler: Compiler, node: PrimCall) -> Compiled:
-    args = [compiler.argument(arg) for arg in node.args]
+    args = [argument(compiler, arg) for arg in node.args]
     labels = [_label(arg) for arg in node.args]
 
     def show(frame: Frame) -> int:
@@ -274,7 +275,7 @@ def _external(compiler: Compiler, node: PrimCall) -> Compiled:
     symbol = node.args[0]
     if not isinstance(symbol, StringImm):
         raise WeftError(f"the first argument of T.{node.op} is the name of a function", code="W865", span=node.span)
-    args = [compiler.argument(arg) for arg in node.args[1:]]
+    args = [argument(compiler, arg) for arg in node.args[1:]]
     returns = None if node.dtype in ("void", "handle") else _finish(node.dtype)
 
     def call(frame: Frame) -> Any:

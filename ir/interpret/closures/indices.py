@@ -14,6 +14,7 @@ from typing import Any
 from weft import dtypes
 from weft.errors import BoundsError
 from weft.ir.graph import Expr
+from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.scalars import binary_function
 from weft.ir.tensor import COMPARISONS, Binary, Cast, PrimVar
 
@@ -32,12 +33,12 @@ def _is_integer(node: Any) -> bool:
     return dtypes.lanes(dtype) == 1 and dtypes.is_integer(dtype) and dtypes.is_signed(dtype)
 
 
-def index_closure(compiler: Any, node: Expr) -> Any:
+def index_closure(compiler: Compiler, node: Expr) -> Compiled:
     """The closure of an index expression."""
     return _closure(compiler, node) or compiler.expression(node)
 
 
-def _closure(compiler: Any, node: Any) -> Any:
+def _closure(compiler: Compiler, node: Any) -> Compiled | None:
     """The closure that finds an overflow, None where there can be none."""
     if isinstance(node, PrimVar):
         return _variable(compiler, node)
@@ -48,13 +49,13 @@ def _closure(compiler: Any, node: Any) -> Any:
     return None
 
 
-def _variable(compiler: Any, node: PrimVar) -> Any:
+def _variable(compiler: Compiler, node: PrimVar) -> Compiled | None:
     doubt = compiler.doubts.get(id(node))
     if doubt is None:
         return None
     value = compiler.expression(node)
 
-    def variable(frame: Any) -> Any:
+    def variable(frame: Frame) -> Any:
         if frame[doubt] is not None:
             raise frame[doubt]
         return value(frame)
@@ -62,14 +63,14 @@ def _variable(compiler: Any, node: PrimVar) -> Any:
     return variable
 
 
-def _binary(compiler: Any, node: Binary) -> Any:
+def _binary(compiler: Compiler, node: Binary) -> Compiled:
     parts = [_closure(compiler, part) for part in (node.a, node.b)]
     bits = dtypes.bits(node.dtype)
     a, b = (part or compiler.expression(side) for part, side in zip(parts, (node.a, node.b), strict=True))
     function = _EXACTLY.get(node.kind) or binary_function(node.kind, "int64")
     limit = 1 << (bits - 1)
 
-    def binary(frame: Any) -> Any:
+    def binary(frame: Frame) -> Any:
         value = function(a(frame), b(frame))
         if not -limit <= value < limit:
             message = f"the index {node.script()} is {value}, which {node.dtype} does not hold"
@@ -80,7 +81,7 @@ def _binary(compiler: Any, node: Binary) -> Any:
     return binary
 
 
-def exact_condition(compiler: Any, node: Expr) -> Any:
+def exact_condition(compiler: Compiler, node: Expr) -> Compiled:
     """The closure of the condition of a check of bounds: a comparison whose arithmetic overflows does not hold."""
     if isinstance(node, Binary) and node.kind in ("and", "or") and dtypes.lanes(node.dtype) == 1:
         a, b = (exact_condition(compiler, side) for side in (node.a, node.b))
@@ -92,7 +93,7 @@ def exact_condition(compiler: Any, node: Expr) -> Any:
     a, b = (index_closure(compiler, side) for side in (node.a, node.b))
     compare = binary_function(node.kind, "int64")
 
-    def condition(frame: Any) -> Any:
+    def condition(frame: Frame) -> Any:
         try:
             return compare(a(frame), b(frame))
         except BoundsError as error:
@@ -103,7 +104,7 @@ def exact_condition(compiler: Any, node: Expr) -> Any:
     return condition
 
 
-def doubt_of(compiler: Any, node: PrimVar, value: Expr) -> Any:
+def doubt_of(compiler: Compiler, node: PrimVar, value: Expr) -> Compiled | None:
     """What notes, when a variable is bound, that its value has wrapped; None where it cannot."""
     exact = _closure(compiler, value) if _is_integer(node) else None
     if exact is None:
@@ -111,7 +112,7 @@ def doubt_of(compiler: Any, node: PrimVar, value: Expr) -> Any:
         return None
     slot = compiler.doubts[id(node)] = compiler.extra_slot()
 
-    def note(frame: Any) -> None:
+    def note(frame: Frame) -> None:
         try:
             exact(frame)
         except BoundsError as error:

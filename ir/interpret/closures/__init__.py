@@ -1,0 +1,1 @@
+"""A tensor-level function as closures over a frame: expressions, accesses, statements, loops, blocks, buffers."""
