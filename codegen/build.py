@@ -32,13 +32,18 @@ from weft.transform.infra.context import PassContext
 from weft.transform.infra.phases import run_phases
 from weft.transform.target.parts import LABEL
 
-__all__ = ["build"]
+__all__ = ["build", "job_of"]
 
 
 def build(
     module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY
 ) -> Executable | ArtifactSet:
     """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python."""
+    return back_end_of(plan.parts[plan.driver]).build(job_of(module, plan, members))
+
+
+def job_of(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> Job:
+    """What the back end that drives has to build; TargetError W739 for an executor that it does not have."""
     back_end = back_end_of(plan.parts[plan.driver])
     served = back_end.served(plan)
     if plan.executor not in served:
@@ -47,7 +52,7 @@ def build(
             code="W739",
             hint=f"leave the executor out, or say one of: {', '.join(served)}",
         )
-    return back_end.build(Job(module, plan, _generators(plan), members))
+    return Job(module, plan, _generators(plan), members)
 
 
 def _generators(plan: Plan) -> dict[str, Generator]:

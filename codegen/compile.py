@@ -11,19 +11,22 @@ machine code of this machine gives an `Executable`; code for another machine, or
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 import weakref
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace as with_fields
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
 import weft.transform as transform
 from weft import dtypes
+from weft.codegen.backends.base import Job, back_end_of
 from weft.codegen.backends.generators import ARTIFACTS, provenance
-from weft.codegen.build import build
+from weft.codegen.build import build, job_of
 from weft.codegen.cache.programs import find, keep, key_of
 from weft.codegen.compiled import (
     compiled_module,
@@ -52,7 +55,7 @@ from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify import fault_of
 from weft.ir.verify.spread import refuse_spread
-from weft.runtime.artifact import ArtifactSet
+from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
@@ -72,17 +75,26 @@ def compile(
 ) -> Executable: ...  # fmt: skip
 @overload
 def compile(
+    module_or_function: Mapping[str, IRModule | BaseFunc], target: object = None, *, opt: int | Knobs = 2,
+    params: None = None, pipeline: None = None, externs: Collection[str] = (), trust: bool = False,
+    executor: str | None = None, start: None = None, trace: None = None,
+) -> ArtifactSet: ...  # fmt: skip
+@overload
+def compile(
     module_or_function: IRModule | BaseFunc, target: object, *, opt: int | Knobs = 2,
     params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
     executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Any: ...  # fmt: skip
 @explained_by(fault_of)
 def compile(
-    module_or_function: IRModule | BaseFunc, target: object = None, *, opt: int | Knobs = 2,
-    params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (), trust: bool = False,
-    executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
+    module_or_function: IRModule | BaseFunc | Mapping[str, IRModule | BaseFunc], target: object = None, *,
+    opt: int | Knobs = 2, params: Mapping[str, Any] | None = None, pipeline: Any = None, externs: Collection[str] = (),
+    trust: bool = False, executor: str | None = None, start: str | None = None, trace: list[Step] | None = None,
 ) -> Any:  # fmt: skip
     """Compile a module or a single function: an `Executable` where this machine can run it, else its `ArtifactSet`.
+
+    Several models by name become one library for C to link: {"digits": Digits, "words": Words} has `digits_run` and
+    `words_run`. The package of a configuration says whether files are asked for: a tree, or a shared object.
 
     `target` is a target in any form; by default the one that the module carries, else this machine. `opt` is 0
     (quickest compile) to 3 (float sums reassociated), or the `weft.transform.Knobs` of a schedule; `params` are arrays
@@ -106,6 +118,12 @@ def compile(
     >>> out
     array([2., 2., 2.], dtype=float32)
     """
+    if isinstance(module_or_function, Mapping) and not isinstance(module_or_function, IRModule):
+        given = {"params": params, "pipeline": pipeline, "start": start, "trace": trace}
+        refused = [name for name, value in given.items() if value is not None]
+        if refused:
+            raise PassError(f"several models at once take no `{refused[0]}`", code="W543", hint="lower each by itself")
+        return _library(module_or_function, target, opt, externs, executor)
     module = as_module(module_or_function)
     if start in CODE and is_compiled(module):
         return load_module(module, trust=trust) if holds_program(module) else module.attrs[ARTIFACTS]
@@ -114,7 +132,10 @@ def compile(
         refuse_untrusted(module)
     module = _bound(module, params)
     key = key_of(module, plan) if pipeline is None and start is None and trace is None else None
-    kept = None if key is None else find(key)
+    if plan.package == "archive":
+        kept = None if key is None else find(key)
+    else:
+        kept = key = None
     if kept is not None:
         _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
         return _exporting(Executable(kept), module, plan, pipeline, start)
@@ -129,7 +150,53 @@ def compile(
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
-    return _exporting(made, module, plan, pipeline, start) if isinstance(made, Executable) else made
+    if isinstance(made, Executable):
+        made = _exporting(made, module, plan, pipeline, start)
+    return _packaged(made, plan)
+
+
+def _packaged(made: Executable | ArtifactSet, plan: Plan) -> Executable | ArtifactSet:
+    """What the package of a configuration asks for: files for C to link, or the shared object of them."""
+    if plan.package == "archive":
+        return made
+    files = made.linkable() if isinstance(made, Executable) else made
+    if plan.package == "tree":
+        return files
+    name = f"lib{plan.model}.so"
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        content = files.export(Path(folder, name)).read_bytes()
+    provides = tuple(symbol for item in files.values() for symbol in item.provides)
+    shared = Artifact("sharedlib", name, content, plan.target.to_json(), provides, codegen="weft", loader="cc")
+    return ArtifactSet([shared, *(item for item in files.values() if item.kind == "header")])
+
+
+def _library(
+    models: Mapping[str, Any], target: object, opt: int | Knobs, externs: Collection[str], executor: str | None
+) -> ArtifactSet:  # fmt: skip
+    """Several models in one library for C programs to link, each behind an entry of its name."""
+    jobs: list[Job] = []
+    for name, value in models.items():
+        module = as_module(value)
+        plan = make_plan(module, target, executor, opt)
+        if plan.runs_here:
+            plan = with_fields(plan, executor="aot")
+        plan = with_fields(plan, externs=check_externs(externs), name=name)
+        refuse_untrusted(module)
+        _refuse_scalable(module)
+        refuse_spread(module.functions.values())
+        with _room():
+            lowered = _lowered(module, plan, None, None, None)
+            refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
+            if not any(isinstance(function, Function) for function in lowered.functions.values()):
+                lowered, _ = with_entry(lowered)
+            jobs.append(job_of(lowered, plan, member_functions(module)))
+    if not jobs:
+        raise PassError("a library of no models", code="W511", hint='{"name": module, ...}')
+    with _room():
+        made = back_end_of(jobs[0].plan.parts[jobs[0].plan.driver]).library(jobs)
+    found = _packaged(made, with_fields(jobs[0].plan, name=""))
+    assert isinstance(found, ArtifactSet)
+    return found
 
 
 def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, start: str | None) -> Executable:

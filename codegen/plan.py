@@ -24,6 +24,7 @@ from weft.target import Config, Target
 from weft.target.builtin import EXECUTORS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.phase import CARRIED
+from weft.transform.memory.planners import find_planner
 from weft.transform.target.assign import refuse_labels
 from weft.transform.target.parts import driving_label, leaf_parts
 
@@ -133,8 +134,8 @@ def _chosen(executor: str | None) -> str:
 def _check_fields(plan: Plan) -> None:
     """Refuse what a configuration says that the driving part cannot do."""
     options = plan.configuration
-    runtime = dict(options.get("runtime", {})).get("kind", "host")
-    if plan.runs_here and runtime != "host":
+    runtime, driver = plan.runtime, plan.parts[plan.driver]
+    if plan.runs_here and runtime not in (None, "host"):
         raise TargetError(
             f"runtime {runtime!r} cannot be had with {plan.where(plan.driver)}, which runs in this process",
             code="W738",
@@ -144,9 +145,36 @@ def _check_fields(plan: Plan) -> None:
         raise TargetError(
             "runtime 'rtos' changes nothing of what is made", code="W738", hint="bare: no operating system is called"
         )  # fmt: skip
+    if runtime == "host" and driver.triple is not None and driver.triple.os in ("", "none", "unknown"):
+        raise TargetError(
+            f"runtime 'host' is an operating system, and {plan.where(plan.driver)} has none", code="W738",
+            hint="bare, or a triple that names the system",
+        )  # fmt: skip
+    if plan.package == "shared":
+        _check_shared(plan)
+    for label, part in plan.parts.items():
+        planner = part.options.get("planner")
+        if planner and label == plan.driver:
+            find_planner(planner)
+        elif planner:
+            raise TargetError(
+                f"memory is planned by {plan.where(plan.driver)}, which drives, not by {plan.where(label)}",
+                code="W738", hint=f"-planner={planner} for the part that drives",
+            )  # fmt: skip
     if "memory" in options and not plan.parts[plan.driver].kind.plans_memory:
         raise TargetError(
             f"memory pools are laid out by parts that plan memory themselves, and {plan.where(plan.driver)} drives",
             code="W738",
             hint="leave `memory` out, or let a part of kind c drive",
         )
+
+
+def _check_shared(plan: Plan) -> None:
+    """Refuse a shared object that the C compiler of this machine cannot make."""
+    foreign = [label for label, part in plan.parts.items() if label not in plan.machines and part.cpu is not None]
+    if foreign or plan.runtime == "bare":
+        why = "a runtime 'bare' loads none" if not foreign else f"{plan.where(foreign[0])} is another machine"
+        raise TargetError(
+            f"the package 'shared' is made by the C compiler of this machine, and {why}", code="W738",
+            hint="package=tree: its Makefile makes a library where the compiler for that machine is",
+        )  # fmt: skip

@@ -369,6 +369,10 @@ class Executable(Mapping[str, CompiledFunction]):
         Raises: TargetError W741 or W745 for a program that C cannot call; ArtifactError W819 where no C compiler is
         there, or for an executable that was loaded and does not hold such code.
         """
+        return self.linkable().export(path)
+
+    def linkable(self) -> ArtifactSet:
+        """The program for C to link, as `export` writes it; errors as there."""
         linkable = ArtifactSet(item for item in self._program.artifacts.values() if item.loader == "cc")
         if not any(item.kind == "object" for item in linkable.values()) and self._linkable is not None:
             linkable = self._linkable()
@@ -376,7 +380,7 @@ class Executable(Mapping[str, CompiledFunction]):
             message = f"C programs cannot call what the executor {self.executor} runs, and no file holds the model"
             hint = 'export before saving, or save what weft.compile(module, executor="aot") makes'
             raise ArtifactError(message, code="W819", hint=hint)
-        return linkable.export(path)
+        return linkable
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to one file, which `weft.load` reads without the compiler."""

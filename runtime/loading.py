@@ -219,7 +219,7 @@ def export(artifacts: Iterable[Artifact], path: str | os.PathLike[str]) -> Path:
     if target.suffix != ".so":
         return _export_folder(chosen, target)
     ready = [artifact for artifact in chosen.values() if artifact.kind == "sharedlib"]
-    if len(chosen) == 1 and ready:
+    if len(ready) == 1 and all(artifact.kind in ("sharedlib", *BESIDE) for artifact in chosen.values()):
         _write(target, ready[0].data)
         return target
     odd = [artifact for artifact in chosen.values() if artifact.kind not in (*COMPILED, *BESIDE)]

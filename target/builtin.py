@@ -34,6 +34,7 @@ _PROCESSOR = {
 
 _WIDTHS = (0, 64, 128, 256, 512, 1024, 2048)
 _CACHE = (0, 1 << 40)
+_PLANNER = {"planner": Str(None, "the memory planner, by the name it is registered under; default: that of weft")}
 _MACHINE = {
     "vector_bits": Field("int", None, "the width of a vector register; 0: no vectors; default by -mcpu", _WIDTHS),
     "vector_registers": Int(None, "how many vector registers there are; default by -mcpu", (0, 1024)),
@@ -144,6 +145,7 @@ LLVM = target_kind(
         "fast_math": Bool(False, "allow reassociation and contraction of floating-point operations"),
         "strict_math": Bool(False, "call the C library for exp, log, sin and the like instead of vector polynomials"),
         "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores"),
+        **_PLANNER,
         **_MACHINE,
     },
     doc="machine code by LLVM, for this machine or another",
@@ -151,7 +153,7 @@ LLVM = target_kind(
 )
 C = target_kind(
     "c",
-    {**_PROCESSOR, "std": Str("c99", "the language standard", ("c99", "c11"))},
+    {**_PROCESSOR, "std": Str("c99", "the language standard", ("c99", "c11")), **_PLANNER},
     doc="C source without heap or runtime files",
     canonicalise=_canonical_c,
 )

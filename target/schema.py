@@ -23,11 +23,11 @@ __all__ = ["POOL", "SCHEMA", "check_pools", "config_default", "config_field", "t
 
 SCHEMA: dict[str, dict[str, Field]] = {
     "executor": {
-        "kind": Str("native", "machine code, bytecode, a graph, or a library for later", EXECUTORS),
+        "kind": Str(None, "machine code, bytecode, a graph, a library for later; default: what drives", EXECUTORS),
         "entry": Str("struct", "how the entry of a library takes its arguments", ("struct",)),
     },
     "runtime": {
-        "kind": Str("host", "an operating system, none, or one for devices", RUNTIMES),
+        "kind": Str(None, "an operating system, or none; default: what the machine of the driving part has", RUNTIMES),
         "alloc": Str("none", "where memory comes from while it runs: the caller", ("none",)),
     },
     "package": {
@@ -69,7 +69,7 @@ def config_field(name: str, value: Any) -> dict[str, Any]:
 
 def config_default(name: str) -> dict[str, Any]:
     """What holds where a configuration does not say."""
-    return {key: field.default for key, field in SCHEMA.get(name, {}).items()}
+    return {key: field.default for key, field in SCHEMA.get(name, {}).items() if field.default is not None}
 
 
 def _pool(pool: str, facts: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ that the driving part does not have; W752 a second back end for a kind.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +53,7 @@ class Plan:
 
     `passes` is the target that the phases see: parts for this machine name the level of its processor. `externs` are
     the names of foreign code that the caller lets the program call, `knobs` those of the schedules, whose level is
-    `opt`.
+    `opt`, `name` that of a model among several.
     """
 
     target: Target
@@ -65,6 +65,7 @@ class Plan:
     opt: int
     externs: frozenset[str] = frozenset()
     knobs: Knobs = field(default=Knobs())
+    name: str = ""
 
     @property
     def runs_here(self) -> bool:
@@ -78,9 +79,27 @@ class Plan:
 
     @property
     def model(self) -> str:
-        """The name of the compiled model, for symbols and files: that of the package, else `model`."""
-        package = self.configuration.get("package")
-        return str(package.get("name", "model")) if package else "model"
+        """The name of the compiled model, for symbols and files: its own, that of the package, else `model`."""
+        return self.name or str(self._field("package").get("name", "model"))
+
+    @property
+    def package(self) -> str:
+        """What is to be written in the end: an archive, a tree of files, or a shared object."""
+        return str(self._field("package").get("format", "archive"))
+
+    @property
+    def hosted(self) -> bool:
+        """Whether there is an operating system: what the runtime says, else the triple of the part that drives."""
+        stated, triple = self.runtime, self.parts[self.driver].triple
+        return triple is not None and triple.os == "linux" if stated is None else stated == "host"
+
+    @property
+    def runtime(self) -> str | None:
+        """The runtime that a configuration states."""
+        return self._field("runtime").get("kind")
+
+    def _field(self, name: str) -> Mapping[str, Any]:
+        return dict(self.configuration.get(name) or {})
 
     @property
     def configuration(self) -> Mapping[str, Any]:
@@ -168,6 +187,12 @@ class BackEnd:
         """The program of a module in which a part of this kind drives."""
         module, _ = job.remaining(lambda label: False)
         return module.attrs.get(ARTIFACTS, ArtifactSet())
+
+    def library(self, jobs: Sequence[Job]) -> ArtifactSet:
+        """Several models, each under the name of its plan, for C programs to link together."""
+        made = [self.build(job) for job in jobs]
+        sets = [item.artifacts if isinstance(item, Executable) else item for item in made]
+        return ArtifactSet(item for each in sets for item in each.values() if item.loader == "cc")
 
     def machine_code(
         self, module: IRModule, plan: Plan, owner: Mapping[str, str], *, kernels_only: bool = False

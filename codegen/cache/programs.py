@@ -51,6 +51,8 @@ def key_of(module: IRModule, plan: Plan) -> str | None:
     """The key of what a module compiles to; None where that follows from more than can be seen."""
     if plan.executor not in ("native", "vm") or not plan.runs_here or not plan.target.is_leaf:
         return None
+    if plan.target.options.get("planner"):  # what it answers is not known from its name
+        return None
     kind = plan.target.kind
     if kind.hooks or kind.lowering_hook or kind.code_generator or not is_plain() or check_level() or not is_builtin():
         return None

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from weft.runtime.device.threads import get_num_threads, set_num_threads
     from weft.script import parse
     from weft.target import Config, Target, tag, target_kind
+    from weft.transform.memory.planners import memory_planner
 
 # Public name -> module that defines it.
 _HOMES = {
@@ -66,6 +67,7 @@ _HOMES = {
     "load_module": "weft.codegen",
     "load_plugins": "weft.plugins",
     "lower": "weft.codegen",
+    "memory_planner": "weft.transform.memory.planners",
     "parse": "weft.script",
     "register_func": "weft.runtime",
     "set_num_threads": "weft.runtime.device.threads",
@@ -94,7 +96,8 @@ __all__ = [
     "ScheduleError", "ScriptError", "ShapeError", "Target", "TargetError", "VerifyError", "WeftError",
     "assert_structural_equal", "assert_well_formed", "codegen", "compile", "declare_extern", "first_mismatch",
     "frontend",
-    "get_num_threads", "interpret", "ir", "load", "load_module", "load_plugins", "lower", "parse", "register_func",
+    "get_num_threads", "interpret", "ir", "load", "load_module", "load_plugins", "lower",
+    "memory_planner", "parse", "register_func",
     "runtime",
     "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "testing",
     "transform", "verify",

@@ -117,6 +117,20 @@ def _add_phases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume-from", metavar="PHASE", help="FILE is the module after this phase: go on from there")
 
 
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--setup", metavar="PATH", help="Python to run first, such as one with a memory planner")
+    parser.add_argument(
+        "--model", metavar="NAME[=FILE]", action="append", type=_model, default=[],
+        help="a unit of FILE (or the one of another file) that becomes a model of one library",
+    )  # fmt: skip
+
+
+def _model(text: str) -> tuple[str, str | None]:
+    """NAME or NAME=FILE of the command line."""
+    name, _, file = text.partition("=")
+    return name, file or None
+
+
 def _show_options(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
     parser.add_argument("--function", metavar="NAME", help="only this function, with the functions that it calls")
@@ -158,6 +172,7 @@ def _compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit", metavar="FORM", choices=forms, help="the code as text: llvm, asm, c, header, vm ...")
     _add_compilation(parser)
     _add_trust(parser)
+    _add_models(parser)
     _add_phases(parser)
 
 
@@ -168,6 +183,7 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="a folder, or a shared object (.so)")
     _add_compilation(parser)
     _add_trust(parser)
+    _add_models(parser)
     _add_phases(parser)
 
 

@@ -58,7 +58,7 @@ from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.target.assign import assignment_passes
-from weft.transform.target.parts import OnParts, leaf_parts
+from weft.transform.target.parts import OnParts, driving_label, leaf_parts
 from weft.transform.target.place_copies import PlaceCopies
 
 __all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "phases_of", "run_phases"]
@@ -88,10 +88,13 @@ def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """One block of memory for what lives within a call, unless a code generator of the target sees to that itself."""
-    parts = [part for _, part in leaf_parts(target)]
+    labelled = dict(leaf_parts(target))
+    parts = list(labelled.values())
     if any(part.kind.plans_memory for part in parts):
         return ()
-    return (HoistScratch(min(part.machine.stack_bytes for part in parts)), ShareMemory(), StaticPlanBlockMemory())
+    planner = labelled[driving_label(labelled)].options.get("planner")
+    stack = min(part.machine.stack_bytes for part in parts)
+    return (HoistScratch(stack), ShareMemory(), StaticPlanBlockMemory(planner))
 
 
 _RULES = ("transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms", "scale-shift")

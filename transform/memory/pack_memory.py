@@ -26,11 +26,15 @@ _VALUES = (1, 2, 7, 64, 333, _TYPICAL, 4096)
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Memory of `size` bytes that is needed from step `first` to step `last`, both included."""
+    """Memory of `size` bytes that is needed from step `first` to step `last`, both included.
+
+    `alignment` is what a planner of a user's has to give it; `pack` takes one for all.
+    """
 
     size: Dim
     first: int
     last: int
+    alignment: int = 16
 
     def meets(self, other: Request) -> bool:
         """Whether both are needed at some step."""

@@ -39,7 +39,8 @@ from weft.transform.analysis.free_symbols import symbols_of_type
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.rewriting import FunctionRewriter, derived, merge_blocks
-from weft.transform.memory.pack_memory import Packing, Request, pack
+from weft.transform.memory.pack_memory import ALIGNMENT, Packing, Request, pack
+from weft.transform.memory.planners import Planner, checked_plan, find_planner
 from weft.transform.memory.share_memory import is_allocation
 
 __all__ = ["StaticPlanBlockMemory", "bounds_of", "tensor_bytes"]
@@ -48,10 +49,13 @@ __all__ = ["StaticPlanBlockMemory", "bounds_of", "tensor_bytes"]
 class StaticPlanBlockMemory(FunctionPass):
     """Give the tensors of each function places in one block of memory, which they use one after another.
 
-    Raises: VerifyError W439 for an attribute `tir_var_upper_bound` that is no mapping of symbols to sizes.
+    `planner` names a memory planner of the user's (`weft.memory_planner`), which takes sizes that are known.
+    Raises: VerifyError W439 for an attribute `tir_var_upper_bound` that is no mapping of symbols to sizes; TargetError
+    W754 for a planner that is not there, or whose answer is wrong.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("plan-memory",)
+    planner: str | None = None
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function with its allocations planned; itself when there is nothing to plan."""
@@ -61,7 +65,7 @@ class StaticPlanBlockMemory(FunctionPass):
             return function
         blocks = _blocks(lifetimes)
         for block in blocks:
-            block.plan(lifetimes, facts)
+            block.plan(lifetimes, facts, None if self.planner is None else find_planner(self.planner))
         return _Planned(blocks).run(function) if blocks else function
 
 
@@ -87,15 +91,19 @@ class _Block:
     packing: Packing | None = None
     var: Var | None = None
 
-    def plan(self, lifetimes: Lifetimes, facts: Facts) -> None:
+    def plan(self, lifetimes: Lifetimes, facts: Facts, planner: Planner | None) -> None:
         """Find the places of the tensors."""
         requests = []
         for binding in self.members:
             assert isinstance(binding.var.ty, TensorType)
             first = min(lifetimes.made[var] for var in lifetimes.members(binding.var))
             size = tensor_bytes(binding.var.ty)
-            requests.append(Request(size, first, lifetimes.last(binding.var)))
-        self.packing = pack(requests, facts)
+            requests.append(Request(size, first, lifetimes.last(binding.var), ALIGNMENT))
+        if planner is None:
+            self.packing = pack(requests, facts)
+        else:
+            offsets, total = checked_plan(planner, requests)
+            self.packing = Packing(tuple(offsets), total)
         self.var = Var("storage", AnyType())
 
     def allocation(self) -> Binding:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace as with_fields
 from pathlib import Path
+from typing import Any
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
 from weft.codegen.backends.c.library import SourceTree, source_tree
@@ -12,9 +15,11 @@ from weft.codegen.backends.generators import Generator
 from weft.codegen.host.single_kernel import with_entry
 from weft.errors import TargetError
 from weft.ir.graph import Function
+from weft.ir.module import IRModule
 from weft.runtime.artifact import ArtifactSet
 from weft.target import Target
 from weft.target.builtin import C
+from weft.transform.memory.planners import find_planner
 
 __all__ = ["BACK_END", "CBackEnd", "SourceArtifacts"]
 
@@ -49,18 +54,32 @@ class CBackEnd(BackEnd):
 
     def build(self, job: Job) -> ArtifactSet:
         """C for all parts: those of other kinds give C drivers of their own."""
-        return _c_sources(job)
+        made, entry = _c_module(job)
+        return SourceArtifacts(source_tree(made, name=job.plan.model, function=entry, **_options(job.plan)))
+
+    def library(self, jobs: Sequence[Job]) -> ArtifactSet:
+        """One tree, with memory that suffices for each of its models."""
+        made = {job.plan.model: _c_module(job) for job in jobs}
+        plan = with_fields(jobs[0].plan, name="")
+        entries = {name: entry for name, (_, entry) in made.items()}
+        modules = {name: module for name, (module, _) in made.items()}
+        return SourceArtifacts(source_tree(modules, name=plan.model, function=entries, **_options(plan)))
 
 
-def _c_sources(job: Job) -> ArtifactSet:
+def _options(plan: Plan) -> dict[str, Any]:
+    planner = plan.parts[plan.driver].options.get("planner")
+    chosen = {} if planner is None else {"planner": find_planner(planner)}
+    return {"target": plan.target, "externs": plan.externs, "runtime": plan.runtime, **chosen}
+
+
+def _c_module(job: Job) -> tuple[IRModule, str]:
+    """The module with what the C entry calls, and the graph function that it runs."""
     made, _ = job.remaining(lambda label: job.plan.parts[label].kind is C)
     graphs = [name for name, function in made.items() if isinstance(function, Function) and not function.private]
     if not graphs:
         made, graphs = with_entry(made)
     if len(graphs) == 1:
-        return SourceArtifacts(
-            source_tree(made, job.plan.target, name=job.plan.model, function=graphs[0], externs=job.plan.externs)
-        )
+        return made, graphs[0]
     raise TargetError(
         f"c: one entry can be compiled, the module has {', '.join(graphs)}",
         code="W739",

@@ -116,11 +116,14 @@ class SourceTree:
 
 
 def source_tree(
-    models: IRModule | Mapping[str, IRModule], target: Target | str, *, name: str = "model", function: str = "main",
-    planner: Planner = greedy, externs: Collection[str] = (),
+    models: IRModule | Mapping[str, IRModule], target: Target | str, *, name: str = "model",
+    function: str | Mapping[str, str] = "main", planner: Planner = greedy, externs: Collection[str] = (),
+    runtime: str | None = None,
 ) -> SourceTree:  # fmt: skip
     """The C of one model (called `name`), or of several by name, for the parts of a target.
 
+    `function` is the entry of every model, or of each by its name. With the runtime "host" the build files make a
+    shared object, too.
     `externs` names C functions that they may call beside those that are declared (`weft.ir.kernel.externs`).
 
     Errors: as `read_program`, TargetError W748 for parts that cannot be linked with each other.
@@ -131,9 +134,10 @@ def source_tree(
         raise TargetError(f"c: a library {name!r} needs models of other names", code="W743")
     check_model(name)
     _check_linked(wanted)
+    entries = dict.fromkeys(modules, function) if isinstance(function, str) else function
     pools = pools_of(wanted)
     programs = [
-        read_program(module, function, model=model, target=wanted, pools=pools, planner=planner, externs=externs)
+        read_program(module, entries[model], model=model, target=wanted, pools=pools, planner=planner, externs=externs)
         for model, module in modules.items()
     ]
     files: dict[str, str] = {}
@@ -147,8 +151,8 @@ def source_tree(
         files[f"include/{name}.h"] = _library_header(name, programs)
     parts = programs[0].parts
     tree = SourceTree(name, files, labels, parts, _metadata(name, wanted, programs, files, labels))
-    files["Makefile"] = _makefile(tree)
-    files["CMakeLists.txt"] = _cmake(tree)
+    files["Makefile"] = _makefile(tree, shared=runtime == "host")
+    files["CMakeLists.txt"] = _cmake(tree, shared=runtime == "host")
     files["metadata.json"] = json.dumps(tree.metadata, indent=1) + "\n"
     made_from = {model: provenance(module)["functions"] for model, module in modules.items()}
     return SourceTree(name, files, labels, parts, tree.metadata, {"weft": VERSION, "functions": made_from})
@@ -263,7 +267,7 @@ def _standard(tree: SourceTree) -> str:
     return max((str(part.get("std")) for part in tree.parts.values() if "std" in part.kind.fields), default="c99")
 
 
-def _makefile(tree: SourceTree) -> str:
+def _makefile(tree: SourceTree, *, shared: bool) -> str:
     triple = _cross(tree)
     objects = " ".join(f"{path[:-2]}.o" for path in tree.sources)
     lines = [
@@ -271,23 +275,27 @@ def _makefile(tree: SourceTree) -> str:
         f"CROSS ?= {triple}",
         "CC := $(CROSS)gcc",
         "AR := $(CROSS)ar",
-        f"CFLAGS := -std={_standard(tree)} {_STRICT} -Iinclude -Isrc",
+        f"CFLAGS := -std={_standard(tree)} {_STRICT} -Iinclude -Isrc{' -fPIC' if shared else ''}",
         "",
+        *([f"all: lib{tree.name}.a lib{tree.name}.so", ""] if shared else []),
         f"lib{tree.name}.a: {objects}",
         "\t$(AR) rcsD $@ $^",
         "",
     ]
+    if shared:
+        lines += [f"lib{tree.name}.so: {objects}", "\t$(CC) -shared -o $@ $^ -lm", ""]
     for path in tree.sources:
         lines += [f"{path[:-2]}.o: {path}", f"\t$(CC) {' '.join([*tree.flags(path), '$(CFLAGS)'])} -c $< -o $@", ""]
-    lines += ["clean:", f"\trm -f lib{tree.name}.a {objects}", "", ".PHONY: clean", ""]
+    made = f"lib{tree.name}.a lib{tree.name}.so" if shared else f"lib{tree.name}.a"
+    lines += ["clean:", f"\trm -f {made} {objects}", "", ".PHONY: all clean" if shared else ".PHONY: clean", ""]
     return "\n".join(lines)
 
 
-def _cmake(tree: SourceTree) -> str:
+def _cmake(tree: SourceTree, *, shared: bool) -> str:
     lines = [
         "cmake_minimum_required(VERSION 3.10)",
         f"project({tree.name} C)",
-        f"add_library({tree.name} STATIC {' '.join(tree.sources)})",
+        f"add_library({tree.name} {'SHARED' if shared else 'STATIC'} {' '.join(tree.sources)})",
         f"target_include_directories({tree.name} PUBLIC include PRIVATE src)",
         f"target_compile_options({tree.name} PRIVATE -std={_standard(tree)} {_STRICT})",
     ]

@@ -2,23 +2,28 @@
 
     plan(requests) -> (offsets, total)        no two requests that live at one time overlap
 
-A planner is any function of that form, asked for one pool at a time; `greedy` is the planner of the whole compiler
-(`weft.transform.memory.pack_memory`) for sizes that are known.
+A planner is any function of that form, asked for one pool at a time, whose answers are checked
+(`weft.transform.memory.planners`); `greedy` is the planner of the whole compiler for sizes that are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.errors import TargetError
 from weft.target import Target
 from weft.transform.memory.pack_memory import Request, pack
+from weft.transform.memory.planners import Planner, checked_plan
 
-__all__ = ["DEFAULT_POOLS", "Placement", "Planner", "Pool", "greedy", "place", "pools_of"]
+__all__ = ["ALIGNMENT", "DEFAULT_POOLS", "Placement", "Planner", "Pool", "greedy", "place", "pools_of"]
+
+ALIGNMENT = 16
+"""Bytes: where tensors begin in the memory of a C program."""
 
 
-def greedy(requests: Sequence[Request], alignment: int = 16) -> tuple[list[int], int]:
+
+def greedy(requests: Sequence[Request], alignment: int = ALIGNMENT) -> tuple[list[int], int]:
     """The offsets of `weft.transform.memory.pack_memory.pack` for sizes that are known, and the bytes of the whole.
 
     >>> greedy([Request(32, 0, 1), Request(16, 1, 2), Request(32, 2, 3)])
@@ -46,7 +51,6 @@ class Pool:
         return not self.constant and (self.writers is None or users <= self.writers)
 
 
-Planner = Callable[[Sequence[Request]], "tuple[list[int], int]"]
 DEFAULT_POOLS = (Pool("workspace"),)
 
 
@@ -82,7 +86,7 @@ def place(
 ) -> Placement:
     """Give every request to the first pool that its users may write and that has room for it.
 
-    Raises: TargetError W746 for what fits nowhere, with the numbers.
+    Raises: TargetError W746 for what fits nowhere, with the numbers; W754 for a wrong answer of the planner.
 
     >>> place([Request(32, 0, 1), Request(16, 1, 2)], [frozenset("a"), frozenset("b")], DEFAULT_POOLS).sizes
     {'workspace': 48}
@@ -94,7 +98,7 @@ def place(
         chosen, offsets, total = _fitting(requests, waiting, pool, planner)
         places.update({index: (pool.name, offset) for index, offset in zip(chosen, offsets, strict=True)})
         if not pool.constant:
-            sizes[pool.name] = -(-total // 16) * 16
+            sizes[pool.name] = -(-total // ALIGNMENT) * ALIGNMENT
     left = [index for index in range(len(requests)) if index not in places]
     if left:
         raise _overflow(requests, users, left, pools, planner)
@@ -105,13 +109,13 @@ def _fitting(
     requests: Sequence[Request], waiting: list[int], pool: Pool, planner: Planner
 ) -> tuple[list[int], list[int], int]:
     """Which requests a pool takes, and where: all of them if it can, else the largest ones first."""
-    offsets, total = planner([requests[index] for index in waiting])
+    offsets, total = checked_plan(planner, [requests[index] for index in waiting])
     if pool.size is None or total <= pool.size:
         return waiting, offsets, total
     chosen: list[int] = []
     offsets, total = [], 0
     for index in sorted(waiting, key=lambda i: (-requests[i].size, i)):
-        new, needed = planner([requests[i] for i in [*chosen, index]])
+        new, needed = checked_plan(planner, [requests[i] for i in [*chosen, index]])
         if needed <= pool.size:
             chosen, offsets, total = [*chosen, index], new, needed
     return chosen, offsets, total
@@ -128,7 +132,7 @@ def _overflow(
     if not able:
         return TargetError(f"no memory pool{who} is there for a tensor of {requests[worst].size} bytes", code="W746")
     whole = [index for index in range(len(requests)) if users[index] == users[worst]]
-    _, needed = planner([requests[index] for index in whole])
+    _, needed = checked_plan(planner, [requests[index] for index in whole])
     have = ", ".join(f"{pool.name!r} has {pool.size} bytes" for pool in able)
     return TargetError(
         f"memory overflow: the tensors{who} need {needed} bytes at one time, {have}", code="W746",

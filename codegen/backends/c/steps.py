@@ -16,7 +16,7 @@ from weft.codegen.backends.c.expressions import float_literal, int_literal, unsu
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.kernel import align, check_dtype
 from weft.codegen.backends.c.kernels import Kernels
-from weft.codegen.backends.c.memory import Placement, Planner, Pool, greedy, place
+from weft.codegen.backends.c.memory import ALIGNMENT, Placement, Planner, Pool, greedy, place
 from weft.codegen.backends.c.program import Memory, Operator, Program, member_names, size_of, static_shape
 from weft.codegen.backends.c.spelling import check_model
 from weft.codegen.backends.generators import ARTIFACTS
@@ -70,7 +70,7 @@ class _Reader:
         self.body(function.body, self.owner[program.function])
         self.place_outputs(self.results(self.value(function.body.result), function.body.span))
         inner = [index for index, memory in enumerate(self.allocations) if not memory.text]
-        requests = [Request(size_of(self.allocations[i].ty), *self.lifetimes[i]) for i in inner]
+        requests = [Request(size_of(self.allocations[i].ty), *self.lifetimes[i], alignment=ALIGNMENT) for i in inner]
         plan = place(requests, [frozenset(self.users[i]) for i in inner], pools, planner)
         self.take_places(inner, plan)
         program.sizes, program.pools = plan.sizes, tuple(pools)

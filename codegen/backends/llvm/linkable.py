@@ -262,10 +262,10 @@ def object_code(job: Job) -> ArtifactSet:
         made, _ = with_entry(made)
         program = only_entry(made)
     assert program is not None
-    hosted = part.triple is not None and part.triple.os == "linux"
     machine = cross_machine(part, job.plan.opt)
     source = object_source(
-        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")), hosted=hosted,
+        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")),
+        hosted=job.plan.hosted,
         c_functions=job.plan.c_functions, features=machine.names,
     )  # fmt: skip
     code = emit_object(machine, source.text)

@@ -79,20 +79,57 @@ def _short(value: Any) -> str:
 
 def compile_command(options: argparse.Namespace) -> int:
     """Compile one unit, and save what comes out, or print its code."""
-    target, level = chosen_target(options)
-    unit = load_one(options.file, options.unit)
     start = time.perf_counter()
-    made = _compiled(options, as_module(unit), target, level)
+    made, name, target = _made(options)
     seconds = time.perf_counter() - start
-    output = options.output or f"{_stem(options, unit.name)}.weft"
     if options.emit:
         return _emit(options, made)
+    if _package(target) != "archive":
+        if options.output is None:
+            hint = "-o with a folder for a tree, with a name that ends in .so for a shared object"
+            raise InputError(f"the package {_package(target)!r} needs a place", code="W018", hint=hint)
+        return _exported(made, options)
+    output = options.output or f"{_stem(options, name)}.weft"
     write_file(output, lambda path: made.save(path))
     names = list(made.functions) if isinstance(made, weft.Executable) else list(made)
     if options.json:
         print_json({"output": output, "functions": names, "seconds": seconds, "bytes": Path(output).stat().st_size})
     else:
         say(f"{output}: {', '.join(names)}, compiled in {seconds:.2f} s")
+    return 0
+
+
+def _made(options: argparse.Namespace) -> tuple[Any, str, weft.Target | None]:
+    """What one unit, or the models that are named, compile to; the name of it; the target."""
+    if options.setup is not None:  # before the target is read, which may name what it registers
+        run_setup(options.setup)
+    target, level = chosen_target(options)
+    if options.model:
+        found = {name: load_one(file or options.file, None if file else name) for name, file in options.model}
+        models = {name: as_module(unit) for name, unit in found.items()}
+        if options.symbol:
+            bind = weft.transform.BindSymbolicVars(dict(options.symbol))
+            models = {name: bind(module) for name, module in models.items()}
+        made = weft.compile(models, target, opt=level, externs=options.allow_extern, trust=options.trust)
+        return made, "-".join(models), target
+    unit = load_one(options.file, options.unit)
+    return _compiled(options, as_module(unit), target, level), unit.name, target
+
+
+def _package(target: weft.Target | None) -> str:
+    """The format that a configuration wants to be written."""
+    package = target.options.get("package") if target is not None and target.kind.name == "config" else None
+    return str((package or {}).get("format", "archive"))
+
+
+def _exported(made: Any, options: argparse.Namespace) -> int:
+    """Write the files of what was compiled, and say which they are."""
+    path = made.export(options.output)
+    files = sorted(str(item) for item in path.rglob("*") if item.is_file()) if path.is_dir() else [str(path)]
+    if options.json:
+        print_json({"output": str(path), "files": files})
+    else:
+        say("\n".join(files))
     return 0
 
 
@@ -168,15 +205,4 @@ def _archived(file: str) -> weft.ArtifactSet:
 
 def export_command(options: argparse.Namespace) -> int:
     """Write the files of an archive, or those that a module becomes for a target: a folder, or a shared object."""
-    target, level = chosen_target(options)
-    if is_archive(options.file):
-        artifacts = _archived(options.file)
-    else:
-        artifacts = _compiled(options, as_module(load_one(options.file, options.unit)), target, level)
-    path = artifacts.export(options.output)
-    files = sorted(str(item) for item in path.rglob("*") if item.is_file()) if path.is_dir() else [str(path)]
-    if options.json:
-        print_json({"output": str(path), "files": files})
-    else:
-        say("\n".join(files))
-    return 0
+    return _exported(_archived(options.file) if is_archive(options.file) else _made(options)[0], options)

@@ -117,12 +117,12 @@ def test_defaults_are_enough_and_explained() -> None:
     completed = Target("config -executor=aot { host: c -mcpu=cortex-m4 }").complete()
     lines = completed.explain().splitlines()
     assert 'executor = {"kind": "aot", "entry": "struct"} (given)' in lines
-    assert 'runtime = {"kind": "host", "alloc": "none"} (default)' in lines
+    assert 'runtime = {"alloc": "none"} (default)' in lines
     assert "  mcpu = cortex-m4 (given)" in lines
     assert "  std = c99 (default)" in lines
     assert "  mfpu = none (derived)" in lines
     assert "  mtriple = thumbv7em-none-none-eabi (derived)" in lines
-    assert 'runtime = {"kind": "host", "alloc": "none"} (default)' in Target("config { a: c }").explain().splitlines()
+    assert 'runtime = {"alloc": "none"} (default)' in Target("config { a: c }").explain().splitlines()
 
 
 BOARDS = [f"c -mcpu=cortex-{name}" for name in ("m0", "m4f", "m55")]

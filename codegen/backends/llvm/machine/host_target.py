@@ -27,7 +27,7 @@ class HostTarget:
     """A processor (empty: the machine's own), features switched on or off, an optimisation level.
 
     `threads` is the most that a parallel loop may use, 0 for what the process says; `overrides` what the target says
-    of its machine instead of the processor (`weft.target.machine_model`).
+    of its machine instead of the processor (`weft.target.machine_model`), `planner` its memory planner.
     """
 
     cpu: str = ""
@@ -37,12 +37,15 @@ class HostTarget:
     strict_math: bool = False
     threads: int = 0
     overrides: tuple[tuple[str, int], ...] = ()
+    planner: str = ""
 
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
         has = self.names
         dots = sorted(f"+{name}" for name in {dot.feature for dot in DOT_PRODUCTS} & set(has))
-        chosen = {**dict(self.overrides), **({"mattr": dots} if dots else {})}
+        chosen: dict[str, Any] = {**dict(self.overrides), **({"mattr": dots} if dots else {})}
+        if self.planner:
+            chosen["planner"] = self.planner
         if host()[0].startswith("aarch64"):
             return Target({"kind": "llvm", "mcpu": "generic-aarch64", **chosen})
         level = "x86-64-v4" if "avx512f" in has else "x86-64-v3" if {"avx2", "fma"} <= has else "x86-64"
@@ -98,7 +101,8 @@ def host_target(target: object, opt: int = 2) -> HostTarget:
     fast, strict = (bool(options.get(name, False)) for name in ("fast_math", "strict_math"))
     threads = max(0, int(options.get("threads") or 0))
     overrides = tuple((name, options[name]) for name in OVERRIDES if options.get(name) is not None)
-    return HostTarget(cpu, ",".join(features), opt, fast, strict, threads, overrides)
+    planner = str(options.get("planner") or "")
+    return HostTarget(cpu, ",".join(features), opt, fast, strict, threads, overrides, planner)
 
 
 def _spec(target: object) -> Any:
