@@ -1,6 +1,8 @@
-"""Write `requirements.md`: every requirement with the tests that prove it, read from the docstrings of the tests.
+"""Write `requirements.md`: every requirement with the tests that prove it.
 
-A test proves a requirement by citing its identifier in its docstring ("E14: string, dict and JSON ..."). Run as
+A test proves a requirement when it fails under a planted fault that breaks the requirement: `tests.mutation` has the
+faults, by requirement, with the tests that have to fail (`make mutation` sees that they do). Other tests that name the
+requirement in their docstring ("E14: string, dict and JSON ...") are listed after them. Run as
 `python docs/requirements.py`; with `--check` it only says whether the page is up to date (exit 1 when it is not).
 """
 
@@ -14,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "requirements.md"
-IDENTIFIER = re.compile(r"\b([A-G]\d{1,2})\b")
+IDENTIFIER = re.compile(r"\b([A-H]\d{1,2})\b")
 
 
 def statements() -> dict[str, str]:
@@ -35,24 +37,44 @@ def citations() -> dict[str, list[str]]:
     return found
 
 
+def faults() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+    """The planted faults of each requirement, as name and the tests that notice."""
+    sys.path.insert(0, str(ROOT))
+    from tests.mutation.catalogue import CATALOGUE  # of the tree that the page is about
+
+    found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    for item in CATALOGUE:
+        found[item.statement].append((item.name, item.tests))
+    return found
+
+
 def page() -> str:
     """The text of the page."""
-    proofs = citations()
-    known = statements()
-    proved = sum(1 for identifier in known if proofs.get(identifier))
+    cited, planted, known = citations(), faults(), statements()
+    proved = sum(1 for identifier in known if planted.get(identifier))
     lines = [
         "# Requirements and their proofs",
         "",
-        f"{proved} of {len(known)} requirements are cited by a test. Made by `python docs/requirements.py`.",
+        f"For {proved} of {len(known)} requirements a fault is planted that breaks them, and the tests beside it fail "
+        "under it: `make mutation` shows that. Made by `python docs/requirements.py`.",
         "",
-        "| ID | statement | proved by |",
-        "|---|---|---|",
+        "| ID | statement | faults, and the tests that notice them | other tests |",
+        "|---|---|---|---|",
     ]
     for identifier, text in known.items():
-        tests = "<br>".join(f"`{test}`" for test in proofs.get(identifier, [])) or "**missing**"
+        proofs = planted.get(identifier, [])
+        noticing = [test.partition("[")[0] for _, tests in proofs for test in tests]
+        told = "<br>".join(
+            f"{name.replace('_', ' ')}: " + ", ".join(f"`{test}`" for test in tests) for name, tests in proofs
+        )
+        others = [test for test in cited.get(identifier, []) if test not in noticing]
         statement = text.replace("|", "\\|")
-        lines.append(f"| {identifier} | {statement} | {tests} |")
+        lines.append(f"| {identifier} | {statement} | {told or '**none**'} | {_listed(others)} |")
     return "\n".join(lines) + "\n"
+
+
+def _listed(tests: list[str]) -> str:
+    return "<br>".join(f"`{test}`" for test in tests)
 
 
 def main(arguments: list[str]) -> int:

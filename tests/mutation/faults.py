@@ -1,17 +1,20 @@
-"""The faults: each replaces one function, found by its qualified name, and names the tests that must notice.
+"""What a fault is: it replaces one function, found by its qualified name, and names the tests that must notice.
 
     fault ::= statement, `module:qualified.name`, tests, (the function as it is) -> the wrong one
+
+The faults stand in `tests.mutation.statements`, one module for each group of statements; `tests.mutation.catalogue`
+has them all.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAULTS", "Fault", "plant"]
+__all__ = ["FAULTS", "Fault", "fault", "returning", "then"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,15 @@ class Fault:
             owner = getattr(owner, part)
         return owner, name, vars(owner)[name]
 
+    def plant(self) -> None:
+        """Put the wrong function in place of the right one, wherever it was imported to."""
+        owner, place, right = self.original()
+        wrong = self.wrong(right)
+        setattr(owner, place, wrong)
+        for module in list(sys.modules.values()):
+            if getattr(module, "__name__", "").startswith(("weft", "tests")) and vars(module).get(place) is right:
+                setattr(module, place, wrong)
+
 
 FAULTS: list[Fault] = []
 
@@ -47,70 +59,11 @@ def fault(statement: str, target: str, *tests: str) -> Callable[[Callable[[Any],
     return keep
 
 
-def plant(name: str) -> None:
-    """Put the wrong function in place of the right one, wherever it was imported to."""
-    found = next(item for item in FAULTS if item.name == name)
-    owner, place, right = found.original()
-    wrong = found.wrong(right)
-    setattr(owner, place, wrong)
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("weft") and vars(module).get(place) is right:
-            setattr(module, place, wrong)
+def returning(value: Any) -> Callable[[Any], Any]:
+    """A fault that gives one value, whatever it is asked."""
+    return lambda right: lambda *args, **options: value
 
 
-@fault("H5", "weft.transform.target.assign:_Assigner.rewrite_binding",
-       "tests/systems/test_flow.py::test_the_policy_is_a_pass_that_can_be_replaced",
-       "tests/systems/test_flow.py::test_a_function_called_under_two_labels_is_cloned")  # fmt: skip
-def a_policy_wins_over_the_label(right: Any) -> Any:
-    def wrong(self: Any, binding: Any) -> Any:
-        call: Any = getattr(binding, "value", None)
-        if "target" in (getattr(call, "attrs", None) or {}):
-            attrs = type(call.attrs)({key: value for key, value in call.attrs.items() if key != "target"})
-            binding = replace(binding, value=replace(call, attrs=attrs))
-        return right(self, binding)
-
-    return wrong
-
-
-@fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/test_fuse_ops.py")
-def a_custom_decision_crosses_labels(right: Any) -> Any:
-    return lambda groups, calls: None
-
-
-@fault("H8", "weft.ir.structure.merge:rename_functions", "tests/ir/test_merge.py")
-def references_to_externs_keep_their_old_name(right: Any) -> Any:
-    def wrong(module: Any, mapping: dict[str, str]) -> Any:
-        from weft.ir import ExternFunc  # after the fault is looked up: weft is not loaded by listing them
-
-        new = right(module, mapping)
-        back = {new_name: old for old, new_name in mapping.items()}
-        functions = {
-            name: replace(item, name=back.get(item.name, item.name)) if isinstance(item, ExternFunc) else item
-            for name, item in new.items()
-        }
-        return replace(new, functions=type(new.functions)(functions))
-
-    return wrong
-
-
-@fault("D5", "weft.transform.memory.pack_memory:_neighbours", "tests/transform/test_plan_memory.py")
-def ranges_of_living_that_touch_are_apart(right: Any) -> Any:
-    return lambda requests: right([replace(item, last=max(item.first, item.last - 1)) for item in requests])
-
-
-@fault("A5", "weft.transform.infra.pipeline:_between", "tests/transform/test_pipeline.py")
-def a_later_phase_brings_nothing(right: Any) -> Any:
-    return lambda last, name: []
-
-
-@fault("D4", "weft.codegen.host.relations:relations", "tests/codegen/test_relations.py")
-def sizes_that_do_not_fit_are_told_without_names(right: Any) -> Any:
-    def wrong(kernel: Any, arguments: Sequence[Any], signature: Any = None) -> Any:
-        return right(kernel, (), signature)
-
-    return wrong
-
-
-@fault("C13", "weft.ir.structure.malformed:malformed", "tests/test_raw_exceptions.py")
-def odd_nodes_pass(right: Any) -> Any:
-    return lambda root: None
+def then(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A fault that changes what comes out."""
+    return lambda right: lambda *args, **options: change(right(*args, **options))

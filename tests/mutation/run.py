@@ -1,52 +1,123 @@
 """Plant every fault, and see the tests that prove its statement fail.
 
-    python -m tests.mutation.run [NAME ...]         make mutation
+    python -m tests.mutation.run [NAME or STATEMENT ...]         make mutation
 
-Each runs in a process of its own: once as weft is (the tests pass), once under the fault (one of them fails). Prints
-the survivors, and exits with 1 when there are any.
+The tests run once as weft is: those that fail then prove nothing. Each fault is planted in a child of this process, so
+that weft is imported once, and the tests that it names run there: one of them has to fail. Prints what became of each
+fault, and exits with 1 when one survived.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
-import subprocess
 import sys
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.mutation.faults import FAULTS, Fault
+import pytest
+from tests.mutation.catalogue import CATALOGUE
+from tests.mutation.faults import Fault
+
+import weft
+import weft.codegen.compile  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 300
+"""A fault may make a program endless: after so long it counts as noticed."""
+NOTICED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+"""How pytest ends when a test fails, and when a file of tests cannot be imported."""
 
 
-def passes(tests: tuple[str, ...], fault: str = "") -> bool:
-    """Whether tests pass, with a fault planted or none."""
-    options = ["-q", "-x", "-p", "tests.mutation.plugin", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *options, *tests]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "WEFT_FAULT": fault}, capture_output=True, check=False)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])
-    return done.returncode == 0
+class _Outcomes:
+    """A plug-in of pytest that keeps the tests that failed."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep a failure, in the set-up or the test."""
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def run_tests(tests: Sequence[str], *, stop: bool) -> tuple[int, list[str]]:
+    """How pytest ends in a child of this process, and the tests that failed there; 0, [] for those that pass."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException), contextlib.redirect_stdout(io.StringIO()):
+            os.close(reader)
+            outcomes = _Outcomes()
+            options = ["-q", "-p", "no:cacheprovider", "--no-header", *(["-x"] if stop else [])]
+            code = pytest.main([*options, *tests], plugins=[outcomes])
+            with os.fdopen(writer, "w") as told:
+                told.write("\n".join([str(int(code)), *outcomes.failed]))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        ended = _ends(child)
+        lines = told.read().splitlines() if ended else []
+    if not lines:  # the process died, or did not end: that is noticed
+        return int(pytest.ExitCode.TESTS_FAILED), list(tests)
+    return int(lines[0]), lines[1:]
+
+
+def _ends(child: int) -> bool:
+    """Whether a process ends by itself in time."""
+    limit = time.monotonic() + SECONDS
+    while time.monotonic() < limit:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return False
 
 
 def survives(fault: Fault) -> bool:
-    """Whether no test notices a fault; RuntimeError for tests that fail without it."""
-    if not passes(fault.tests):
-        raise RuntimeError(f"{', '.join(fault.tests)} fail as weft is")
-    return passes(fault.tests, fault.name)
+    """Whether no test notices a fault; RuntimeError for tests that cannot be run."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        answer = "error"
+        with contextlib.suppress(BaseException):
+            fault.plant()
+            code, _ = run_tests(fault.tests, stop=True)
+            answer = "caught" if code in NOTICED else "survives" if code == 0 else f"pytest ends with {code}"
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        answer = told.read()
+    os.waitpid(child, 0)
+    if answer not in ("caught", "survives"):
+        raise RuntimeError(f"{', '.join(fault.tests)}: {answer}")
+    return answer == "survives"
 
 
-def main(names: list[str]) -> int:
+def main(names: Iterable[str]) -> int:
     """Run; the exit code."""
+    wanted = set(names)
+    chosen = [item for item in CATALOGUE if not wanted or item.name in wanted or item.statement in wanted]
+    tests = sorted({test for fault in chosen for test in fault.tests})
+    os.chdir(ROOT)
+    failing = set(run_tests(tests, stop=False)[1])
     survivors = 0
-    for fault in FAULTS:
-        if not names or fault.name in names:
-            try:
-                alive = survives(fault)
-                told = "SURVIVES" if alive else "caught"
-            except RuntimeError as error:  # tests that fail without it prove nothing
-                alive, told = True, f"UNKNOWN, {str(error)[-200:]}:"
-            survivors += alive
-            print(f"{told:8} {fault.statement:4} {fault.name}", flush=True)
+    for fault in chosen:
+        try:
+            if any(test.startswith(mine) for test in failing for mine in fault.tests):
+                raise RuntimeError("its tests fail as weft is")
+            alive = survives(fault)
+            told = "SURVIVES" if alive else "caught"
+        except RuntimeError as error:
+            alive, told = True, f"UNKNOWN ({str(error)[-160:]})"
+        survivors += alive
+        print(f"{told:8} {fault.statement:4} {fault.name}", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} faults are noticed")
     return 1 if survivors else 0
 
 

@@ -6,7 +6,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from tests.mutation.faults import FAULTS, Fault
+from tests.mutation.catalogue import CATALOGUE
+from tests.mutation.faults import Fault
 from tests.mutation.run import ROOT, survives
 
 FILE = "tests/transform/test_pipeline.py"
@@ -14,20 +15,25 @@ NOTICES = f"{FILE}::test_a_phase_is_a_name_and_a_later_one_brings_the_mandatory_
 CHEAP = f"{FILE}::test_an_empty_pipeline_returns_the_module_itself"
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda item: item.name)
+@pytest.mark.parametrize("fault", CATALOGUE, ids=lambda item: item.name)
 def test_a_fault_replaces_a_function_and_names_tests_that_exist(fault: Fault) -> None:
     _, _, right = fault.original()
-    assert callable(right)
     assert fault.wrong(right) is not right
     assert fault.tests
     assert all(Path(ROOT / test.partition("::")[0]).is_file() for test in fault.tests)
 
 
+def test_every_statement_has_a_fault() -> None:
+    """H12: none is there without one, and none stands for a statement that is not there."""
+    lines = (ROOT / "docs" / "requirements.tsv").read_text("utf-8").splitlines()
+    assert [line.split("\t")[0] for line in lines] == list(dict.fromkeys(fault.statement for fault in CATALOGUE))
+
+
 def test_names_of_faults_are_their_own() -> None:
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    assert len({fault.name for fault in CATALOGUE}) == len(CATALOGUE)
 
 
 def test_the_tool_tells_what_is_noticed() -> None:
-    fault = next(item for item in FAULTS if item.name == "a_later_phase_brings_nothing")
+    fault = next(item for item in CATALOGUE if item.name == "a_later_phase_brings_nothing")
     assert not survives(dataclasses.replace(fault, tests=(NOTICES,)))
     assert survives(dataclasses.replace(fault, tests=(CHEAP,)))

@@ -1,0 +1,1 @@
+"""The faults, a module for each group of statements of docs/requirements.md."""

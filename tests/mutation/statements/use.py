@@ -1,0 +1,107 @@
+"""H: statements that grew from use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.mutation.faults import fault, returning, then
+
+FLOW = "tests/systems/test_flow.py"
+
+
+@fault("H1", "weft.codegen.compiled:declared_module", "tests/codegen/test_compiled_modules.py::test_the_text_of_a_compiled_module_is_the_program")
+def compiled_functions_stay_beside_their_code(right: Any) -> Any:
+    return lambda module, *args, **options: module
+
+
+@fault("H2", "weft.runtime.device.object_symbols:check_symbols", "tests/codegen/test_compiled_modules.py::test_an_object_that_does_not_say_the_truth_is_found_by_reading")
+def what_an_object_provides_is_believed(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H3", "weft.target.builtin:_canonical_c", "tests/ir/target/test_target.py", "tests/codegen/test_c_library.py")
+def flags_of_c_are_taken_unread(right: Any) -> Any:
+    return lambda options, *args, **more: options
+
+
+@fault("H4", "weft.codegen.backends.generators:_check_translated", "tests/systems/test_b.py", "tests/test_testing.py")
+def statements_that_are_left_out_are_not_missed(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H5", "weft.transform.target.assign:_Assigner.rewrite_binding",
+       f"{FLOW}::test_the_policy_is_a_pass_that_can_be_replaced",
+       f"{FLOW}::test_a_function_called_under_two_labels_is_cloned")  # fmt: skip
+def a_policy_wins_over_the_label(right: Any) -> Any:
+    def wrong(self: Any, binding: Any) -> Any:
+        call: Any = getattr(binding, "value", None)
+        if "target" in (getattr(call, "attrs", None) or {}):
+            attrs = type(call.attrs)({key: value for key, value in call.attrs.items() if key != "target"})
+            binding = replace(binding, value=replace(call, attrs=attrs))
+        return right(self, binding)
+
+    return wrong
+
+
+@fault("H5", "weft.transform.fusion.fuse_ops:_check_groups", "tests/transform/test_fuse_ops.py")
+def a_custom_decision_crosses_labels(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H6", "weft.target.kinds:check_phase", "tests/systems/test_a.py::test_phases_are_listed_and_a_hook_names_one_of_them")
+def a_hook_may_name_any_phase(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H7", "weft.transform.infra.decisions:Decision.of_attribute", "tests/transform/test_decisions.py::test_a_decision_that_was_edited_changes_the_loops_and_not_the_results")
+def what_was_edited_in_a_decision_is_overlooked(right: Any) -> Any:
+    def wrong(cls: Any, data: Any) -> Any:
+        found = right.__func__(cls, data)
+        return replace(found, values=type(found.values)({})) if not found.is_intact else found
+
+    return classmethod(wrong)
+
+
+@fault("H8", "weft.ir.structure.merge:rename_functions", "tests/ir/test_merge.py")
+def references_to_externs_keep_their_old_name(right: Any) -> Any:
+    def wrong(module: Any, mapping: dict[str, str]) -> Any:
+        from weft.ir import ExternFunc  # after the fault is looked up: weft is not loaded by listing them
+
+        new = right(module, mapping)
+        back = {new_name: old for old, new_name in mapping.items()}
+        functions = {
+            name: replace(item, name=back.get(item.name, item.name)) if isinstance(item, ExternFunc) else item
+            for name, item in new.items()
+        }
+        return replace(new, functions=type(new.functions)(functions))
+
+    return wrong
+
+
+@fault("H8", "weft.runtime.artifact:ArtifactSet.providers", "tests/ir/test_merge.py", "tests/runtime/test_artifact.py")
+def two_artifacts_may_provide_one_symbol(right: Any) -> Any:
+    def wrong(self: Any) -> Any:
+        return {symbol.name: item.name for item in self.values() for symbol in item.provides}
+
+    return wrong
+
+
+@fault("H9", "weft.codegen.backends.llvm.asm.overflow:Exact.holds", "tests/codegen/test_sizes.py")
+def a_size_may_wrap(right: Any) -> Any:
+    return returning("true")(right)
+
+
+@fault("H10", "weft.ir.verify.externs:refuse_undeclared_kernels", "tests/codegen/test_externs.py")
+def any_symbol_of_c_may_be_called(right: Any) -> Any:
+    return returning(None)(right)
+
+
+@fault("H11", "weft.transform.infra.decisions:with_decisions", "tests/transform/test_decisions.py::test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again")
+def a_decision_is_not_kept(right: Any) -> Any:
+    return lambda function, *args, **options: function
+
+
+@fault("H12", "tests.mutation.run:survives", "tests/mutation/test_faults.py::test_the_tool_tells_what_is_noticed")
+def every_fault_is_told_as_noticed(right: Any) -> Any:
+    return returning(False)(right)
