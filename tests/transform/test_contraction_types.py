@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -67,7 +69,7 @@ def sums_in(dtype: str) -> str:
 @given(
     st.sampled_from(FLOATS + INTEGERS), st.booleans(),
     st.tuples(st.integers(2, 14), st.integers(1, 9), st.integers(4, 21)), st.booleans(),
-    st.sampled_from(({}, {"pack_from": 1}, {"pack_from": 1, "kc": 1, "mc": 4})),
+    st.sampled_from(({}, {"pack_from": 1}, {"pack_from": 1, "kc": 1, "mc": 4}, {"stream_k": 2})),
 )  # fmt: skip
 def test_products_of_any_type_and_size_have_the_same_bits_in_tiles(
     dtype: str, wide: bool, sizes: tuple[int, int, int], is_symbolic: bool, knobs: dict[str, int]
@@ -89,7 +91,52 @@ def test_sums_of_another_type_that_end_in_a_tile_have_no_memory(dtype: str) -> N
 
     assert (40, 64) in buffers(module)
     assert (40, 64) not in buffers(tiled(module, pack_from=1))
-    assert (40, 64) in buffers(tiled(module, pack_from=1, kc=1))  # sums go on from block to block
+    in_blocks = buffers(tiled(module, pack_from=1, kc=1, mc=12))  # sums go on from block to block
+    assert (40, 64) not in in_blocks
+    assert (18, 64) in in_blocks
+
+
+@pytest.mark.parametrize("rows", [1, 6, 40])
+@pytest.mark.parametrize("terms", [0, 1, 37])
+def test_sums_of_a_block_are_complete_whatever_their_length(rows: int, terms: int) -> None:
+    for module in (
+        product("matmul", "float16", (rows, N), (N, 70)), product("matmul", "float16", (N, 37), (37, 70)),
+        product("matmul", "float16", (3, rows, N), (3, N, 70)),
+    ):  # fmt: skip
+        x0, x1 = (getattr(x.ty, "shape", ()) for x in module["main"].params)  # type: ignore[union-attr]
+        is_long = x1[-2] == 37
+        arrays = [
+            random("float16", *(size if isinstance(size, int) else rows if is_long else terms for size in shape))
+            for shape in (x0, x1)
+        ]
+        for knobs in ({"pack_from": 1, "kc": 4, "mc": 4, "nc": 16}, {"stream_k": 4}, {"pack_from": 1 << 30}):
+            same_bits(module, tiled(module, **knobs), *arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_sums_that_are_a_result_too_are_stored(dtype: str) -> None:
+    text = """
+    @I.ir_module
+    class Two:
+        @T.prim_func
+        def main(a: T.Buffer((16, 16), "float32"), b: T.Buffer((16, 16), "float32"), c: T.Buffer((16, 16), "float32"),
+                 d: T.Buffer((16, 16), "KIND")):
+            for i, j, k in T.grid(16, 16, 16):
+                with T.block("c"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        c[vi, vj] = T.float32(0)
+                    c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+            for i, j in T.grid(16, 16):
+                with T.block("d"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    d[vi, vj] = T.Cast("KIND", c[vi, vj])
+    """
+    x = np.eye(16, dtype="float32") * 3
+    c, d = np.zeros((16, 16), "float32"), np.zeros((16, 16), dtype)
+    weft.compile(weft.parse(dedent(text).replace("KIND", dtype)))["main"](x, x, c, d)
+    np.testing.assert_array_equal(c, x * 3)
+    np.testing.assert_array_equal(d, x * 3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])

@@ -652,15 +652,16 @@ def benchmark() -> ModuleType:
 
 @pytest.mark.parametrize(("program", "attention"), [("prefill", "opaque"), ("prefill", "matmul"), ("decode", "matmul")])
 def test_the_plan_of_a_decoder_is_as_small_as_its_live_values(program: str, attention: str) -> None:
-    """Two layers of the sizes of Llama-3-8B: about what another planner takes or less, and what live values take.
+    """Two layers of the sizes of Llama-3-8B: less than another planner takes, and what live values take.
 
-    Packed copies of matrices that are no constants, and float32 sums of attention's products over symbolic lengths,
-    are among the live values: half products run in tiles.
+    What kernels need to run half products in tiles is among the live values: packed panels and the sums of a block.
     """
     sizes = benchmark()
     row = sizes.measure(sizes.Shape(layers=2), program, attention, True)
-    assert row.held < 1.01 * row.peer
-    assert row.held <= 1.08 * max(row.live)
+    assert row.held < row.peer
+    assert row.held <= 1.02 * max(row.live)
+    most = {("prefill", "opaque"): 76, ("prefill", "matmul"): 100, ("decode", "matmul"): 136}
+    assert row.held < most[program, attention]
 
 
 def test_a_function_without_anything_to_plan_is_left_alone() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from weft.ir import replace as replaced
 from weft.ir.tensor import AllocBuffer, Buffer, For, IfThenElse, SeqStmt, Stmt
 from weft.transform.analysis.access_pattern import nest_of, statements_of
-from weft.transform.autoschedule.registry import Ledger, Rule, Site, Taken
+from weft.transform.autoschedule.registry import Ledger, Rule, Site, Taken, only_sets
 from weft.transform.autoschedule.rules.loops import is_chain, sequence
 from weft.transform.autoschedule.rules.row_fusion import Rows, shared_rows
 
@@ -65,7 +65,7 @@ class Driver:
                     position += 1
                 position += 1
             new.append(made)
-        return [x for x in new if not (isinstance(x, AllocBuffer) and x.buffer in gone)] if gone else new
+        return [x for x in new if not only_sets(x, gone)] if gone else new
 
     def _other(self, stmt: Stmt) -> Stmt:
         """A statement that is no nest: what is inside of it."""

@@ -13,15 +13,16 @@ entry point group `weft.plugins` is imported). `replace_decide` puts another dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from weft.errors import PassError
+from weft.ir import walk
 from weft.ir.structure.visit import statements
-from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferStore, For, Stmt
+from weft.ir.tensor import AllocBuffer, Block, Buffer, BufferLoad, BufferStore, For, PrimCall, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Nest, nest_of
 from weft.transform.autoschedule.knobs import Knobs
@@ -29,8 +30,8 @@ from weft.transform.infra.decisions import Decision, decisions_of, refused
 from weft.transform.infra.registry import nearest
 
 __all__ = [
-    "GEMM_ORDER", "Ledger", "Rule", "Site", "Taken", "checked", "is_builtin", "register_rule", "remove_rule",
-    "replace_decide", "rules",
+    "GEMM_ORDER", "Ledger", "Rule", "Site", "Taken", "checked", "is_builtin", "only_sets", "register_rule",
+    "remove_rule", "replace_decide", "rules",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -64,6 +65,12 @@ class Site:
         """The statements after the nest, allocations left out."""
         return [stmt for stmt in self.stmts[self.position + 1 :] if not isinstance(stmt, AllocBuffer)]
 
+    def is_local(self, buffer: Buffer) -> bool:
+        """Whether a buffer is allocated before the nest, and nothing else before it does more than set the buffer."""
+        before = self.stmts[: self.position]
+        made = any(isinstance(stmt, AllocBuffer) and stmt.buffer is buffer for stmt in before)
+        return made and all(only_sets(x, {buffer}) for x in before if any(part is buffer for part in walk(x)))
+
     @cached_property
     def nest(self) -> Nest | None:
         """The loops as a nest around one store; None where they are something else."""
@@ -78,6 +85,15 @@ class Site:
         if isinstance(inner, Block):
             return inner.name
         return next((part.buffer.name for part in statements(inner) if isinstance(part, BufferStore)), "") or "loops"
+
+
+def only_sets(stmt: Stmt, buffers: Set[Buffer]) -> bool:
+    """Whether a statement does nothing but allocate or set some buffers."""
+    if isinstance(stmt, AllocBuffer):
+        return stmt.buffer in buffers
+    stores = [part for part in walk(stmt) if isinstance(part, BufferStore)]
+    others = (part for part in walk(stmt) if isinstance(part, (BufferLoad, PrimCall)))
+    return bool(stores) and all(part.buffer in buffers for part in stores) and not any(others)
 
 
 @dataclass(frozen=True)

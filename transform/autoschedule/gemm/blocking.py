@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from weft.dtypes import bits
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import Buffer, BufferLoad, Extent, PrimExpr, PrimVar
 from weft.transform.analysis.access_pattern import same_extents
@@ -26,8 +27,14 @@ from weft.transform.infra.decisions import Decision, refused
 
 __all__ = ["Blocking", "blocking_of", "known", "terms_in_place"]
 
-_WHOLE = 8
+_WHOLE = 2
 """How many times longer a block may be where sums that go on would need memory of their own."""
+_SUMS_BYTES = 1 << 19
+"""What sums that are not complete take at most, where C is of another type and has no place for them."""
+_GROUPS = 16
+"""What blocks of terms are multiples of, so that no group of terms is cut."""
+_PANELS_BYTES = 2 << 20
+"""What the panels of longer blocks take at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +45,7 @@ class Blocking:
     `remainder_sizes` are those of tiles for a symbolic remainder of rows. `view_of_a` is A where it lies, with its
     terms along one axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for
     several blocks of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again.
+    `sums_apart`: sums of one block of rows and columns go on in memory of their own, as C has no place for them.
     """
 
     found: Contraction
@@ -57,6 +65,7 @@ class Blocking:
     reuses_panels: bool
     repacks_per_block: bool
     remainders_apart: bool
+    sums_apart: bool
     dot: Dot | None = None
 
     @property
@@ -146,6 +155,11 @@ class Blocking:
         dtype = self.capacity.dtype if self.dot is None else self.dot.b_type
         return Buffer("b_packed", (self.chunks, *slots, self.padded_kc * self.nr), dtype)
 
+    @cached_property
+    def sums(self) -> Buffer:
+        """The sums of a block that are not complete; the last block has the rows that whole tiles leave over, too."""
+        return Buffer("sums_of_block", (self.mc + self.mr, self.nc), self.capacity.dtype)
+
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of A, in the type of the sums: copies are converted as they are made, constants are not."""
         return self.found.of_a(value) if self.constant_a or self.view_of_a is not None else value
@@ -164,7 +178,8 @@ class Blocking:
             "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
             "b": "constant" if self.constant_b else "panels", "shares": "rows" if self.shares_rows else "columns",
             "reuses_panels": self.reuses_panels, "repacks_per_block": self.repacks_per_block,
-            "accumulates": self.found.accumulates or self.has_several,
+            "accumulates": self.found.accumulates or (self.has_several and not self.sums_apart),
+            **({"sums": "of a block"} if self.sums_apart else {}),
             "remainders": "apart" if self.remainders_apart else "masked",
             **({} if self.dot is None else {"instruction": self.dot.instruction.instruction}),
         }  # fmt: skip
@@ -183,7 +198,7 @@ class Blocking:
                 raise refused(f"gemm of {decision.about!r}: {name}={value} is no multiple of the {granularity} {what}")
         checked(decision, "chunks", 1, 1024, "chunks that threads may share")
         for name, here, why in (
-            ("nc", self.reuses_panels or self.nc == columns or not isinstance(columns, int),
+            ("nc", self.reuses_panels or self.sums_apart or self.nc == columns or not isinstance(columns, int),
              "with one block of rows panels are packed one at a time"),
             ("chunks", self.chunks == decision.values["chunks"], f"there are {self.chunks} chunks to share"),
         ):  # fmt: skip
@@ -212,19 +227,27 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
+    apart_sums = found.sums is not None and extents[found.reduction[0]] != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
+    size = _packed_bytes(found, capacity)
     if found.sums is not None:
-        max_mc = max(mr, max_mc * knobs.kc // max(knobs.kc, steps * granularity))
+        max_mc = max(mr, max_mc * knobs.kc * 4 // max(knobs.kc * 4, steps * granularity * size))
     mc = pins.get("mc", _even_block(rows, max_mc, mr))
     is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
     are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr
-    shares_rows = are_known and is_narrow and whole
+    shares_rows = are_known and is_narrow and whole and not apart_sums
     is_one = isinstance(rows, int) and rows <= mc
-    reuses = whole and not is_one and not shares_rows and not constant_b
-    nc = pins.get("nc", columns if not reuses and isinstance(columns, int) else _even_block(columns, capacity.nc, nr))
+    reuses = whole and not is_one and not shares_rows and not constant_b and not apart_sums
+    max_nc = capacity.nc
+    if apart_sums:
+        max_nc = max(nr, min(max_nc, _SUMS_BYTES // (mc * bits(capacity.dtype) // 8)))
+    elif found.sums is not None:
+        max_nc = max(nr, min(max_nc, _PANELS_BYTES // (steps * granularity * size)))
+    in_blocks = reuses or apart_sums or not isinstance(columns, int)
+    nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
     dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
     constant_a = constant_a and dot is None  # windows are many: the copy of A is soon made
-    reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None
+    reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not apart_sums
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
     return Blocking(
@@ -232,7 +255,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
         terms_in_place(found.scalar, found) if reads_a else None,
-        constant_a, constant_b, shares_rows, reuses, repacks, apart, dot,
+        constant_a, constant_b, shares_rows, reuses, repacks, apart, apart_sums, dot,
     )  # fmt: skip
 
 
@@ -256,11 +279,28 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
     assert found.r is not None
     rows, kc = found.extents[found.r], capacity.knobs.kc
     limit = kc if is_large else 3 * kc // 4
-    if found.sums is not None:  # sums that end in one block need no memory of their own
-        limit = _WHOLE * kc
+    if found.sums is not None:
+        return _steps_of_narrow(found, capacity, granularity)
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
     return _block(found.extents[found.reduction[0]], max(1, limit // max(1, granularity)))
+
+
+def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -> int:
+    """Iterations that are packed at a time where sums that end in one block need no memory of their own."""
+    extent = found.extents[found.reduction[0]]
+    limit = capacity.knobs.kc * 4 // _packed_bytes(found, capacity)
+    if isinstance(extent, int) and extent * granularity <= _WHOLE * limit:
+        return max(1, extent)
+    # Whole groups of terms, whichever instruction adds them.
+    steps = _block(extent, max(1, limit // max(1, granularity)))
+    return steps if granularity > 1 or steps < _GROUPS else ceil_div(steps, _GROUPS) * _GROUPS
+
+
+def _packed_bytes(found: Contraction, capacity: Capacity) -> int:
+    """The bytes of an element in packed operands."""
+    dot = dot_of(found, capacity.machine)
+    return bits(capacity.dtype if dot is None else dot.a_type) // 8
 
 
 def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, repacks: bool) -> int:

@@ -43,10 +43,6 @@ def decide_gemm(about: str, found: Contraction, capacity: Capacity, constants: f
     if packs is False and not found.runs:
         return None
     form = "packed" if packs is True else "direct" if packs is False else _BOTH
-    if form == _BOTH and found.sums is not None and found.r is not None:
-        alone = _values(found, capacity, constants, "packed")
-        if not alone["accumulates"]:  # one form whose sums stay in registers, rather than two that need memory for them
-            return Decision(about, GemmRule.name, alone, "sums of one block need no memory of their own")
     return Decision(about, GemmRule.name, _values(found, capacity, constants, form), _reason(found, form))
 
 
@@ -88,7 +84,7 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     """Views, what packs constants, and the nest."""
     pinned = _pinned(decision, capacity)
     form = decision.values["form"]
-    views = _views(found, decision)
+    views = _views(found)
     if form == "direct":
         return sequence([*views, direct(found, pinned)])
     blocking = blocking_of(found, pinned, constants)
@@ -100,14 +96,9 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     return sequence([*views, *packed_constants(blocking), tiles])
 
 
-def _keeps_sums(found: Contraction, decision: Decision) -> bool:
-    """Whether sums that are not complete are somewhere in memory."""
-    return found.sums is None or bool(decision.values["accumulates"]) or decision.values["form"] == _BOTH
-
-
-def _views(found: Contraction, decision: Decision) -> list[DeclBuffer]:
-    """The views that the nest goes through, without those of sums that are never in memory."""
-    if _keeps_sums(found, decision):
+def _views(found: Contraction) -> list[DeclBuffer]:
+    """The views that the nest goes through, without those of sums of which C has no place."""
+    if found.sums is None:
         return list(found.views)
     gone: set[object] = {found.result}
     views: list[DeclBuffer] = []
@@ -172,11 +163,18 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
     following = site.following
     if following:
         fused = with_epilogue(found, following[0], following[1:])
+        if fused is not None and fused.store is not found.store and not _is_free(site, found):
+            fused = None  # what it would leave out is a result of its own
         if fused is not None:
             fused = with_joined_rows(fused, 2 * capacity.max_mr)
             if fused.runs or packing_pays(fused, capacity, site.constants) is not False:
                 return _Found(fused, capacity, takes_next=True)
     return _Found(with_joined_rows(found, 2 * capacity.max_mr), capacity)
+
+
+def _is_free(site: Site, found: Contraction) -> bool:
+    """Whether sums need not be stored, as far as the statements up to the nest tell."""
+    return found.result is not None and site.is_local(found.result)
 
 
 def _recognised(stmt: For) -> Contraction | None:
@@ -224,5 +222,5 @@ class GemmRule(Rule):
         found = site.once(_found, site)
         if found is None or not found.takes_next:
             return Taken()
-        keeps, result = _keeps_sums(found.contraction, decision), found.contraction.result
+        keeps, result = found.contraction.sums is None, found.contraction.result
         return Taken(1, frozenset() if keeps or result is None else frozenset((result,)))

@@ -1,16 +1,36 @@
-"""Direct nests: tiles that read both operands where they are."""
+"""Direct nests: tiles that read both operands where they are.
+
+Where B comes from a far cache its rows are read from end to end, some at a time, and sums go on in C. Where C is of
+another type than the sums, they go on in memory of their own, which some rows and columns at a time have on the stack:
+
+for blocks of rows:  for blocks of columns:  for some rows of B:  for panels:  the block's tile += A's tile * B
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from weft.dtypes import bits
 from weft.ir import replace, substitute
 from weft.ir.kernel.prim import as_expr, binary, const
-from weft.ir.tensor import BufferLoad, Extent, For, IfThenElse, PrimExpr, PrimVar, Stmt
+from weft.ir.tensor import (
+    AllocBuffer,
+    Buffer,
+    BufferLoad,
+    Extent,
+    For,
+    IfThenElse,
+    PrimExpr,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
 from weft.transform.analysis.access_pattern import most_of
 from weft.transform.autoschedule.gemm.match import Contraction
 from weft.transform.autoschedule.gemm.tiles import (
+    Access,
     Panel,
     Tile,
     blocks,
@@ -23,17 +43,26 @@ from weft.transform.autoschedule.gemm.tiles import (
     tiles_of,
     times,
     vector_at,
+    vector_index,
 )
 from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, tile_rows, tile_vectors
 
 __all__ = ["direct", "streams"]
 
 _ZERO = const(0, INDEX)
+_MOST_ROWS = 16
+"""How many rows that are known may stream through sums of their own: more are better in panels."""
+_MOST_COLUMNS = 512
+"""The most columns of such a block."""
+Element = Callable[[PrimExpr, PrimExpr], BufferLoad]
+"""(row of a tile, vector in it) -> where its sums are."""
 
 
 def direct(found: Contraction, capacity: Capacity) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
+    if _streams_apart(found, capacity):
+        return _outer(found, _Apart(found, capacity).build())
     over_columns = _streams if streams(found, capacity) else _columns
 
     def single(panel: Panel, part: Part | None) -> Stmt:
@@ -52,7 +81,18 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
 
 
 def streams(found: Contraction, capacity: Capacity) -> bool:
-    """Whether rows of B are read from end to end: it comes from a far cache, or may do so."""
+    """Whether rows of B are read from end to end, and sums go on in C: it comes from a far cache, or may do so."""
+    return found.sums is None and _is_far(found, capacity)
+
+
+def _streams_apart(found: Contraction, capacity: Capacity) -> bool:
+    """Whether rows of B are read from end to end, and sums go on in memory of their own."""
+    rows = None if found.r is None else found.extents[found.r]
+    return found.sums is not None and not (isinstance(rows, int) and rows > _MOST_ROWS) and _is_far(found, capacity)
+
+
+def _is_far(found: Contraction, capacity: Capacity) -> bool:
+    """Whether B comes from a far cache, or may do so."""
     if len(found.reduction) != 1:
         return False
     columns, terms = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
@@ -78,6 +118,83 @@ def _streams(
         return cover_columns(found.v.name, columns, vectors, capacity, panel, capacity.chunks)
 
     return blocks(k, terms, depth, rows_of_b, at_least_one=True, one_loop=True)
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Some rows of B at a time from end to end, for a block of rows and columns whose sums have their own memory."""
+
+    found: Contraction
+    capacity: Capacity
+
+    def build(self) -> Stmt:
+        """All rows; a single one of a symbolic number has a version of its own."""
+        found = self.found
+        if found.r is None:
+            return self._columns(None, 1)
+        rows = found.extents[found.r]
+        if isinstance(rows, int):
+            return self._columns(_ZERO, rows)
+        size = 2 * self.capacity.max_mr
+        several = blocks(found.r, rows, size, self._columns)
+        return IfThenElse(binary("eq", rows, const(1, INDEX)), self._columns(_ZERO, 1), several)
+
+    def _columns(self, first: PrimExpr | None, rows: Extent) -> Stmt:
+        """The blocks of columns for `rows` rows from `first` on (None: there are no rows)."""
+        found, capacity = self.found, self.capacity
+        columns = found.extents[found.v]
+        most = rows if isinstance(rows, int) else 2 * capacity.max_mr
+        vectors = min(tile_vectors(tile_rows(most, capacity), columns, capacity), capacity.knobs.stream_vectors)
+        width = vectors * capacity.lanes
+        size = min(_MOST_COLUMNS, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
+        if isinstance(columns, int):  # enough for threads to share
+            size = min(size, ceil_div(columns, capacity.knobs.few_chunks))
+        size = max(1, size // width) * width
+
+        def block(start: PrimExpr, count: Extent) -> Stmt:
+            sums = Buffer("sums_of_block", (most, size), found.dtype)
+            return SeqStmt((AllocBuffer(sums), self._terms(sums, first, rows, start, count, vectors)))
+
+        return blocks(found.v, columns, size, block, one_loop=True)
+
+    def _terms(
+        self, sums: Buffer, first: PrimExpr | None, rows: Extent, start: PrimExpr, count: Extent, vectors: int
+    ) -> Stmt:
+        """A block of columns from `start` on."""
+        found, capacity = self.found, self.capacity
+        (k,) = found.reduction
+        terms = found.extents[k]
+
+        def rows_of_b(at: PrimExpr, depth: Extent) -> Stmt:
+            is_last = binary("ge", plus(at, as_expr(depth, INDEX)), as_expr(terms, INDEX))
+            part = Part(at, depth, binary("gt", at, _ZERO), is_last)
+
+            def panel(panel: Panel) -> Stmt:
+                def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
+                    column = plus(panel.start, times(j, panel.lanes))
+                    return BufferLoad(sums, (i, vector_index(column, panel.lanes)))
+
+                there = dataclasses.replace(panel, start=plus(start, panel.start))
+                return self._rows(there, part, element, first, rows)
+
+            return cover_columns(found.v.name, count, vectors, capacity, panel)
+
+        return blocks(k, terms, capacity.knobs.stream_k, rows_of_b, at_least_one=True, one_loop=True)
+
+    def _rows(self, panel: Panel, part: Part, element: Element, first: PrimExpr | None, rows: Extent) -> Stmt:
+        """The tiles of a panel."""
+        found, capacity = self.found, self.capacity
+        if first is None or found.r is None:
+            return _tile(found, None, panel, 1, part, element)
+        start, most = first, tile_rows(rows, capacity)
+
+        def tile(at: PrimExpr, count: int, clamp: Access) -> Stmt:
+            return _tile(
+                found, lambda i: plus(start, clamp(plus(at, i))), panel, count, part,
+                lambda i, j: element(clamp(plus(at, i)), j),
+            )  # fmt: skip
+
+        return cover_rows(found.r.name, rows, most, (ceil_div(most, 2),), tile)
 
 
 @dataclass(frozen=True)
@@ -117,9 +234,10 @@ def _rows(found: Contraction, capacity: Capacity, panel: Panel, part: Part | Non
 
 
 def _tile(
-    found: Contraction, row: Callable[[PrimExpr], PrimExpr] | None, panel: Panel, rows: int, part: Part | None = None
-) -> Stmt:
-    """One tile, over the whole sum or a part of it."""
+    found: Contraction, row: Access | None, panel: Panel, rows: int, part: Part | None = None,
+    element: Element | None = None,
+) -> Stmt:  # fmt: skip
+    """One tile, over the whole sum or a part of it; `element` is where its sums are kept until then (None: in C)."""
     reduction: dict[PrimVar, PrimExpr]
     if part is None:
         variables = {var: fresh(var) for var in found.reduction}
@@ -147,7 +265,7 @@ def _tile(
         rows, panel,
         scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
         vector=of_b,
-        element=lambda i, j: columns(in_row(target, i), j),
+        element=element or (lambda i, j: columns(in_row(target, i), j)),
         loops=loops, accumulates=found.accumulates or (part is not None and part.accumulates),
         is_last=None if part is None else part.is_last,
         epilogue=epilogue_of(found, panel, row), long_epilogue=found.has_long_epilogue,

@@ -16,6 +16,13 @@ for blocks of the sum:
   for panels of B:  B's panel packed
   for tiles of rows:  for panels of B:  C's tile += A's tile * panel
 
+Where C is narrower than the sums and a sum takes several blocks, sums go on in memory of their own, which one block of
+rows and columns needs; each panel is packed right before its tiles then:
+
+for blocks of columns:  for blocks of rows:  for blocks of the sum:
+  A's block packed
+  for panels of B:  B's panel packed;  for tiles of rows:  the block's tile += A's tile * panel   (the last: C's tile)
+
 Columns that no whole panel covers are a panel under a mask.
 """
 
@@ -53,6 +60,7 @@ from weft.transform.autoschedule.gemm.tiles import (
     cover_rows,
     epilogue_of,
     fresh,
+    minus,
     plus,
     row_at,
     times,
@@ -97,10 +105,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Terms:
-    """A block of the sum: `steps` of the outermost reduction from `k` on."""
+    """A block of the sum: `steps` of the outermost reduction from `k` on, for a block of columns from `column` on."""
 
     k: PrimExpr
     steps: Extent
+    column: PrimExpr
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,8 @@ class _Loops:
         """The loops over blocks, inside those over outer variables."""
         blocking, found = self.blocking, self.blocking.found
         columns = found.extents[found.v]
-        if (isinstance(columns, int) and columns <= blocking.nc) or not blocking.reuses_panels:
+        in_blocks = blocking.reuses_panels or blocking.sums_apart
+        if (isinstance(columns, int) and columns <= blocking.nc) or not in_blocks:
             body = self._over_k(const(0, INDEX), columns)
         else:
             body = blocks(found.v, columns, blocking.nc, self._over_k, one_loop=True)
@@ -127,6 +137,7 @@ class _Loops:
         own: list[Stmt] = [AllocBuffer(blocking.a)] if self._packs_a else []
         own += [] if blocking.constant_b else [AllocBuffer(blocking.b)]
         own += [] if blocking.rows_of_b is None else [AllocBuffer(blocking.rows_of_b)]
+        own += [AllocBuffer(blocking.sums)] if blocking.sums_apart else []
         return sequence([*declared, *own, body])
 
     @property
@@ -138,25 +149,32 @@ class _Loops:
         blocking = self.blocking
         extent = blocking.found.extents[blocking.k]
 
-        def block(k: PrimExpr, steps: Extent) -> Stmt:
-            def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
-                return cover_columns(
-                    blocking.found.v.name, columns, blocking.nr_vectors, blocking.capacity,
-                    lambda panel: inner(_moved(panel, first)), blocking.chunks, blocking.remainders_apart,
-                )  # fmt: skip
+        def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
+            return cover_columns(
+                blocking.found.v.name, columns, blocking.nr_vectors, blocking.capacity,
+                lambda panel: inner(_moved(panel, first)), blocking.chunks, blocking.remainders_apart,
+            )  # fmt: skip
 
-            return self._block(panels, Terms(k, steps))
+        def over_k(block: Callable[[Terms], Stmt]) -> Stmt:
+            one_loop = blocking.granularity == 1 and blocking.found.runs
+            return blocks(
+                blocking.k, extent, blocking.steps, lambda k, steps: block(Terms(k, steps, first)),
+                at_least_one=True, one_loop=one_loop,
+            )  # fmt: skip
 
-        one_loop = blocking.granularity == 1 and blocking.found.runs
-        return blocks(blocking.k, extent, blocking.steps, block, at_least_one=True, one_loop=one_loop)
+        if not blocking.sums_apart:
+            return over_k(lambda terms: self._block(panels, terms))
+        return self._blocks_of_rows(lambda rows: over_k(
+            lambda terms: self._by_panels(rows, panels, terms, self._pack_b(terms))
+        ))  # fmt: skip
+
+    def _pack_b(self, terms: Terms) -> Callable[[Panel], Stmt]:
+        """How a panel of a block is packed."""
+        return lambda panel: self.packing.panel_of_b(terms.k, terms.steps, panel)
 
     def _block(self, panels: Panels, terms: Terms) -> Stmt:
         """A block of B with all blocks of rows."""
-        blocking = self.blocking
-
-        def pack_b(panel: Panel) -> Stmt:
-            return self.packing.panel_of_b(terms.k, terms.steps, panel)
-
+        blocking, pack_b = self.blocking, self._pack_b(terms)
         if not blocking.shares_rows and not blocking.reuses_panels:
             return self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, terms, pack_b))
         if blocking.constant_b:
@@ -241,6 +259,9 @@ class _Loops:
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
+            if blocking.sums_apart:
+                column = minus(plus(panel.start, times(j, lanes)), terms.column)
+                return BufferLoad(blocking.sums, (clamp(plus(at, i)), vector_index(as_expr(column, INDEX), lanes)))
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
@@ -265,7 +286,7 @@ class _Loops:
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
             is_last=end if several else None,
             long_epilogue=found.has_long_epilogue,
-            prefetch_c=None if blocking.shares_rows else prefetch_c,
+            prefetch_c=None if blocking.shares_rows or blocking.sums_apart else prefetch_c,
             prefetch_b=prefetch_b if prefetches else None,
         ).build(blocking.capacity.dtype)  # fmt: skip
 

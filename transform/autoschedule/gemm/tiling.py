@@ -157,7 +157,7 @@ def packing_pays(
     large = _at_least(_times(columns, terms), capacity.pack_from)
     if any(found.casts):  # a copy converts each element once, which tiles do again and again
         has_dot = dot_of(found, capacity.machine) is not None
-        several = _at_least(rows, 4 if has_dot else 16)
+        several = _at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
         large = _at_least(_times(columns, terms), min(_FEW, capacity.pack_from))
         wide = _at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
