@@ -21,7 +21,7 @@ from weft.ir.node import FrozenMap, Node, fields_of
 __all__ = ["fingerprint"]
 
 
-def fingerprint(root: Node, accept: Callable[[Node], bool] = lambda _: True) -> str | None:
+def fingerprint(root: Node | tuple[Any, ...], accept: Callable[[Node], bool] = lambda _: True) -> str | None:
     """The hash as text; None where `accept` refuses a node, or an attribute holds something that has no hash.
 
     >>> from weft.ir.types import TensorType
@@ -42,7 +42,7 @@ class _Fingerprint:
         self.parts: list[str] = []
         self.arrays: list[np.ndarray] = []
 
-    def run(self, root: Node) -> str | None:
+    def run(self, root: Node | tuple[Any, ...]) -> str | None:
         stack: list[Any] = [root]
         parts = self.parts
         while stack:

@@ -238,15 +238,22 @@ class _Hashing:
         self.numbers: dict[int, int] = {}
         self.symbols: dict[str, int] = {}
         self.digest = hashlib.blake2b(digest_size=16)
+        self.parts: list[str] = []  # not yet in the digest
 
     def _put(self, *parts: object) -> None:
-        self.digest.update("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass") + b"\x1e")
+        self.parts.append("\x1f".join(map(str, parts)))
+
+    def _flush(self) -> None:
+        if self.parts:
+            self.digest.update(("\x1e".join(self.parts) + "\x1e").encode("utf-8", "surrogatepass"))
+            self.parts = []
 
     def run(self, value: Any) -> bytes:
         stack: list[tuple[Any, bool]] = [(value, False)]
         while stack:
             current, defines = stack.pop()
             self._step(current, defines, stack)
+        self._flush()
         return self.digest.digest()
 
     def _step(self, x: Any, defines: bool, stack: list[tuple[Any, bool]]) -> None:
@@ -265,7 +272,7 @@ class _Hashing:
                     stack.extend((getattr(x, name), True) for name in reversed(names))
             self._put(type(x).__name__, number)
         elif isinstance(x, Node):
-            self._put(type(x).__name__)
+            self.parts.append(type(x).__name__)
             for info in reversed(_fields(x)):
                 if info.role != "ignored":
                     stack.append((getattr(x, info.name), defines or info.role == "binder"))
@@ -287,7 +294,8 @@ class _Hashing:
                 self._put("dim", "compound", len(names))
         elif isinstance(x, np.ndarray):
             self._put("array", x.dtype.str, x.shape)
-            self.digest.update(x.tobytes())
+            self._flush()
+            self.digest.update(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data if x.size else b"")
         elif isinstance(x, float):
             self._put("float", struct.pack("<d", x).hex())
         else:
