@@ -16,6 +16,8 @@ from weft.dtypes import Scalable, bits, is_integer, lanes
 from weft.ir import structural_equal, substitute, walk
 from weft.ir.dim import Dim, free_symbols, value_at
 from weft.ir.kernel.prim import binary
+from weft.ir.structure.fingerprint import fingerprint
+from weft.ir.structure.visit import statements
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -169,12 +171,30 @@ class _Walker:
 
 def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffer]) -> bool:
     """Whether what one iteration of a loop writes to any of the buffers no other iteration reads or writes."""
+    stored = dict.fromkeys(part.buffer for part in statements(loop.body) if isinstance(part, BufferStore))
+    written = [buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers]
+    # The schedule asks, then the back end, and layers of a model are alike: nodes differ, what they say does not.
+    key = fingerprint((loop.loop_var, loop.start, loop.extent, loop.body, tuple(written)))
+    answer = None if key is None else _ANSWERS.get(key)
+    if answer is None:
+        answer = _prove_apart(loop, written)
+        if key is not None:
+            if len(_ANSWERS) >= _MOST_ANSWERS:
+                _ANSWERS.clear()
+            _ANSWERS[key] = answer
+    return answer
+
+
+_MOST_ANSWERS = 4096
+_ANSWERS: dict[str, bool] = {}
+"""The answers of `iterations_are_apart`, which follow from the loop alone, by everything that the loop says."""
+
+
+def _prove_apart(loop: For, written: Sequence[Buffer]) -> bool:
     found = accesses_of(loop.body, views=True)
     if found is None:
         return False
     outer = Loop(loop.loop_var, loop.start, loop.extent)
-    stored = {access.buffer for access in found if access.value is not None}
-    written = {buffer for buffer in stored if buffer in buffers or memory_of(buffer) in buffers}
     if any(_has_other_views(buffer, {access.buffer for access in found}) for buffer in written):
         return False
     space = _space_of(found)

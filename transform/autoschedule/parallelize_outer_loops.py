@@ -19,13 +19,25 @@ from typing import ClassVar
 
 from weft.ir import IRModule, replace
 from weft.ir.structure.visit import rewrite, statements
-from weft.ir.tensor import AllocBuffer, AttrStmt, Buffer, BufferStore, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from weft.ir.tensor import (
+    AllocBuffer,
+    AttrStmt,
+    Buffer,
+    BufferStore,
+    For,
+    IfThenElse,
+    PrimFunc,
+    PrimVar,
+    SeqStmt,
+    Stmt,
+)
 from weft.transform.analysis.accesses import iterations_are_apart, memory_of
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.rules.loops import SHARED
 from weft.transform.infra.base import FunctionPass
 from weft.transform.infra.decisions import DECISIONS, Decision, decisions_of, with_decisions
 from weft.transform.kernel.lower_blocks import lower_blocks
+from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
 __all__ = ["ParallelizeOuterLoops"]
 
@@ -54,10 +66,13 @@ class ParallelizeOuterLoops(FunctionPass):
         loops = [part for part in statements(function.body) if isinstance(part, For)]
         if any(loop.kind in ("parallel", "thread_binding") for loop in loops):
             return function
-        body = lower_blocks(function).body
+        lowered = lower_blocks(function)
         knobs = in_context(self.knobs)
-        nests = list(_nests(body))
-        loops = [loop for nest in nests for loop in _loop_of(nest, knobs)]
+        nests = list(_nests(lowered.body))
+        # The proof is of the form that the back end asks of again.
+        vectors = lower_vector_loops(lowered).body
+        emitted = {part.loop_var: part for part in statements(vectors) if isinstance(part, For)}
+        loops = [loop for nest in nests for loop in _loop_of(nest, emitted, knobs)]
         chosen = {loop.loop_var for loop in loops}
         if DECISIONS in function.attrs:  # a kernel that rules arranged says what became of its loops
             function = _recorded(name, function, nests, loops, knobs)
@@ -83,7 +98,7 @@ def _recorded(name: str, function: PrimFunc, nests: list[For], loops: list[For],
     return function if decision.done() in decisions_of(function) else with_decisions(function, [decision])
 
 
-def _loop_of(nest: For, knobs: Knobs) -> Iterator[For]:
+def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterator[For]:
     """The loop of a nest to mark; where there is none, those of the nests inside of it."""
     chain = list(_chain(nest))
     plain = [loop for loop in chain if loop.kind == "serial" and loop.step in (None, 1)]
@@ -94,11 +109,12 @@ def _loop_of(nest: For, knobs: Knobs) -> Iterator[For]:
         return SHARED not in loop.annotations, -min(_count(loop, knobs), knobs.parallel_iterations)
 
     for loop in sorted(plain, key=order):
-        if _count(loop, knobs) > 1 and iterations_are_apart(loop, _outside(loop)):
+        same = emitted.get(loop.loop_var, loop)
+        if _count(loop, knobs) > 1 and iterations_are_apart(same, _outside(same)):
             yield loop
             return
     for inner in _nests(chain[-1].body):
-        yield from _loop_of(inner, knobs)
+        yield from _loop_of(inner, emitted, knobs)
 
 
 def _nests(stmt: Stmt) -> Iterator[For]:
