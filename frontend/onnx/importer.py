@@ -13,8 +13,7 @@ of every call is its node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from weft.frontend.onnx.reference import FUNCTION, node_data, node_inputs
 from weft.frontend.onnx.shapes import declared_types
 from weft.frontend.onnx.signature import Signature
 from weft.frontend.onnx.table import find_row
-from weft.frontend.onnx.values import ABSENT, Value, known_value, made_expr, run_value
+from weft.frontend.onnx.values import ABSENT, Scopes, Value, known_value, made_expr, run_value
 from weft.frontend.report import How, ImportedNode, ImportReport
 from weft.ir.graph import Constant, Expr, StringImm, Tuple, TupleGetItem, Var
 from weft.ir.module import IRModule
@@ -45,7 +44,7 @@ def _domain(domain: str) -> str:
 
 
 class Importer:
-    """One import: the scope of names, and what became of the nodes so far."""
+    """One import: the scopes of names, and what became of the nodes so far."""
 
     def __init__(self, model: Model, *, parameters: bool = False, fixed: Mapping[str, Any] | None = None) -> None:
         self.model, self.parameters, self.fixed = model, parameters, dict(fixed or {})
@@ -54,7 +53,7 @@ class Importer:
         self.opsets: Mapping[str, int] = model.opsets
         self.arrays = dict(model.initializers(model.graph))
         self.types = declared_types(self.onnx, model)
-        self.scopes: list[dict[str, Value]] = [{}]
+        self.names = Scopes(model.name)
         self.rows: list[ImportedNode] = []
         self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
         self.lines = 0
@@ -69,7 +68,7 @@ class Importer:
                 arrays[item.name] = np.asarray(self.fixed[item.name])
             elif item.name not in arrays:
                 params.append(self.out.parameter(item.name, signature.input_type(item)))
-                self.scopes[0][item.name] = Value(params[-1])
+                self.names.current[item.name] = Value(params[-1])
         for name, array in arrays.items():
             params.extend(self._initial(name, array))
         with builder.function("main", params):
@@ -84,29 +83,20 @@ class Importer:
         if array.dtype == object:
             raise ModelError(f"the initial value {name!r} holds strings, which have no form", code="W977")
         if not self.parameters or (array.size <= 64 and array.dtype.kind in "iub"):
-            self.scopes[0][name] = Value(Constant(array), known=array, dtype=array.dtype.name)
+            self.names.current[name] = Value(Constant(array), known=array, dtype=array.dtype.name)
             return []
         var = self.out.parameter(name, TensorType(array.shape, array.dtype.name))
-        self.scopes[0][name] = Value(var)
+        self.names.current[name] = Value(var)
         return [var]
 
     def _result(self, name: str) -> Expr:
         try:
-            expr = self.expr(self.value(name))
+            expr = self.expr(self.names.value(name))
         except Unsupported as error:
             raise ModelError(f"{self.model.name}: the output {name!r}: {error}", code="W973") from None
         return expr if isinstance(expr, (Var, Tuple)) else self.out.builder.emit(expr, identifier(name))
 
     # Names
-
-    def value(self, name: str) -> Value:
-        """What a name stands for."""
-        if not name:
-            return ABSENT
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        raise ModelError(f"{self.model.name}: nothing defines {name!r}", code="W973")
 
     def expr(self, value: Value) -> Expr:
         """A value as an expression."""
@@ -142,16 +132,6 @@ class Importer:
                 new.attribute[-1].name = item.name
         return new
 
-    @contextmanager
-    def scope(self, names: Mapping[str, Value], inner: bool) -> Iterator[None]:
-        """A scope of names: of a graph inside the current one, or of a function."""
-        before = self.scopes
-        self.scopes = [*(before if inner else []), dict(names)]
-        try:
-            yield
-        finally:
-            self.scopes = before
-
     # Nodes
 
     def nodes(self, nodes: Sequence[Any]) -> None:
@@ -167,7 +147,7 @@ class Importer:
         out.span = outer or Span(Source(self.model.name, text, self.lines), 0, len(text))
         out.used, out.cost = [], 0.0
         try:
-            how, why = self._imported(proto, [self.value(name) for name in proto.input])
+            how, why = self._imported(proto, [self.names.value(name) for name in proto.input])
         except Unsupported as error:
             raise ModelError(f"{self.model.name}: {error}", code="W973", span=out.span) from None
         if outer is None:
@@ -208,10 +188,10 @@ class Importer:
         return "python", f"{why}; {also}" if also else why
 
     def _attempt(self, step: Any) -> str | None:
-        names = dict(self.scopes[-1])
+        names = dict(self.names.current)
         why = self.out.attempt(step)
         if why is not None:
-            self.scopes[-1] = names
+            self.names.current = names
         return why
 
     def _schema(self, proto: Any, domain: str) -> Any:
@@ -253,9 +233,9 @@ class Importer:
         before = self.bound, self.opsets
         self.bound, self.opsets = given, {**self.opsets, **opsets}
         try:
-            with self.scope(names, inner=False):
+            with self.names.scope(names, inner=False):
                 self.nodes(function.node)
-                results = [self.scopes[-1].get(name, ABSENT) for name in function.output]  # some are optional
+                results = [self.names.current.get(name, ABSENT) for name in function.output]  # some are optional
         finally:
             self.bound, self.opsets = before
         self._bind(proto, results)
@@ -263,9 +243,9 @@ class Importer:
     def _by_reference(self, node: Node) -> None:
         """A call of the reference implementation."""
         proto = self.resolved_node(node.proto)
-        args = [self.expr(self.value(name)) for name in node_inputs(node.proto)]
+        args = [self.expr(self.names.value(name)) for name in node_inputs(node.proto)]
         outputs = [name for name in proto.output if name]
-        outermost = len(self.scopes) == 1
+        outermost = self.names.outermost
         types = [self.types.get(name, AnyType()) if outermost else AnyType() for name in outputs]
         dtypes = [ty.dtype if isinstance(ty, TensorType) else None for ty in types]
         given = [ty.dtype if isinstance(ty := self.out.type(arg), TensorType) else None for arg in args]
@@ -275,30 +255,32 @@ class Importer:
         var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *args), out_ty=result), (*outputs, "v")[0])
         fields = [var] if len(types) == 1 else [TupleGetItem(var, index) for index in range(len(types))]
         for name, part in zip(outputs, fields, strict=True):
-            self.scopes[-1][name] = run_value(self.out.named_result(part, name))
+            self.names.current[name] = run_value(self.out.named_result(part, name))
 
     # Results
 
     def _bind(self, proto: Any, results: Any) -> None:
         """Give the outputs of a node what they stand for."""
         if isinstance(results, Expr) and len(proto.output) > 1:
-            results = self._fields(results, proto)
+            results = _fields(self.out, results, proto)
         elif not isinstance(results, (tuple, list)):
             results = (results,)
         for name, result in zip(proto.output, results, strict=False):
             if name:
-                self.scopes[-1][name] = self._bound_value(name, result)
+                self.names.current[name] = _bound_value(self.out, name, result)
 
-    def _fields(self, expr: Expr, proto: Any) -> list[Expr]:
-        var = self.out.emit(expr, proto.output[0] or proto.op_type)
-        return [TupleGetItem(var, index) for index in range(len(var.ty.fields))] if isinstance(
-            var.ty, TupleType) else [var]  # fmt: skip
 
-    def _bound_value(self, name: str, result: Any) -> Value:
-        if isinstance(result, Value):
-            return result
-        if isinstance(result, (np.ndarray, np.generic)):
-            return known_value(np.asarray(result))
-        if result is None:
-            raise Unsupported(f"the output {name!r} has no native form")
-        return run_value(result if isinstance(result, Constant) else self.out.emit(result, name))
+def _fields(out: Emitter, expr: Expr, proto: Any) -> list[Expr]:
+    var = out.emit(expr, proto.output[0] or proto.op_type)
+    return [TupleGetItem(var, index) for index in range(len(var.ty.fields))] if isinstance(
+        var.ty, TupleType) else [var]  # fmt: skip
+
+
+def _bound_value(out: Emitter, name: str, result: Any) -> Value:
+    if isinstance(result, Value):
+        return result
+    if isinstance(result, (np.ndarray, np.generic)):
+        return known_value(np.asarray(result))
+    if result is None:
+        raise Unsupported(f"the output {name!r} has no native form")
+    return run_value(result if isinstance(result, Constant) else out.emit(result, name))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from weft.frontend.emitter import Emitter, Unsupported
 from weft.frontend.onnx.tensors import dense_array, dtype_name, tensor_array
-from weft.frontend.onnx.values import Value, is_sizes
+from weft.frontend.onnx.values import Scopes, Value, is_sizes
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, Var
 from weft.ir.types import TensorType, Type
@@ -24,17 +23,10 @@ class Import(Protocol):
     out: Emitter
     onnx: Any
     model: Any
-
-    def scope(self, names: Mapping[str, Value], inner: bool) -> AbstractContextManager[None]:
-        """Names of values, which end with the block; those outside are seen by an inner graph."""
-        ...
+    names: Scopes
 
     def nodes(self, nodes: Sequence[Any]) -> None:
         """Import nodes in order."""
-        ...
-
-    def value(self, name: str) -> Value:
-        """The value of a name."""
         ...
 
     def version(self, domain: str) -> int:

@@ -1,4 +1,4 @@
-"""What the names of a model stand for while it is imported.
+"""What the names of a model stand for while it is imported, scope by scope.
 
     Value ::= expr                a value of the run, an expression of ours
             | known               numbers, or sizes: an array of dimensions (dtype object)
@@ -9,15 +9,18 @@ A known value becomes an expression when a node needs one; shape subgraphs there
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from weft.errors import ModelError
 from weft.ir.dim import DimExpr, prove_nonnegative
 from weft.ir.graph import Constant, Expr, PrimValue, ShapeExpr
 from weft.script import relax as R
 
-__all__ = ["ABSENT", "Value", "is_sizes", "known_value", "made_expr", "run_value"]
+__all__ = ["ABSENT", "Scopes", "Value", "is_sizes", "known_value", "made_expr", "run_value"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +35,47 @@ class Value:
 
 ABSENT = Value()
 """An optional input that is not given."""
+
+
+class Scopes:
+    """The names of values that are in sight: those of the graph, of graphs inside it, of the body of a function."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._scopes: list[dict[str, Value]] = [{}]
+
+    @property
+    def current(self) -> dict[str, Value]:
+        """The innermost scope."""
+        return self._scopes[-1]
+
+    @current.setter
+    def current(self, names: dict[str, Value]) -> None:
+        self._scopes[-1] = names
+
+    @property
+    def outermost(self) -> bool:
+        """Whether the current scope is the graph's own."""
+        return len(self._scopes) == 1
+
+    def value(self, name: str) -> Value:
+        """What a name stands for; W973 where nothing defines it."""
+        if not name:
+            return ABSENT
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        raise ModelError(f"{self._model}: nothing defines {name!r}", code="W973")
+
+    @contextmanager
+    def scope(self, names: Mapping[str, Value], inner: bool) -> Iterator[None]:
+        """A scope that ends with the block: inside the current one, or of a function, which sees no other."""
+        before = self._scopes
+        self._scopes = [*(before if inner else []), dict(names)]
+        try:
+            yield
+        finally:
+            self._scopes = before
 
 
 def is_sizes(array: np.ndarray) -> bool:

@@ -268,7 +268,7 @@ class _Builder:
         stores = self._stores(buffers, kept, indices)
         return init, SeqStmt((*binds, *stores.stmts)) if isinstance(stores, SeqStmt) else stores
 
-    def _targets(self, stage: Stage) -> tuple[tuple[PrimVar, ...], list[Buffer]]:
+    def _targets(self, stage: Stage) -> tuple[tuple[PrimExpr, ...], list[Buffer]]:
         """The indices and buffers that a stage stores to."""
         for tensor in stage.outputs:
             self._buffer(tensor)

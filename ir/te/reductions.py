@@ -12,23 +12,26 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from weft import dtypes
-from weft.errors import VerifyError
+from weft.errors import Span, VerifyError
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
-from weft.ir.node import node
+from weft.ir.node import ignored, node
 from weft.ir.te.scalars import const, maximum, minimum
 from weft.ir.te.sizes import INDEX, Size, as_extent, size
-from weft.ir.tensor import Extent, PrimExpr, PrimVar
+from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = ["Axes", "ReduceAxis", "Reduction", "comm_reducer", "max", "min", "prod", "reduce_axis", "sum"]
 
 
 @node
-class ReduceAxis(PrimVar):
-    """An index that a reduction runs over, in [start, start + extent)."""
+class ReduceAxis(PrimExpr):
+    """An index that a reduction runs over, in [start, start + extent); identity is the object."""
 
+    name: str = ignored(default="")
+    dtype: str = INDEX
     start: Extent = 0
     extent: Extent = 1
+    span: Span | None = ignored(default=None)
 
 
 def reduce_axis(bounds: tuple[Size, Size], name: str = "k") -> ReduceAxis:

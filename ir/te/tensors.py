@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.ir.dim import DimExpr
 from weft.ir.kernel import prim
 from weft.ir.node import ignored, node
-from weft.ir.te.reductions import Reduction
+from weft.ir.te.reductions import ReduceAxis, Reduction
 from weft.ir.te.sizes import INDEX, Index, Size, as_extent, as_shape, index, size
 from weft.ir.tensor import Buffer, BufferLoad, IntImm, PrimExpr, PrimVar
 
@@ -78,7 +78,7 @@ class Stage:
     """How tensors are computed: index variables, axes, and one expression (or one reduction) per output."""
 
     name: str
-    variables: tuple[PrimVar, ...]
+    variables: tuple[PrimVar | ReduceAxis, ...]
     kinds: tuple[str, ...]
     values: tuple[PrimExpr, ...]
     reduction: Reduction | None = None
@@ -113,13 +113,13 @@ def compute(shape: Iterable[Size] | Size, fcompute: Callable[..., Any], name: st
     (4,)
     """
     dims = as_shape(shape)
-    variables = tuple(PrimVar(text, INDEX) for text in index_names(fcompute, len(dims)))
-    result = fcompute(*variables)
+    indices = tuple(PrimVar(text, INDEX) for text in index_names(fcompute, len(dims)))
+    result = fcompute(*indices)
     several = isinstance(result, (tuple, list)) or (isinstance(result, Reduction) and len(result.values) > 1)
     reduction = result if isinstance(result, Reduction) else None
+    variables = indices if reduction is None else (*indices, *reduction.axes)
     if reduction is not None:
         values = reduction.values
-        variables = (*variables, *reduction.axes)
     else:
         parts: tuple[Any, ...] = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         values = tuple(_value(part) for part in parts)

@@ -28,9 +28,9 @@ def _body(n: Node, graph: Any, inputs: Sequence[Value]) -> list[Value]:
     for name, array in n.importer.model.initializers(graph):
         names[name] = known_value(array) if array.dtype != object else ABSENT
     names.update(zip((item.name for item in graph.input), inputs, strict=True))
-    with n.importer.scope(names, inner=True):
+    with n.importer.names.scope(names, inner=True):
         n.importer.nodes(graph.node)
-        return [n.importer.value(item.name) for item in graph.output]
+        return [n.importer.names.value(item.name) for item in graph.output]
 
 
 def choose(n: Node) -> Any:
