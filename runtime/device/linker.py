@@ -48,7 +48,9 @@ def _free_lock(llvm: Any) -> None:
 def _linker() -> Any:
     llvm = _binding()
     target = llvm.Target.from_default_triple()
-    return llvm.create_lljit_compiler(target.create_target_machine(jit=True))
+    # JITLink keeps the sections of an object together; the older linker maps each where there is room, and aborts the
+    # process where they are more than 2 GiB apart (after `import torch`, whose libraries fill the address space).
+    return llvm.create_lljit_compiler(target.create_target_machine(jit=True), use_jit_link=True)
 
 
 @functools.cache
