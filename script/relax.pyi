@@ -2269,6 +2269,21 @@ class nn:
         """
 
     @staticmethod
+    def gru(data: _t.Any, weight: _t.Any, recurrent: _t.Any, bias: _t.Any = None, sequence_lengths: _t.Any = None, initial_h: _t.Any = None, direction: _t.Any = 'forward', activations: _t.Any = None, activation_alpha: _t.Any = None, activation_beta: _t.Any = None, clip: _t.Any = None, linear_before_reset: _t.Any = False, layout: _t.Any = 0, gates: _t.Any = 'zrh') -> _t.Any:
+        """A gated recurrent layer; gives y and the last h.
+
+            z = f(x Wz^T + h Rz^T + bz), r = f(x Wr^T + h Rr^T + br), n = g(x Wh^T + (r h) Rh^T + bh) or, with
+            linear_before_reset, g(x Wh^T + wh + r (h Rh^T + rh)); the new h is (1 - z) n + z h. `gates` is the order of z, r
+            and h in the weights. data (t, b, i), weight (d, 3 h, i), recurrent (d, 3 h, h), bias (d, 6 h): those of the inputs,
+            then those of the state; sequence_lengths (b,), initial_h (d, b, h) -> y (t, d, b, h), (d, b, h); with layout 1
+            data (b, t, i), states (b, d, h), y (b, t, d, h).
+
+        R.nn.gru(R.Tensor((t, 2, 3), "float32"), R.Tensor((1, 12, 3), "float32"), R.Tensor((1, 12, 4), "float32"), R.Tensor((1, 24), "float32")) -> R.Tuple(R.Tensor((t, 1, 2, 4), "float32"), R.Tensor((1, 2, 4), "float32"))
+        R.nn.gru(R.Tensor((t, b, 3), "float32"), R.Tensor((1, 12, 3), "float32"), R.Tensor((1, 12, 4), "float32"), R.Tensor((1, 24), "float32"), linear_before_reset=True, clip=0.5) -> R.Tuple(R.Tensor((t, 1, b, 4), "float32"), R.Tensor((1, b, 4), "float32"))
+        R.nn.gru(R.Tensor((2, 3, 2), "float32"), R.Tensor((2, 9, 2), "float32"), R.Tensor((2, 9, 3), "float32"), R.Tensor((2, 18), "float32"), R.Tensor((2,), "int32"), R.Tensor((2, 2, 3), "float32"), direction='bidirectional', layout=1, gates='rzh') -> R.Tuple(R.Tensor((2, 3, 2, 3), "float32"), R.Tensor((2, 2, 3), "float32"))
+        """
+
+    @staticmethod
     def hardshrink(data: _t.Any, alpha: _t.Any = 0.5) -> _t.Any:
         """data where it is further than alpha from 0, else 0.
 
@@ -2370,6 +2385,23 @@ class nn:
 
         R.nn.lp_pool2d(R.Tensor((1, 2, 5, 4), "float32"), pool_size=[2, 2], strides=[1, 2]) -> R.Tensor((1, 2, 4, 2), "float32")
         R.nn.lp_pool2d(R.Tensor((n, 2, 4, 4), "float32"), p=3.0, pool_size=[3, 2], padding=[1, 0]) -> R.Tensor((n, 2, 4, 3), "float32")
+        """
+
+    @staticmethod
+    def lstm(data: _t.Any, weight: _t.Any, recurrent: _t.Any, bias: _t.Any = None, sequence_lengths: _t.Any = None, initial_h: _t.Any = None, initial_c: _t.Any = None, peephole: _t.Any = None, direction: _t.Any = 'forward', activations: _t.Any = None, activation_alpha: _t.Any = None, activation_beta: _t.Any = None, clip: _t.Any = None, input_forget: _t.Any = False, layout: _t.Any = 0, gates: _t.Any = 'iofc') -> _t.Any:
+        """A layer with long short-term memory; gives y, the last h and the last c.
+
+            i, o, f = f(x W^T + h R^T + b + p c) and n = g(x W^T + h R^T + b) of the gates i, o, f, c (o sees the new c); the
+            new c is f c + i n, the new h is o h(c). With input_forget f is 1 - i. `gates` is the order of i, o, f and c in the
+            weights; peepholes p are always in the order i, o, f. clip limits what f and g are applied to. data (t, b, i),
+            weight (d, 4 h, i), recurrent (d, 4 h, h), bias (d, 8 h): those of the inputs, then those of the state;
+            sequence_lengths (b,), initial_h and initial_c (d, b, h), peephole (d, 3 h) -> y (t, d, b, h), two times
+            (d, b, h); with layout 1 data (b, t, i), states (b, d, h), y (b, t, d, h).
+
+        R.nn.lstm(R.Tensor((t, 2, 3), "float32"), R.Tensor((1, 16, 3), "float32"), R.Tensor((1, 16, 4), "float32"), R.Tensor((1, 32), "float32")) -> R.Tuple(R.Tensor((t, 1, 2, 4), "float32"), R.Tensor((1, 2, 4), "float32"), R.Tensor((1, 2, 4), "float32"))
+        R.nn.lstm(R.Tensor((t, b, 3), "float32"), R.Tensor((1, 16, 3), "float32"), R.Tensor((1, 16, 4), "float32"), direction='reverse', gates='ifco') -> R.Tuple(R.Tensor((t, 1, b, 4), "float32"), R.Tensor((1, b, 4), "float32"), R.Tensor((1, b, 4), "float32"))
+        R.nn.lstm(R.Tensor((3, 2, 2), "float32"), R.Tensor((2, 12, 2), "float32"), R.Tensor((2, 12, 3), "float32"), R.Tensor((2, 24), "float32"), R.Tensor((2,), "int32"), R.Tensor((2, 2, 3), "float32"), R.Tensor((2, 2, 3), "float32"), R.Tensor((2, 9), "float32"), direction='bidirectional', clip=0.7) -> R.Tuple(R.Tensor((3, 2, 2, 3), "float32"), R.Tensor((2, 2, 3), "float32"), R.Tensor((2, 2, 3), "float32"))
+        R.nn.lstm(R.Tensor((2, t, 2), "float32"), R.Tensor((1, 12, 2), "float32"), R.Tensor((1, 12, 3), "float32"), R.Tensor((1, 24), "float32"), R.Tensor((2,), "int32"), R.Tensor((2, 1, 3), "float32"), R.Tensor((2, 1, 3), "float32"), layout=1, input_forget=True, activations=['HardSigmoid', 'Softsign', 'ScaledTanh']) -> R.Tuple(R.Tensor((2, t, 1, 3), "float32"), R.Tensor((2, 1, 3), "float32"), R.Tensor((2, 1, 3), "float32"))
         """
 
     @staticmethod
@@ -2482,6 +2514,17 @@ class nn:
         R.nn.rms_norm(R.Tensor((n, m), "float32"), R.Tensor((m,), "float32"), axes=-1) -> R.Tensor((n, m), "float32")
         R.nn.rms_norm(R.Tensor((n, 3, 4), "float32"), R.Tensor((3, 4), "float32"), axes=[1, 2], epsilon=0.1) -> R.Tensor((n, 3, 4), "float32")
         R.nn.rms_norm(R.Tensor((2, 70), "float16"), R.Tensor((70,), "float16")) -> R.Tensor((2, 70), "float16")
+        """
+
+    @staticmethod
+    def rnn(data: _t.Any, weight: _t.Any, recurrent: _t.Any, bias: _t.Any = None, sequence_lengths: _t.Any = None, initial_h: _t.Any = None, direction: _t.Any = 'forward', activations: _t.Any = None, activation_alpha: _t.Any = None, activation_beta: _t.Any = None, clip: _t.Any = None, layout: _t.Any = 0, gates: _t.Any = 'i') -> _t.Any:
+        """A recurrent layer: h = f(x W^T + h R^T + the biases) at each step; gives y and the last h.
+
+            data (t, b, i), weight (d, h, i), recurrent (d, h, h), bias (d, 2 h), sequence_lengths (b,), initial_h (d, b, h)
+            -> y (t, d, b, h), (d, b, h); with layout 1 data (b, t, i), states (b, d, h), y (b, t, d, h).
+
+        R.nn.rnn(R.Tensor((t, 2, 3), "float32"), R.Tensor((1, 4, 3), "float32"), R.Tensor((1, 4, 4), "float32")) -> R.Tuple(R.Tensor((t, 1, 2, 4), "float32"), R.Tensor((1, 2, 4), "float32"))
+        R.nn.rnn(R.Tensor((3, 2, 3), "float32"), R.Tensor((2, 4, 3), "float32"), R.Tensor((2, 4, 4), "float32"), R.Tensor((2, 8), "float32"), R.Tensor((2,), "int32"), R.Tensor((2, 2, 4), "float32"), direction='bidirectional', activations=['Relu', 'Affine'], activation_alpha=[0.5]) -> R.Tuple(R.Tensor((3, 2, 2, 4), "float32"), R.Tensor((2, 2, 4), "float32"))
         """
 
     @staticmethod

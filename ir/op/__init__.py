@@ -74,6 +74,7 @@ FAMILIES = (
     "composite.windows",
     "composite.random",
     "indexing.rearranged",
+    "nn.recurrent",
 )
 
 

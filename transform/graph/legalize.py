@@ -19,6 +19,7 @@ from weft.ir import (
     Call,
     Constant,
     Expr,
+    Function,
     GlobalVar,
     IRModule,
     Op,
@@ -130,8 +131,12 @@ class _Legalizer(FunctionRewriter):
             if new is None:
                 done.append(current)
             else:
-                pending.extend((item, False) for item in reversed(new))
+                pending.extend((self.entered(item), False) for item in reversed(new))
         return done[0] if len(done) == 1 else done
+
+    def entered(self, binding: Binding) -> Binding:
+        """A new binding, legalized inside where it is a local function: the body of a loop."""
+        return self.mapped_binding(binding) if isinstance(binding.value, Function) else binding
 
     def step(self, binding: Binding, custom: bool) -> Sequence[Binding] | None:
         """What the binding is written as, or None when it is final."""
