@@ -43,32 +43,35 @@ class _Outcomes:
             self.failed.append(report.nodeid)
 
 
-def run_tests(tests: Sequence[str], *, stop: bool) -> tuple[int, list[str]]:
-    """How pytest ends in a child of this process, and the tests that failed there; 0, [] for those that pass."""
+def run_tests(tests: Sequence[str], *, seconds: float | None = SECONDS) -> tuple[int, list[str]]:
+    """How pytest ends in a child of this process, and the tests that failed there; it stops at the first in `seconds`.
+
+    Without a limit every test runs.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException), contextlib.redirect_stdout(io.StringIO()):
             os.close(reader)
             outcomes = _Outcomes()
-            options = ["-q", "-p", "no:cacheprovider", "--no-header", *(["-x"] if stop else [])]
+            options = ["-q", "-p", "no:cacheprovider", "--no-header", *(["-x"] if seconds else [])]
             code = pytest.main([*options, *tests], plugins=[outcomes])
             with os.fdopen(writer, "w") as told:
                 told.write("\n".join([str(int(code)), *outcomes.failed]))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as told:
-        ended = _ends(child)
+        ended = _ends(child, seconds)
         lines = told.read().splitlines() if ended else []
     if not lines:  # the process died, or did not end: that is noticed
         return int(pytest.ExitCode.TESTS_FAILED), list(tests)
     return int(lines[0]), lines[1:]
 
 
-def _ends(child: int) -> bool:
+def _ends(child: int, seconds: float | None) -> bool:
     """Whether a process ends by itself in time."""
-    limit = time.monotonic() + SECONDS
-    while time.monotonic() < limit:
+    limit = None if seconds is None else time.monotonic() + seconds
+    while limit is None or time.monotonic() < limit:
         if os.waitpid(child, os.WNOHANG)[0]:
             return True
         time.sleep(0.02)
@@ -86,7 +89,7 @@ def survives(fault: Fault) -> bool:
         answer = "error"
         with contextlib.suppress(BaseException):
             fault.plant()
-            code, _ = run_tests(fault.tests, stop=True)
+            code, _ = run_tests(fault.tests)
             answer = "caught" if code in NOTICED else "survives" if code == 0 else f"pytest ends with {code}"
         os.write(writer, answer.encode())
         os._exit(0)
@@ -105,7 +108,7 @@ def main(names: Iterable[str]) -> int:
     chosen = [item for item in CATALOGUE if not wanted or item.name in wanted or item.statement in wanted]
     tests = sorted({test for fault in chosen for test in fault.tests})
     os.chdir(ROOT)
-    failing = set(run_tests(tests, stop=False)[1])
+    failing = set(run_tests(tests, seconds=None)[1])
     survivors = 0
     for fault in chosen:
         try:

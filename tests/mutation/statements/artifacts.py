@@ -11,7 +11,11 @@ from tests.mutation.faults import fault, returning, then
 C = "tests/systems/test_c.py"
 
 
-@fault("C1", "weft.runtime.artifact:Artifact.to_text_data", f"{C}::test_the_text_of_a_module_shows_kind_target_symbols_size_and_hash")
+@fault(
+    "C1",
+    "weft.runtime.artifact:Artifact.to_text_data",
+    f"{C}::test_the_text_of_a_module_shows_kind_target_symbols_size_and_hash",
+)
 def the_text_shows_no_hash(right: Any) -> Any:
     return then(lambda data: {key: value for key, value in data.items() if key != "sha256"})(right)
 
@@ -36,7 +40,11 @@ def what_nothing_provides_is_linked(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("C5", "weft.runtime.artifact:Artifact._check_serialisable", f"{C}::test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved")
+@fault(
+    "C5",
+    "weft.runtime.artifact:Artifact._check_serialisable",
+    f"{C}::test_what_is_only_in_memory_is_flagged_and_refuses_to_be_saved",
+)
 def what_is_only_in_memory_is_saved_empty(right: Any) -> Any:
     return returning(None)(right)
 
@@ -46,7 +54,11 @@ def new_functions_lose_the_artifacts(right: Any) -> Any:
     return then(lambda module: module.without_attr("artifacts") if "artifacts" in module.attrs else module)(right)
 
 
-@fault("C7", "weft.runtime.artifact:ArtifactSet.content_hash", f"{C}::test_modules_compare_by_the_contents_of_their_artifacts")
+@fault(
+    "C7",
+    "weft.runtime.artifact:ArtifactSet.content_hash",
+    f"{C}::test_modules_compare_by_the_contents_of_their_artifacts",
+)
 def artifacts_of_one_name_are_equal(right: Any) -> Any:
     return property(lambda self: hashlib.sha256(repr(self.names).encode()).hexdigest())
 
@@ -59,12 +71,20 @@ def the_later_of_two_artifacts_wins(right: Any) -> Any:
     return wrong
 
 
-@fault("C9", "weft.runtime.artifact:Artifact.content_hash", "tests/runtime/test_artifact.py::test_the_hash_is_the_same_in_every_process")
+@fault(
+    "C9",
+    "weft.runtime.artifact:Artifact.content_hash",
+    "tests/runtime/test_artifact.py::test_the_hash_is_the_same_in_every_process",
+)
 def the_hash_depends_on_the_process(right: Any) -> Any:
     return property(lambda self: hashlib.sha256(f"{os.getpid()} {right.fget(self)}".encode()).hexdigest())
 
 
-@fault("C10", "weft.runtime.artifact:ArtifactSet.__init__", f"{C}::test_the_order_of_several_code_generators_is_that_of_names")
+@fault(
+    "C10",
+    "weft.runtime.artifact:ArtifactSet.__init__",
+    f"{C}::test_the_order_of_several_code_generators_is_that_of_names",
+)
 def artifacts_stay_in_the_order_they_come_in(right: Any) -> Any:
     def wrong(self: Any, artifacts: Any = ()) -> None:
         listed = list(artifacts)

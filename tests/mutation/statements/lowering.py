@@ -11,7 +11,9 @@ A = "tests/systems/test_a.py"
 FLOW = "tests/systems/test_flow.py"
 
 
-@fault("A1", "weft.target.kinds:TargetKind.hook", f"{A}::test_lowering_takes_no_callback_and_other_kinds_do_not_change_it")
+@fault(
+    "A1", "weft.target.kinds:TargetKind.hook", f"{A}::test_lowering_takes_no_callback_and_other_kinds_do_not_change_it"
+)
 def a_hook_joins_every_kind(right: Any) -> Any:
     def wrong(self: Any, *args: Any, **options: Any) -> Any:
         from weft.target.kinds import KINDS
@@ -22,13 +24,21 @@ def a_hook_joins_every_kind(right: Any) -> Any:
     return wrong
 
 
-@fault("A2", "weft.ir.te.functions:create_prim_func", "tests/ir/test_te.py::test_equal_formulas_give_equal_functions_with_equal_hashes")
+@fault(
+    "A2",
+    "weft.ir.te.functions:create_prim_func",
+    "tests/ir/test_te.py::test_equal_formulas_give_equal_functions_with_equal_hashes",
+)
 def a_formula_gives_another_function_each_time(right: Any) -> Any:
     numbers = itertools.count()
     return then(lambda function: function.with_attr("made", next(numbers)))(right)
 
 
-@fault("A3", "weft.transform.infra.phase:Phase.passes_for", f"{A}::test_a_hook_after_legalization_sees_graph_functions_and_kernels")
+@fault(
+    "A3",
+    "weft.transform.infra.phase:Phase.passes_for",
+    f"{A}::test_a_hook_after_legalization_sees_graph_functions_and_kernels",
+)
 def hooks_run_before_their_phase(right: Any) -> Any:
     def wrong(self: Any, target: Any, *args: Any) -> Any:
         from weft.target import Target
@@ -76,7 +86,9 @@ def a_pass_is_not_followed_by_the_verifier(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("A8", "weft.ir.node:Node.script", f"{FLOW}::test_a_module_is_taken_on_in_another_process_after_each_phase[schedule]")
+@fault(
+    "A8", "weft.ir.node:Node.script", f"{FLOW}::test_a_module_is_taken_on_in_another_process_after_each_phase[schedule]"
+)
 def the_text_leaves_attributes_of_kernels_out(right: Any) -> Any:
     def wrong(self: Any, **options: Any) -> Any:
         from weft.ir import FrozenMap, IRModule, PrimFunc, replace

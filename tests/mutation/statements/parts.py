@@ -14,12 +14,18 @@ EXAMPLES = "tests/plugins/test_examples.py"
 LIBRARY = "tests/codegen/test_c_library.py"
 
 
-@fault("B1", "weft.transform.target.partition_calls:PartitionCalls.run", f"{EXAMPLES}::test_the_network_on_the_accelerator_is_equal_to_that_on_the_host")
+@fault(
+    "B1",
+    "weft.transform.target.partition_calls:PartitionCalls.run",
+    f"{EXAMPLES}::test_the_network_on_the_accelerator_is_equal_to_that_on_the_host",
+)
 def nothing_is_handed_to_an_accelerator(right: Any) -> Any:
     return lambda self, module: module
 
 
-@fault("B2", "weft.target.kinds:_check_arity", f"{B}::test_the_form_of_a_lowering_hook_is_checked_when_it_is_registered")
+@fault(
+    "B2", "weft.target.kinds:_check_arity", f"{B}::test_the_form_of_a_lowering_hook_is_checked_when_it_is_registered"
+)
 def a_hook_of_any_form_is_registered(right: Any) -> Any:
     return returning(None)(right)
 
@@ -34,7 +40,11 @@ def functions_of_a_module_can_be_changed(right: Any) -> Any:
     return wrong
 
 
-@fault("B4", "weft.transform.target.hooks:_Contract.checked_result", f"{B}::test_a_hook_may_return_several_functions_and_names_the_top_one")
+@fault(
+    "B4",
+    "weft.transform.target.hooks:_Contract.checked_result",
+    f"{B}::test_a_hook_may_return_several_functions_and_names_the_top_one",
+)
 def the_first_function_of_a_hook_is_the_top_one(right: Any) -> Any:
     def wrong(self: Any, result: Any) -> Any:
         made, top = right(self, result)
@@ -53,7 +63,11 @@ def a_hook_may_leave_operators(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("B6", "weft.ir.structure.merge:rename_functions", f"{MERGE}::test_conflicting_private_names_are_renamed_with_their_references")
+@fault(
+    "B6",
+    "weft.ir.structure.merge:rename_functions",
+    f"{MERGE}::test_conflicting_private_names_are_renamed_with_their_references",
+)
 def references_keep_the_old_name(right: Any) -> Any:
     def wrong(module: Any, mapping: dict[str, str]) -> Any:
         return module.__class__({mapping.get(name, name): function for name, function in module.items()})
@@ -66,7 +80,9 @@ def functions_of_one_name_are_taken_as_equal(right: Any) -> Any:
     return lambda into, other: {name for name in other if name in into}
 
 
-@fault("B8", "weft.ir.module:fresh_name", "tests/ir/test_module.py::test_fresh_names_count_on_from_their_numeric_suffix")
+@fault(
+    "B8", "weft.ir.module:fresh_name", "tests/ir/test_module.py::test_fresh_names_count_on_from_their_numeric_suffix"
+)
 def a_fresh_name_gets_a_number_of_its_own(right: Any) -> Any:
     def wrong(base: str, used: Any) -> str:
         return next(name for number in range(1, 10_000) if (name := f"{base}_{number}") not in used)
@@ -74,7 +90,11 @@ def a_fresh_name_gets_a_number_of_its_own(right: Any) -> Any:
     return wrong
 
 
-@fault("B9", "weft.runtime.programs.vm:VirtualMachine._packed", "tests/codegen/test_executors.py::test_one_plug_in_works_under_every_executor")
+@fault(
+    "B9",
+    "weft.runtime.programs.vm:VirtualMachine._packed",
+    "tests/codegen/test_executors.py::test_one_plug_in_works_under_every_executor",
+)
 def bytecode_leaves_out_what_others_provide(right: Any) -> Any:
     def wrong(self: Any, frame: Any, name: str, args: Any, operands: Any) -> Any:
         return () if args[-1] is None else right(self, frame, name, args, operands)
@@ -82,7 +102,9 @@ def bytecode_leaves_out_what_others_provide(right: Any) -> Any:
     return wrong
 
 
-@fault("B10", "weft.codegen.backends.generators:part_view", f"{B}::test_a_code_generator_gets_its_functions_and_its_target")
+@fault(
+    "B10", "weft.codegen.backends.generators:part_view", f"{B}::test_a_code_generator_gets_its_functions_and_its_target"
+)
 def a_code_generator_sees_the_functions_of_others(right: Any) -> Any:
     return lambda module, mine: (module, right(module, mine)[1])
 
@@ -92,7 +114,11 @@ def a_code_generator_may_leave_symbols_out(right: Any) -> Any:
     return returning([])(right)
 
 
-@fault("B12", "weft.target.processors:find_cpu", "tests/ir/target/test_target.py::test_two_labelled_processors_read_exactly_as_written")
+@fault(
+    "B12",
+    "weft.target.processors:find_cpu",
+    "tests/ir/target/test_target.py::test_two_labelled_processors_read_exactly_as_written",
+)
 def the_suffix_f_says_nothing(right: Any) -> Any:
     def wrong(name: str) -> Any:
         return right(name.removesuffix("f")) or right(name)
@@ -112,12 +138,20 @@ def the_function_wins_over_the_call_site(right: Any) -> Any:
     return wrong
 
 
-@fault("B14", "weft.transform.target.assign:check_label", f"{FLOW}::test_a_call_with_an_unknown_label_is_refused_where_it_stands")
+@fault(
+    "B14",
+    "weft.transform.target.assign:check_label",
+    f"{FLOW}::test_a_call_with_an_unknown_label_is_refused_where_it_stands",
+)
 def any_label_is_known(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("B15", "weft.transform.target.parts:driving_label", f"{FLOW}::test_functions_without_labels_belong_to_one_part_the_same_way_in_every_process")
+@fault(
+    "B15",
+    "weft.transform.target.parts:driving_label",
+    f"{FLOW}::test_functions_without_labels_belong_to_one_part_the_same_way_in_every_process",
+)
 def what_has_no_label_belongs_to_any_part(right: Any) -> Any:
     turns: list[int] = []
 
@@ -138,12 +172,20 @@ def every_processor_is_compiled_for_alike(right: Any) -> Any:
     return lambda cpu, options: [] if cpu is None else ["-mthumb", "-mcpu=cortex-m0", "-mfloat-abi=soft"]
 
 
-@fault("B18", "weft.transform.memory.hoist_scratch:HoistScratch.run", f"{LIBRARY}::test_scratch_memory_of_kernels_shares_the_arena_of_tensors")
+@fault(
+    "B18",
+    "weft.transform.memory.hoist_scratch:HoistScratch.run",
+    f"{LIBRARY}::test_scratch_memory_of_kernels_shares_the_arena_of_tensors",
+)
 def scratch_stays_in_its_kernel(right: Any) -> Any:
     return lambda self, module: module
 
 
-@fault("B19", "weft.codegen.backends.c.steps:_Reader.extern", "tests/codegen/test_c.py::test_a_library_call_is_carried_by_the_host_code")
+@fault(
+    "B19",
+    "weft.codegen.backends.c.steps:_Reader.extern",
+    "tests/codegen/test_c.py::test_a_library_call_is_carried_by_the_host_code",
+)
 def calls_of_libraries_are_left_out(right: Any) -> Any:
     return returning(None)(right)
 
@@ -153,6 +195,8 @@ def a_code_generator_may_leave_statements_out(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("B21", "weft.target.derived:features_of", "tests/ir/target/test_target.py::test_features_follow_from_the_processor")
+@fault(
+    "B21", "weft.target.derived:features_of", "tests/ir/target/test_target.py::test_features_follow_from_the_processor"
+)
 def a_processor_has_no_vectors_of_bytes(right: Any) -> Any:
     return then(lambda features: replace(features, has_dsp=False))(right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.mutation.faults import fault, returning, then
+from tests.mutation.faults import fault, returning
 
 D = "tests/systems/test_d.py"
 FLOW = "tests/systems/test_flow.py"
@@ -21,7 +21,9 @@ def a_difference_without_symbols_stays_an_expression(right: Any) -> Any:
     return wrong
 
 
-@fault("D2", "weft.ir.deduction.subtyping:unnamed", f"{INFER}::test_unknown_shapes_stay_unknown_and_ranks_are_kept", INFER)
+@fault(
+    "D2", "weft.ir.deduction.subtyping:unnamed", f"{INFER}::test_unknown_shapes_stay_unknown_and_ranks_are_kept", INFER
+)
 def an_unknown_shape_is_given_back_as_it_was(right: Any) -> Any:
     return lambda ty, *args, **options: ty
 
@@ -55,12 +57,20 @@ def equal_sizes_are_not_proved(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("D6", "weft.codegen.backends.llvm.host.checks:CheckingEmitter.check", f"{D}::test_sizes_that_depend_on_data_are_checked_when_they_are_there")
+@fault(
+    "D6",
+    "weft.codegen.backends.llvm.host.checks:CheckingEmitter.check",
+    f"{D}::test_sizes_that_depend_on_data_are_checked_when_they_are_there",
+)
 def sizes_of_data_are_not_checked(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("D7", "weft.ir.deduction.infer:match_call", f"{INFER}::test_a_call_of_a_function_substitutes_the_symbols_its_arguments_bind")
+@fault(
+    "D7",
+    "weft.ir.deduction.infer:match_call",
+    f"{INFER}::test_a_call_of_a_function_substitutes_the_symbols_its_arguments_bind",
+)
 def the_symbols_of_a_callee_reach_its_caller(right: Any) -> Any:
     return lambda signature, *args, **options: signature.ret
 
@@ -78,7 +88,11 @@ def what_was_deduced_is_looked_at_again(right: Any) -> Any:
     return wrong
 
 
-@fault("D9", "weft.runtime.abi.signature:Binder.solve", f"{D}::test_the_boundary_of_a_function_checks_rank_dtype_and_relations")
+@fault(
+    "D9",
+    "weft.runtime.abi.signature:Binder.solve",
+    f"{D}::test_the_boundary_of_a_function_checks_rank_dtype_and_relations",
+)
 def relations_of_arguments_are_not_checked(right: Any) -> Any:
     def wrong(self: Any, *args: Any, **options: Any) -> Any:
         from weft.errors import WeftError
@@ -91,7 +105,11 @@ def relations_of_arguments_are_not_checked(right: Any) -> Any:
     return wrong
 
 
-@fault("D10", "weft.transform.memory.lower_to_memory:LowerToMemory.run", "tests/systems/test_d.py::test_an_operator_of_a_shared_library_takes_two_steps")
+@fault(
+    "D10",
+    "weft.transform.memory.lower_to_memory:LowerToMemory.run",
+    "tests/systems/test_d.py::test_an_operator_of_a_shared_library_takes_two_steps",
+)
 def calls_of_libraries_are_not_lowered(right: Any) -> Any:
     def wrong(self: Any, module: Any) -> Any:
         return module if "call_dps_packed" in module.script() else right(self, module)
@@ -111,7 +129,11 @@ def a_tuned_kernel_is_something_else(right: Any) -> Any:
     return wrong
 
 
-@fault("D12", "weft.transform.graph.legalize:LegalizeOps.run", f"{D}::test_any_half_of_a_module_may_be_lowered_before_the_rest")
+@fault(
+    "D12",
+    "weft.transform.graph.legalize:LegalizeOps.run",
+    f"{D}::test_any_half_of_a_module_may_be_lowered_before_the_rest",
+)
 def a_module_with_kernels_is_not_lowered_further(right: Any) -> Any:
     def wrong(self: Any, module: Any) -> Any:
         from weft.ir import PrimFunc
@@ -121,7 +143,11 @@ def a_module_with_kernels_is_not_lowered_further(right: Any) -> Any:
     return wrong
 
 
-@fault("D13", "weft.transform.fusion.annotate_pattern:op_pattern", "tests/transform/test_fuse_ops.py::test_a_relu_written_by_hand_is_fused_after_a_product")
+@fault(
+    "D13",
+    "weft.transform.fusion.annotate_pattern:op_pattern",
+    "tests/transform/test_fuse_ops.py::test_a_relu_written_by_hand_is_fused_after_a_product",
+)
 def loops_are_not_looked_at(right: Any) -> Any:
     return returning("opaque")(right)
 
@@ -140,7 +166,11 @@ def a_pattern_takes_nothing(right: Any) -> Any:
     return returning([])(right)
 
 
-@fault("D16", "weft.codegen.host.entry_kernel:lower_to_entry", "tests/codegen/test_executors.py::test_ahead_of_time_compilation_is_a_lowering_to_one_kernel")
+@fault(
+    "D16",
+    "weft.codegen.host.entry_kernel:lower_to_entry",
+    "tests/codegen/test_executors.py::test_ahead_of_time_compilation_is_a_lowering_to_one_kernel",
+)
 def the_entry_kernel_keeps_the_functions(right: Any) -> Any:
     return lambda module, *args, **options: module
 
@@ -160,17 +190,29 @@ def hooks_are_an_optimisation(right: Any) -> Any:
     return lambda module, passes, trace: right(module, passes.__class__([*passes][:1], name=passes.name), trace)
 
 
-@fault("D19", "weft.ir.verify.purity:check_purity", f"{D}::test_the_rules_of_dataflow_blocks_are_verified_for_built_modules_too")
+@fault(
+    "D19",
+    "weft.ir.verify.purity:check_purity",
+    f"{D}::test_the_rules_of_dataflow_blocks_are_verified_for_built_modules_too",
+)
 def effects_in_dataflow_blocks_are_not_seen(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("D20", "weft.transform.memory.share_memory:_Choice._is_new", f"{D}::test_an_update_in_place_keeps_the_values_that_others_read")
+@fault(
+    "D20",
+    "weft.transform.memory.share_memory:_Choice._is_new",
+    f"{D}::test_an_update_in_place_keeps_the_values_that_others_read",
+)
 def a_value_that_others_read_is_overwritten(right: Any) -> Any:
     return returning(True)(right)
 
 
-@fault("D21", "weft.codegen.host.read:_Reader.alloc_tensor", f"{D}::test_sizes_are_read_once_and_computed_without_work_for_each_operator")
+@fault(
+    "D21",
+    "weft.codegen.host.read:_Reader.alloc_tensor",
+    f"{D}::test_sizes_are_read_once_and_computed_without_work_for_each_operator",
+)
 def memory_is_asked_for_twice(right: Any) -> Any:
     def wrong(self: Any, *args: Any, **options: Any) -> Any:
         right(self, *args, **options)

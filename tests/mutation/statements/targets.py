@@ -17,7 +17,11 @@ def a_tree_is_not_written(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("E1", "weft.codegen.backends.llvm.machine.cross:cross_machine", "tests/codegen/test_cross.py::test_an_object_is_for_the_machine_of_the_target")
+@fault(
+    "E1",
+    "weft.codegen.backends.llvm.machine.cross:cross_machine",
+    "tests/codegen/test_cross.py::test_an_object_is_for_the_machine_of_the_target",
+)
 def every_object_is_for_one_machine(right: Any) -> Any:
     def wrong(target: Any, *args: Any, **options: Any) -> Any:
         from weft.target import Target
@@ -35,7 +39,11 @@ def a_module_taken_on_starts_over(right: Any) -> Any:
     return wrong
 
 
-@fault("E3", "weft.transform.infra.phases:run_phases", f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives")
+@fault(
+    "E3",
+    "weft.transform.infra.phases:run_phases",
+    f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives",
+)
 def a_module_in_stages_is_not_scheduled(right: Any) -> Any:
     def wrong(module: Any, target: Any = None, *, start: Any = None, **options: Any) -> Any:
         return module if start == "schedule" else right(module, target, start=start, **options)
@@ -58,7 +66,9 @@ def the_target_of_a_module_is_overlooked(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("E7", "weft.target.schema:unknown_field", f"{CONFIG}::test_what_a_field_cannot_be_is_refused_with_the_nearest_name")
+@fault(
+    "E7", "weft.target.schema:unknown_field", f"{CONFIG}::test_what_a_field_cannot_be_is_refused_with_the_nearest_name"
+)
 def the_nearest_field_is_not_named(right: Any) -> Any:
     def wrong(what: str, name: str, known: Any) -> Any:
         return right(what, name, ())
@@ -66,7 +76,12 @@ def the_nearest_field_is_not_named(right: Any) -> Any:
     return wrong
 
 
-@fault("E8", "weft.target.config:Config.to_target", "tests/codegen/test_target.py::test_a_configuration_is_taken_as_the_target_that_it_is", CONFIG)
+@fault(
+    "E8",
+    "weft.target.config:Config.to_target",
+    "tests/codegen/test_target.py::test_a_configuration_is_taken_as_the_target_that_it_is",
+    CONFIG,
+)
 def a_configuration_loses_its_executor(right: Any) -> Any:
     def wrong(self: Any) -> Any:
         from weft.target import Target
@@ -147,7 +162,11 @@ def a_separate_host_is_overlooked(right: Any) -> Any:
     return lambda self, target: target
 
 
-@fault("E18", "weft.command.targets:_with_fields", "tests/test_command_line_targets.py::test_the_command_line_wins_over_the_file_and_the_file_over_defaults")
+@fault(
+    "E18",
+    "weft.command.targets:_with_fields",
+    "tests/test_command_line_targets.py::test_the_command_line_wins_over_the_file_and_the_file_over_defaults",
+)
 def the_file_wins_over_the_command_line(right: Any) -> Any:
     return lambda target, fields, *, wins: right(target, fields, wins=not wins)
 

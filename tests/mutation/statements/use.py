@@ -5,17 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.mutation.faults import fault, returning, then
+from tests.mutation.faults import fault, returning
 
 FLOW = "tests/systems/test_flow.py"
 
 
-@fault("H1", "weft.codegen.compiled:declared_module", "tests/codegen/test_compiled_modules.py::test_the_text_of_a_compiled_module_is_the_program")
+@fault(
+    "H1",
+    "weft.codegen.compiled:declared_module",
+    "tests/codegen/test_compiled_modules.py::test_the_text_of_a_compiled_module_is_the_program",
+)
 def compiled_functions_stay_beside_their_code(right: Any) -> Any:
     return lambda module, *args, **options: module
 
 
-@fault("H2", "weft.runtime.device.object_symbols:check_symbols", "tests/codegen/test_compiled_modules.py::test_an_object_that_does_not_say_the_truth_is_found_by_reading")
+@fault(
+    "H2",
+    "weft.runtime.device.object_symbols:check_symbols",
+    "tests/codegen/test_compiled_modules.py::test_an_object_that_does_not_say_the_truth_is_found_by_reading",
+)
 def what_an_object_provides_is_believed(right: Any) -> Any:
     return returning(None)(right)
 
@@ -49,12 +57,20 @@ def a_custom_decision_crosses_labels(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("H6", "weft.target.kinds:check_phase", "tests/systems/test_a.py::test_phases_are_listed_and_a_hook_names_one_of_them")
+@fault(
+    "H6",
+    "weft.target.kinds:check_phase",
+    "tests/systems/test_a.py::test_phases_are_listed_and_a_hook_names_one_of_them",
+)
 def a_hook_may_name_any_phase(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("H7", "weft.transform.infra.decisions:Decision.of_attribute", "tests/transform/test_decisions.py::test_a_decision_that_was_edited_changes_the_loops_and_not_the_results")
+@fault(
+    "H7",
+    "weft.transform.infra.decisions:Decision.of_attribute",
+    "tests/transform/test_decisions.py::test_a_decision_that_was_edited_changes_the_loops_and_not_the_results",
+)
 def what_was_edited_in_a_decision_is_overlooked(right: Any) -> Any:
     def wrong(cls: Any, data: Any) -> Any:
         found = right.__func__(cls, data)
@@ -97,7 +113,11 @@ def any_symbol_of_c_may_be_called(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("H11", "weft.transform.infra.decisions:with_decisions", "tests/transform/test_decisions.py::test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again")
+@fault(
+    "H11",
+    "weft.transform.infra.decisions:with_decisions",
+    "tests/transform/test_decisions.py::test_what_was_decided_is_in_the_text_and_gives_the_same_loops_again",
+)
 def a_decision_is_not_kept(right: Any) -> Any:
     return lambda function, *args, **options: function
 
