@@ -19,7 +19,7 @@ def a_hook_joins_every_kind(right: Any) -> Any:
         from weft.target.kinds import KINDS
 
         added = [right(kind, *args, **options) for kind in KINDS.values()]
-        return lambda function: [add(function) for add in added][0]
+        return lambda function: [add(function) for add in added].pop()
 
     return wrong
 

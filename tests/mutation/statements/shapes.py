@@ -10,6 +10,7 @@ from tests.mutation.faults import fault, returning
 D = "tests/systems/test_d.py"
 FLOW = "tests/systems/test_flow.py"
 INFER = "tests/ir/test_infer.py"
+PATTERN = "tests/transform/test_fuse_ops_by_pattern.py"
 
 
 @fault("D1", "weft.ir.dim.expression:DimExpr.__sub__", f"{D}::test_a_size_is_an_integer_or_an_expression_of_symbols")
@@ -161,7 +162,7 @@ def a_registered_function_is_not_found(right: Any) -> Any:
 
 
 @fault("D15", "weft.transform.fusion.fuse_ops_by_pattern:_Outliner.groups",
-       "tests/transform/test_fuse_ops_by_pattern.py::test_several_runs_take_what_is_left_and_the_program_compiles")  # fmt: skip
+       f"{PATTERN}::test_several_runs_take_what_is_left_and_the_program_compiles")  # fmt: skip
 def a_pattern_takes_nothing(right: Any) -> Any:
     return returning([])(right)
 
