@@ -1,9 +1,9 @@
 """Write `requirements.md`: every requirement with the tests that prove it.
 
 A test proves a requirement when it fails under a planted fault that breaks the requirement: `tests.mutation` has the
-faults, by requirement, with the tests that have to fail (`make mutation` sees that they do). Other tests that name the
-requirement in their docstring ("E14: string, dict and JSON ...") are listed after them. Run as
-`python docs/requirements.py`; with `--check` it only says whether the page is up to date (exit 1 when it is not).
+faults, by requirement, with the tests that have to fail; `make mutation` plants them and keeps what became of each.
+Other tests that name the requirement in their docstring ("E14: string, dict and JSON ...") are listed after them. Run
+as `python docs/requirements.py`; with `--check` it only says whether the page is up to date (exit 1 when it is not).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,44 +38,57 @@ def citations() -> dict[str, list[str]]:
     return found
 
 
-def faults() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """The planted faults of each requirement, as name and the tests that notice."""
+@dataclass(frozen=True)
+class Planted:
+    """A fault as the page shows it: its name in words, the tests that have to notice it, and whether they did."""
+
+    name: str
+    tests: tuple[str, ...]
+    noticed: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: " + ", ".join(f"`{test}`" for test in self.tests)
+
+
+def faults() -> dict[str, list[Planted]]:
+    """The planted faults of each requirement."""
     sys.path.insert(0, str(ROOT))
     from tests.mutation.catalogue import CATALOGUE  # of the tree that the page is about
 
-    found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    lines = (ROOT / "tests" / "mutation" / "outcomes.tsv").read_text("utf-8").splitlines()
+    caught = {name for name, outcome in (line.split("\t") for line in lines) if outcome == "caught"}
+    found: dict[str, list[Planted]] = defaultdict(list)
     for item in CATALOGUE:
-        found[item.statement].append((item.name, item.tests))
+        found[item.statement].append(Planted(item.name.replace("_", " "), item.tests, item.name in caught))
     return found
 
 
 def page() -> str:
     """The text of the page."""
     cited, planted, known = citations(), faults(), statements()
-    proved = sum(1 for identifier in known if planted.get(identifier))
+    proofs = {identifier: [item for item in planted.get(identifier, []) if item.noticed] for identifier in known}
+    open_ones = {identifier: [item for item in planted.get(identifier, []) if not item.noticed] for identifier in known}
     lines = [
         "# Requirements and their proofs",
         "",
-        f"For {proved} of {len(known)} requirements a fault is planted that breaks them, and the tests beside it fail "
-        "under it: `make mutation` shows that. Made by `python docs/requirements.py`.",
+        f"For {sum(map(bool, proofs.values()))} of {len(known)} requirements a fault is planted that breaks them, and "
+        "the tests beside it were seen to fail under it (`make mutation`). Made by `python docs/requirements.py`.",
         "",
-        "| ID | statement | faults, and the tests that notice them | other tests |",
+        "| ID | statement | faults, and the tests that notice them | other tests that name it |",
         "|---|---|---|---|",
     ]
     for identifier, text in known.items():
-        proofs = planted.get(identifier, [])
-        noticing = [test.partition("[")[0] for _, tests in proofs for test in tests]
-        told = "<br>".join(
-            f"{name.replace('_', ' ')}: " + ", ".join(f"`{test}`" for test in tests) for name, tests in proofs
-        )
-        others = [test for test in cited.get(identifier, []) if test not in noticing]
+        noticing = {test.partition("[")[0] for item in proofs[identifier] for test in item.tests}
+        others = "<br>".join(f"`{test}`" for test in cited.get(identifier, []) if test not in noticing)
         statement = text.replace("|", "\\|")
-        lines.append(f"| {identifier} | {statement} | {told or '**none**'} | {_listed(others)} |")
+        lines.append(f"| {identifier} | {statement} | {_proof(proofs[identifier], open_ones[identifier])} | {others} |")
     return "\n".join(lines) + "\n"
 
 
-def _listed(tests: list[str]) -> str:
-    return "<br>".join(f"`{test}`" for test in tests)
+def _proof(noticed: list[Planted], others: list[Planted]) -> str:
+    """The faults that were noticed; then those that were not, or were not planted yet."""
+    missing = [f"**not noticed, or not planted yet**: {item.name}" for item in others]
+    return "<br>".join([*map(str, noticed), *missing])
 
 
 def main(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@
 
 The tests run once as weft is: those that fail then prove nothing. Each fault is planted in a child of this process, so
 that weft is imported once, and the tests that it names run there: one of them has to fail. Prints what became of each
-fault, and exits with 1 when one survived.
+fault, keeps that in `tests/mutation/outcomes.tsv` for docs/requirements.md, and exits with 1 when one survived.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import weft
 import weft.codegen.compile  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
+OUTCOMES = ROOT / "tests" / "mutation" / "outcomes.tsv"
+"""What became of each fault when it was last planted, by name."""
 SECONDS = 300
 """A fault may make a program endless: after so long it counts as noticed."""
 NOTICED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
@@ -102,6 +104,18 @@ def survives(fault: Fault) -> bool:
     return answer == "survives"
 
 
+def outcomes() -> dict[str, str]:
+    """What became of each fault when it was last planted: caught, SURVIVES or UNKNOWN."""
+    return dict(line.split("\t") for line in OUTCOMES.read_text("utf-8").splitlines())
+
+
+def keep(found: dict[str, str]) -> None:
+    """Write the outcomes, those of before for the faults that were not planted now."""
+    known = {**outcomes(), **found}
+    lines = [f"{item.name}\t{known[item.name]}" for item in CATALOGUE if item.name in known]
+    OUTCOMES.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
 def main(names: Iterable[str]) -> int:
     """Run; the exit code."""
     wanted = set(names)
@@ -110,6 +124,7 @@ def main(names: Iterable[str]) -> int:
     os.chdir(ROOT)
     failing = set(run_tests(tests, seconds=None)[1])
     survivors = 0
+    found: dict[str, str] = {}
     for fault in chosen:
         try:
             if any(test.startswith(mine) for test in failing for mine in fault.tests):
@@ -119,7 +134,9 @@ def main(names: Iterable[str]) -> int:
         except RuntimeError as error:
             alive, told = True, f"UNKNOWN ({str(error)[-160:]})"
         survivors += alive
+        found[fault.name] = told.split()[0]
         print(f"{told:8} {fault.statement:4} {fault.name}", flush=True)
+    keep(found)
     print(f"{len(chosen) - survivors} of {len(chosen)} faults are noticed")
     return 1 if survivors else 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.mutation.catalogue import CATALOGUE
 from tests.mutation.faults import Fault
-from tests.mutation.run import ROOT, survives
+from tests.mutation.run import ROOT, outcomes, survives
 
 FILE = "tests/transform/test_pipeline.py"
 NOTICES = f"{FILE}::test_a_phase_is_a_name_and_a_later_one_brings_the_mandatory_ones_between"
@@ -27,6 +27,10 @@ def test_every_statement_has_a_fault() -> None:
     """H12: none is there without one, and none stands for a statement that is not there."""
     lines = (ROOT / "docs" / "requirements.tsv").read_text("utf-8").splitlines()
     assert [line.split("\t")[0] for line in lines] == list(dict.fromkeys(fault.statement for fault in CATALOGUE))
+
+
+def test_outcomes_are_those_of_faults_that_are_there() -> None:
+    assert set(outcomes()) <= {fault.name for fault in CATALOGUE}
 
 
 def test_names_of_faults_are_their_own() -> None:
