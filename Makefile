@@ -22,7 +22,7 @@ demo: $(VENV)/.demo-ready
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.test-ready
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 EMBEDDED := gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm lld nodejs
 

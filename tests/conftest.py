@@ -14,6 +14,7 @@ import difflib
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,9 @@ os.environ.setdefault("WEFT_CHECK", "1")
 # What the tests compile is kept for the tests of one run alone.
 os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-cache-")
 atexit.register(shutil.rmtree, os.environ["WEFT_CACHE_DIR"], ignore_errors=True)
+# A run in the background begins with Ctrl-C ignored, as do the children of its tests: those of interrupts never ended.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_LINES, MOST_COLUMNS = 60, 200
