@@ -110,7 +110,7 @@ def test_options_that_do_not_go_together_are_wrong_usage(run: Run, words: tuple[
         ("compile", "model.py", "--target", "cc"), ("compile", "model.py", "--target-llvm-mcpu", "znver55"),
         ("compile", "model.py", "--executor", "aott"), ("compile", "model.py", "--dump-after", "fusee"),
         ("compile", "model.py", "--resume-from", "nowhere"), ("compile", "model.py", "--params", "none.npz"),
-        ("compile", "model.py", "--config", "none.json"), ("export", "model.py", "-o", "out"),
+        ("compile", "model.py", "--config", "none.json"), ("export", "none.py", "-o", "out"),
         ("export", "model.py", "-o", "out", "--target", "c"), ("target", "show", "c -mcpu=m7x"),
         ("artifact", "show", "model.py"), ("artifact", "verify", "none.weft"),
     ],
@@ -137,7 +137,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(run: Run
     lines = explained(run, "--config", "board.json")
     assert "mcpu = cortex-m4 (file board.json)" in lines
     assert 'executor = {"kind": "aot", "entry": "struct"} (file board.json)' in lines
-    assert 'runtime = {"kind": "host", "alloc": "none"} (default)' in lines
+    assert 'runtime = {"alloc": "none"} (default)' in lines
     lines = explained(run, "--config", "board.json", "--target-c-mcpu", "cortex-m7f", "--runtime", "bare")
     assert "mcpu = cortex-m7 (command line)" in lines
     assert "mfpu = fpv5-sp-d16 (derived)" in lines

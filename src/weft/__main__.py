@@ -112,16 +112,17 @@ def _add_phases(parser: argparse.ArgumentParser) -> None:
         "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size that is known"
     )
     parser.add_argument("--params", metavar="PATH", help="an .npz file of arrays for parameters of main")
-    parser.add_argument("--dump-after", metavar="PHASE", action="append", help="write the module after a phase as text")
-    parser.add_argument("--dump-dir", metavar="FOLDER", help="where to (default: here), as FILE.PHASE.txt")
+    after = "write the text after a phase (--dump-dir: where to)"
+    parser.add_argument("--dump-after", metavar="PHASE", action="append", help=after)
+    parser.add_argument("--dump-dir", metavar="FOLDER", help=argparse.SUPPRESS)  # named beside --dump-after
     parser.add_argument("--resume-from", metavar="PHASE", help="FILE is the module after this phase: go on from there")
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--setup", metavar="PATH", help="Python to run first, such as one with a memory planner")
+    parser.add_argument("--setup", metavar="FILE", help=argparse.SUPPRESS)  # named beside --model
     parser.add_argument(
         "--model", metavar="NAME[=FILE]", action="append", type=_model, default=[],
-        help="a unit of FILE (or the one of another file) that becomes a model of one library",
+        help="one of several models (--setup PATH: Python to run)",
     )  # fmt: skip
 
 

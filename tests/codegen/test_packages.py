@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ def test_several_models_are_one_library(part: str, tmp_path: Path) -> None:
 def test_the_command_line_makes_a_library_with_a_planner_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "zoo.py").write_text(MODEL.replace("main", "sums") + MODEL.replace("main", "more"))
     (tmp_path / "mine.py").write_text(PLANNER)
-    command = ["python", "-m", "weft", "export", "zoo.py", "--target", "c", "--model", "sums", "--model", "more"]
+    command = [sys.executable, "-m", "weft", "export", "zoo.py", "--target", "c", "--model", "sums", "--model", "more"]
     command += ["--target-c-planner", "apart", "--setup", "mine.py", "--package-name", "zoo", "-o", "tree"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

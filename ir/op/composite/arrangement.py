@@ -19,8 +19,9 @@ _FAMILY = "manipulate"
 
 @composite(
     "unbind", [Param("x"), Param("axis", "attr", 0, "int")], family=_FAMILY,
-    numpy=lambda x, *, axis: tuple(np.ascontiguousarray(part) for part in np.moveaxis(x, axis, 0)),
-    examples=(example(f32(3, 4)), example(f32("n", 2), axis=1), example(typed("int32", 2, "m"), axis=-2)),
+    numpy=lambda x, *, axis: tuple(np.array(part, order="C") for part in np.moveaxis(x, axis, 0)),
+    examples=(example(f32(3, 4)), example(f32("n", 2), axis=1), example(typed("int32", 2, "m"), axis=-2),
+              example(f32(3))),
 )  # fmt: skip
 def unbind(args: Parts) -> Expr:
     """The slices along an axis, without it, as a tuple; the size of the axis has to be a number."""
