@@ -86,7 +86,7 @@ def cases(draw: st.DrawFn) -> Case:
     return legalized(name, *shapes, **options), arrays, options, blocks
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(cases())
 def test_blocks_give_what_the_operator_says(case: Case) -> None:
     module, arrays, options, blocks = case
