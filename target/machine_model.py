@@ -10,7 +10,7 @@ names in `OVERRIDES` (the kind `llvm` has them all; a kind of a plug-in may have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,7 +18,10 @@ from weft import dtypes
 from weft.target.features import vector_bits, with_flags
 from weft.target.processors import CPUS, CPUFacts
 
-__all__ = ["DOT_PRODUCTS", "OVERRIDES", "STACK_BYTES", "DotProduct", "MachineModel", "machine_model", "widest_vector"]
+__all__ = [
+    "DOT_PRODUCTS", "OVERRIDES", "STACK_BYTES", "DotProduct", "MachineModel", "machine_model", "useful_dots",
+    "widest_vector",
+]  # fmt: skip
 
 STACK_BYTES = 16 << 10
 """A buffer of at most so many bytes is put on the stack of the thread that needs it."""
@@ -30,8 +33,7 @@ class DotProduct:
 
     `feature` is LLVM's name of what a processor needs for it, `shape` (m, n, k) of one group, `types` those of a, b
     and c. `intrinsic` is LLVM's, over vectors of so many `{bits}`, and `operand` the type of the elements that it
-    takes; without one it is not emitted. Processors with the feature `slow_beside` have
-    the instruction, but a fused multiply-add of converted operands is faster there.
+    takes; without one it is not emitted. On which processors it is slow, the table of processors says.
     """
 
     feature: str
@@ -40,7 +42,6 @@ class DotProduct:
     types: tuple[str, str, str]
     intrinsic: str = ""
     operand: str = ""
-    slow_beside: str = ""
 
     @property
     def terms(self) -> int:
@@ -64,7 +65,7 @@ DOT_PRODUCTS = (
     DotProduct("avxvnni", "vpdpwssd", (1, 1, 2), ("int16", "int16", "int32"), "llvm.x86.avx512.vpdpwssd.{bits}", "i16"),
     DotProduct(
         "avx512bf16", "vdpbf16ps", (1, 1, 2), ("bfloat16", "bfloat16", "float32"),
-        "llvm.x86.avx512bf16.dpbf16ps.{bits}", "bfloat", "amx-bf16",  # 1.2 G/s beside 7.7 G/s, measured with both
+        "llvm.x86.avx512bf16.dpbf16ps.{bits}", "bfloat",
     ),
     DotProduct("amx-int8", "tdpbusd", (16, 16, 64), ("uint8", "int8", "int32")),
     DotProduct("amx-bf16", "tdpbf16ps", (16, 16, 32), ("bfloat16", "bfloat16", "float32")),
@@ -118,8 +119,7 @@ class MachineModel:
     @property
     def dot_products(self) -> tuple[DotProduct, ...]:
         """The dot-product instructions that there are and that pay."""
-        has = self.dot_features
-        return tuple(dot for dot in DOT_PRODUCTS if dot.feature in has and dot.slow_beside not in has)
+        return tuple(dot for dot in DOT_PRODUCTS if dot.feature in self.dot_features)
 
     @property
     def has_masks(self) -> bool:
@@ -182,10 +182,20 @@ def machine_model(facts: CPUFacts | None, options: Mapping[str, Any], features: 
         vector_bits=known.vector_bits, vector_registers=known.vector_registers,
         gather=bool(has & {"avx2", "avx512f", "sve"}), l1_bytes=l1, l2_bytes=l2, l3_bytes=l3,
         nontemporal_bytes=known.nontemporal_bytes,
-        dot_features=tuple(dict.fromkeys(dot.feature for dot in DOT_PRODUCTS if dot.feature in has)),
+        dot_features=useful_dots(known, has),
     )  # fmt: skip
     given = {OVERRIDES[name]: value for name, value in options.items() if name in OVERRIDES and value is not None}
     return replace(model, **given) if given else model
+
+
+def useful_dots(facts: CPUFacts, features: Collection[str]) -> tuple[str, ...]:
+    """The features of dot-product instructions among those of a processor, without instructions that are slow there.
+
+    >>> useful_dots(CPUS["sapphirerapids"], ["avx512bf16", "avx512vnni"])
+    ('avx512vnni',)
+    """
+    useful = (dot for dot in DOT_PRODUCTS if dot.instruction not in facts.slow)
+    return tuple(dict.fromkeys(dot.feature for dot in useful if dot.feature in features))
 
 
 def widest_vector() -> int:

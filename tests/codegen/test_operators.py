@@ -1,4 +1,4 @@
-"""Every operator as the only one of a function, at another level than in `test_every_operator`, against its reference."""
+"""Every operator as the only one of a function, at another level than in `test_every_operator`."""
 
 from __future__ import annotations
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from weft.codegen.backends.llvm.machine.machine import host, host_features
 from weft.errors import TargetError
-from weft.target import DOT_PRODUCTS, Target
+from weft.target import Target
 from weft.target.builtin import LLVM
 from weft.target.features import LEVELS, named_features, with_flags
-from weft.target.machine_model import OVERRIDES
+from weft.target.machine_model import OVERRIDES, useful_dots
+from weft.target.processors import CPUS, CPUFacts
 from weft.target.triple import Triple
 
 __all__ = ["LEVELS", "HostTarget", "host_target"]
@@ -42,7 +43,7 @@ class HostTarget:
     def described(self) -> Target:
         """The target whose derived features hold for the processor: the architecture level that it reaches."""
         has = self.names
-        dots = sorted(f"+{name}" for name in {dot.feature for dot in DOT_PRODUCTS} & set(has))
+        dots = sorted(f"+{name}" for name in useful_dots(CPUS.get(host()[1], CPUFacts("")), has))
         chosen: dict[str, Any] = {**dict(self.overrides), **({"mattr": dots} if dots else {})}
         if self.planner:
             chosen["planner"] = self.planner
