@@ -214,7 +214,7 @@ def test_halves_are_summed_in_floats() -> None:
     shape = (1, 40, 2, 16)
     new = blocked(legalized("nn.attention", shape, shape, shape, dtype="float16"))
     kernel = next(f for f in new.functions.values() if isinstance(f, PrimFunc))
-    tiles = [node for node in walk(kernel) if isinstance(node, AllocBuffer) and node.buffer.name == "sums"]
+    tiles = [node for node in walk(kernel) if isinstance(node, AllocBuffer) and node.buffer.name == "accumulators"]
     assert goes_by_keys(new)
     assert tiles
     arrays = [random(*shape).astype("float16") for _ in range(3)]

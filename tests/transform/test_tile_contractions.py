@@ -452,6 +452,6 @@ def test_sums_that_go_on_from_what_is_there_are_not_taken_from_the_result_of_the
 
     a, b, s, y = random(8, 5), random(5, 16), random(8, 16), random(8, 16)
     tiled = TileContractions()(IRModule({"kernel": kernel}))
-    assert "sums" in tiled.script()
+    assert "accumulators" in tiled.script()
     weft.interpret(tiled)["kernel"](a, b, s, y)
     np.testing.assert_allclose(y, np.maximum(s + a @ b, 0), rtol=1e-5, atol=1e-6)

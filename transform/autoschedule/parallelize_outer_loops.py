@@ -1,14 +1,14 @@
-"""ParallelizeOuterLoops: loops of kernels whose iterations are apart are marked parallel.
+"""ParallelizeOuterLoops: loops of kernels whose iterations are independent are marked parallel.
 
     for i in range(n):                        for i in T.parallel(n):
         for j in range(64):                       for j in range(64):
             y[i, j] = f(x[i, j])                      y[i, j] = f(x[i, j])
 
-Of the loops around a statement the outermost that is proved to be apart (`weft.transform.analysis.accesses`) is taken,
-or one further in when that has more iterations to share out. Where steps follow one another, as the copies and the
-tiles of a packed product do, each has a loop of its own. A loop that a rule has annotated `SHARED` goes first. Whether
-it pays to use several threads is decided when the kernel runs, from the sizes. Sums are never split, so results do not
-depend on the number of threads.
+Of the loops around a statement the outermost whose iterations are proved independent
+(`weft.transform.analysis.accesses`) is taken, or one further in when that has more iterations to share out. Where steps
+follow one another, as the copies and the tiles of a packed product do, each has a loop of its own. A loop that a rule
+has annotated `SHARED` goes first. Whether it pays to use several threads is decided when the kernel runs, from the
+sizes. Sums are never split, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TileContractions: sums of products as register tiles over explicit vectors.
+"""TileContractions: contractions (sums of products) as register tiles over explicit vectors.
 
 A loop nest around one block
 
@@ -15,8 +15,8 @@ becomes
         C[r + i, v + j * lanes : + lanes] = accumulators[i, j]
 
 Neighbouring axes of rows are one, so that tiles fill up whichever of their sizes is small.
-Products of matrices, batched ones and convolutions are of this form alike; sizes may be symbolic: what a size leaves
-over is done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
+Products of matrices, batched ones and convolutions are of this form alike; sizes may be symbolic: remainders are
+done by smaller tiles. Large products of matrices go through packed blocks that fit the caches; so do those
 whose B is read across (`v` not its last axis). A symbolic size decides at run time. Operands that are constants in all
 calls are packed as a whole by plain copies at the start, which `PackConstants` then takes out of the kernel. The order
 of each sum stays the same, so results differ only by the fusion of multiply and add.
@@ -47,7 +47,7 @@ __all__ = ["TileContractions"]
 
 @dataclass(frozen=True)
 class TileContractions(SchedulingPass):
-    """Compute sums of products in register tiles.
+    """Compute contractions in register tiles.
 
     Blocks and tiles follow from `machine` and `knobs`: see `weft.transform.autoschedule.knobs`.
     """

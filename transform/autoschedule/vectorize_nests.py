@@ -2,7 +2,7 @@
 
 Each nest of a kernel goes to the first rule that decides about it (`weft.transform.autoschedule.registry`):
 
-    gather            rows fetched by numbers from memory: prefetched, checked once each
+    gather            gathered rows: prefetched, checked once each
     argreduce         positions of minima and maxima, along rows or down columns
     split_reduction   reductions of much to few results in chunks that threads can share
     elementwise       every element once: vectors along the last axis
@@ -12,7 +12,7 @@ Each nest of a kernel goes to the first rule that decides about it (`weft.transf
 before which nests that hand on values row by row share the loops over the rows. What was decided is recorded on the
 kernel (`weft.transform.infra.decisions`).
 
-Sizes may be symbolic: what whole vectors leave over is done under a mask. Nests of other forms stay as they are.
+Sizes may be symbolic: the remainder is done under a mask. Nests of other forms stay as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.transform.autoschedule.driver import Driver
 from weft.transform.autoschedule.registry import Ledger
 from weft.transform.autoschedule.rules.builtin import BUILTIN, rules_of_nests
 from weft.transform.autoschedule.rules.loops import sequence
-from weft.transform.autoschedule.rules.nontemporal import with_streams
+from weft.transform.autoschedule.rules.nontemporal import with_nontemporal_stores
 from weft.transform.autoschedule.scheduling_pass import SchedulingPass
 from weft.transform.fusion.inline_blocks import reuse_outputs
 from weft.transform.infra.base import map_functions
@@ -71,6 +71,6 @@ class VectorizeNests(SchedulingPass):
         driver = Driver(ledger, known, shares_rows=True, is_outermost=False)
         body = sequence(driver.body(reuse_outputs(statements_of(wide), outputs)))
         if self.machine.nontemporal_bytes:
-            body = with_streams(function, body, self.machine.nontemporal_bytes)
+            body = with_nontemporal_stores(function, body, self.machine.nontemporal_bytes)
         ledger.check_pins(frozenset(rule.name for rule in (*BUILTIN, *known)), function.span)
         return function if body is wide else with_decisions(replace(function, body=body), ledger.made.values())

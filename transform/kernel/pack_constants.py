@@ -83,7 +83,8 @@ class PackConstants(Pass):
             return module
         known: dict[tuple[object, ...], tuple[Constant, Constant]] = {}
         new = map_functions(module, lambda name, function: _Calls(kernels, known).run(function))
-        return new.with_functions({**new.functions, **{name: kernel.without() for name, kernel in kernels.items()}})
+        packed_kernels = {name: kernel.with_packed_params() for name, kernel in kernels.items()}
+        return new.with_functions({**new.functions, **packed_kernels})
 
 
 def constant_params(module: IRModule) -> dict[str, frozenset[int]]:
@@ -163,7 +164,7 @@ def _copy_of(stmt: Stmt) -> tuple[Copy, Buffer, Buffer | None] | None:
     if not isinstance(stmt, BufferStore) or stmt.predicate is not None or not all(sizes.values()):
         return None
     place = _place(stmt, sizes)
-    if place is None or not _is_once(tuple(sizes.values()), place[1]):
+    if place is None or not _is_injective(tuple(sizes.values()), place[1]):
         return None
     value = stmt.value
     if isinstance(value, FloatImm):
@@ -181,32 +182,32 @@ def _place(access: BufferLoad | BufferStore, sizes: Mapping[PrimVar, int]) -> tu
         return None
     first, steps, width = 0, dict.fromkeys(sizes, 0), 1
     for index, extent in reversed(list(zip(access.indices, shape, strict=True))):
-        terms = _terms(index)
-        if not isinstance(extent, int) or terms is None or not terms.keys() <= sizes.keys() | {None}:
+        form = _linear_form(index)
+        if not isinstance(extent, int) or form is None or not form.keys() <= sizes.keys() | {None}:
             return None
-        reach = [(terms.get(var, 0), size - 1) for var, size in sizes.items()]
-        low = terms.get(None, 0) + sum(min(0, step) * most for step, most in reach)
-        high = terms.get(None, 0) + sum(max(0, step) * most for step, most in reach)
+        reach = [(form.get(var, 0), size - 1) for var, size in sizes.items()]
+        low = form.get(None, 0) + sum(min(0, step) * maximum for step, maximum in reach)
+        high = form.get(None, 0) + sum(max(0, step) * maximum for step, maximum in reach)
         if low < 0 or high >= extent:
             return None
-        first += terms.get(None, 0) * width
+        first += form.get(None, 0) * width
         for var in sizes:
-            steps[var] += terms.get(var, 0) * width
+            steps[var] += form.get(var, 0) * width
         width *= extent
     return first, tuple(steps.values())
 
 
-def _terms(index: PrimExpr) -> dict[PrimVar | None, int] | None:
+def _linear_form(index: PrimExpr) -> dict[PrimVar | None, int] | None:
     """A sum of multiples of variables: how many of each, and the constant under None."""
     if isinstance(index, IntImm):
         return {None: index.value}
     if isinstance(index, PrimVar):
         return {index: 1}
     if isinstance(index, Cast):
-        return _terms(index.value)
+        return _linear_form(index.value)
     if not isinstance(index, Binary) or index.kind not in ("add", "sub", "mul"):
         return None
-    a, b = _terms(index.a), _terms(index.b)
+    a, b = _linear_form(index.a), _linear_form(index.b)
     if a is None or b is None:
         return None
     if index.kind == "mul":
@@ -216,7 +217,7 @@ def _terms(index: PrimExpr) -> dict[PrimVar | None, int] | None:
     return {var: a.get(var, 0) + sign * b.get(var, 0) for var in (*a, *b)}
 
 
-def _is_once(sizes: Sequence[int], steps: Sequence[int]) -> bool:
+def _is_injective(sizes: Sequence[int], steps: Sequence[int]) -> bool:
     """Whether no two iterations store to the same element: each loop moves past all that the faster ones reach."""
     reach = 0
     for step, size in sorted((abs(step), size) for step, size in zip(steps, sizes, strict=True) if size > 1):
@@ -275,12 +276,12 @@ def _packings(function: PrimFunc, params: frozenset[int]) -> Iterator[_Packing]:
         for buffer in mentioned & stored:
             found.pop(buffer, None)
     for buffer, copies in found.items():
-        if buffer in source and _is_worth(buffer, source[buffer]):
+        if buffer in source and _pays(buffer, source[buffer]):
             kept = tuple(copy for copy, _ in copies)
             yield _Packing(buffer, constants[source[buffer]], kept, frozenset(id(stmt) for _, stmt in copies))
 
 
-def _is_worth(buffer: Buffer, constant: Buffer) -> bool:
+def _pays(buffer: Buffer, constant: Buffer) -> bool:
     """Whether the copy is of known size and not much larger than the constant."""
     sizes = [math.prod(x for x in item.shape if isinstance(x, int)) for item in (buffer, constant)]
     known = all(isinstance(x, int) for item in (buffer, constant) for x in item.shape)
@@ -304,7 +305,7 @@ class _Kernel:
     packings: tuple[_Packing, ...]
 
     @functools.cached_property
-    def gone(self) -> frozenset[int]:
+    def unread_params(self) -> frozenset[int]:
         """The positions of parameters that nothing but the copies reads."""
         sources = {item.param for item in self.packings}
         used = {node for node in walk(self._body()) if isinstance(node, Buffer)}
@@ -312,22 +313,22 @@ class _Kernel:
 
     def _body(self) -> Stmt:
         buffers = {item.buffer for item in self.packings}
-        gone = frozenset().union(*(item.stmts for item in self.packings))
+        copies = frozenset().union(*(item.stmts for item in self.packings))
         kept = [
             stmt for stmt in _flat(self.function.body)
-            if id(stmt) not in gone and not (isinstance(stmt, AllocBuffer) and stmt.buffer in buffers)
+            if id(stmt) not in copies and not (isinstance(stmt, AllocBuffer) and stmt.buffer in buffers)
         ]  # fmt: skip
         return kept[0] if len(kept) == 1 else SeqStmt(tuple(kept))
 
     def replaced(self, items: Sequence[object], new: Sequence[object]) -> tuple[object, ...]:
         """Parameters or arguments with those of the packed buffers after the ones that they are copies of."""
-        gone, result = self.gone, []
+        unread, result = self.unread_params, []
         for at, item in enumerate(items):
-            result += [] if at in gone else [item]
+            result += [] if at in unread else [item]
             result += [value for packing, value in zip(self.packings, new, strict=True) if packing.param == at]
         return tuple(result)
 
-    def without(self) -> PrimFunc:
+    def with_packed_params(self) -> PrimFunc:
         """The kernel that takes packed constants."""
         params = self.replaced(self.function.params, [item.buffer for item in self.packings])
         function = replace(self.function, params=params, body=self._body())
@@ -338,7 +339,7 @@ class _Kernel:
         for param in dict.fromkeys(item.param for item in self.packings):
             buffers = [item.buffer for item in self.packings if item.param == param]
             values = {"packed_as": tuple(item.name for item in buffers), "bytes": sum(map(_bytes, buffers)),
-                      "keeps_original": param not in self.gone}  # fmt: skip
+                      "keeps_original": param not in self.unread_params}  # fmt: skip
             reason = "copied into the order in which it is read, when the module is compiled"
             yield Decision(_name(self.function.params[param]), "packing", values, reason)
 

@@ -37,8 +37,8 @@ def build_attention(found: Attention, loops: Sequence[PrimVar], size: Chains) ->
     Each statement is a nest that other rules turn into tiles and vectors.
     """
     whole = KeyBlocks(found, loops, size)
-    buffers = (whole.key, whole.value) if whole.limits is None else (whole.key, whole.value, whole.wild)
-    rows = over_rows(found.row, size.rows, lambda start, count, limit: _rows(whole, start, count, limit))
+    buffers = (whole.key, whole.value) if whole.mask_bounds is None else (whole.key, whole.value, whole.nonfinite)
+    rows = over_rows(found.row, size.rows, lambda start, count, bound: _rows(whole, start, count, bound))
     return SeqStmt((*map(AllocBuffer, buffers), whole.over_keys(whole.copies), *rows))
 
 
@@ -58,18 +58,18 @@ class _Rows:
         self.block, self.softmax = block, OnlineSoftmax(block)
 
     def build(self) -> Stmt:
-        """Start, all blocks of keys, what becomes of the sums."""
+        """Start, all blocks of keys, the nests after the products."""
         block = self.block
         k, row = PrimVar("vk", INDEX), PrimVar("vs", INDEX)
-        nest, whole = block.role("scores").nest, block.whole
-        here = {block.found.row.variables[0]: plus(block.start, row), nest.reduction[0]: k, **whole.gone(0)}
+        nest, whole = block.role("scores").nest, block.key_blocks
+        here = {block.found.row.variables[0]: plus(block.start, row), nest.reduction[0]: k, **whole.outer_values(0)}
         value = substitute(factors_of(block.found, "scores")[0], here)
         copy = BufferStore(block.query, value, (row, k))
-        body: list[Stmt] = [block_nest("queries", [(row, block.count), (k, whole.terms)], [], copy)]
+        body: list[Stmt] = [block_nest("queries", [(row, block.count), (k, whole.head_size)], [], copy)]
         if block.tile > 1:
             beyond, k = PrimVar("beyond", INDEX), PrimVar("vk", INDEX)
             zero = BufferStore(block.query, const(0.0, whole.dtype), (plus(block.count, beyond), k))
-            fill, rest = block_nest("queries", [(k, whole.terms)], [], zero), minus(block.padded, block.count)
+            fill, rest = block_nest("queries", [(k, whole.head_size)], [], zero), minus(block.padded, block.count)
             body.append(For(beyond, 0, rest, fill, annotations=FrozenMap({CHAIN: True})))
         if isinstance(whole.blocks, int):
             body.append(self.softmax.all_keys(whole.size) if whole.blocks == 1 else self._blocks_of_keys())
@@ -81,70 +81,71 @@ class _Rows:
             body.append(IfThenElse(few, at_once, self._blocks_of_keys()))
         body.extend(self._after())
         used = {part for stmt in body for part in walk(stmt) if isinstance(part, Buffer)}
-        kept = [buffer for buffer in (block.query, block.sums, *block.small.values()) if buffer in used]
+        kept = [buffer for buffer in (block.query, block.accumulators, *block.row_buffers.values()) if buffer in used]
         return SeqStmt((*map(AllocBuffer, sorted(kept, key=lambda buffer: buffer.name)), *body))
 
-    def _unseen(self) -> Iterator[Stmt]:
-        """Rows that saw -inf alone: nan, where there was a key at all."""
+    def _fully_masked(self) -> Iterator[Stmt]:
+        """Rows whose scores are all -inf: nan, where there was a key at all."""
         block = self.block
-        nan, extent = const(float("nan"), block.whole.dtype), block.found.keys
+        nan, extent = const(float("nan"), block.key_blocks.dtype), block.found.keys
 
         def corrected(value: PrimExpr, row_max: PrimExpr) -> PrimExpr:
-            test = binary("eq", row_max, const(-INFINITY, block.whole.dtype))
+            test = binary("eq", row_max, const(-INFINITY, block.key_blocks.dtype))
             test = test if isinstance(extent, int) else binary("and", test, binary("gt", extent, const(0, INDEX)))
             return Select(test, nan, value)
 
-        yield block.each_sum(lambda row, d: corrected(
-            BufferLoad(block.sums, (row, d)), BufferLoad(block.row_max, (row,))
+        yield block.each_accumulator(lambda row, d: corrected(
+            BufferLoad(block.accumulators, (row, d)), BufferLoad(block.row_max, (row,))
         ))  # fmt: skip
         yield block.each_row(block.row_sum, corrected, block.row_sum, block.row_max)
 
     def _after(self) -> Iterator[Stmt]:
-        """The nests after the products; the sums to where they belong, where others use them."""
+        """The nests after the products; the results to where they belong, where others use them."""
         block = self.block
         product = block.role("product")
-        small = {**block.small, block.target: block.sums}
+        buffers = {**block.row_buffers, block.target: block.accumulators}
         if block.target not in block.found.own:
             row, d = PrimVar("vs", INDEX), PrimVar("vd", INDEX)
-            row_of, d_of = block.found.row.variables[product.number], block.whole.variable("product")
-            here = {row_of: plus(block.start, row), d_of: d, **block.whole.gone(product.number)}
+            row_of, d_of = block.found.row.variables[product.number], block.key_blocks.variable("product")
+            here = {row_of: plus(block.start, row), d_of: d, **block.key_blocks.outer_values(product.number)}
             indices = tuple(substitute(index, here) for index in product.nest.store.indices)
-            store = BufferStore(block.target, BufferLoad(block.sums, (row, d)), indices, span=product.nest.store.span)
-            yield block_nest(block.target.name, [(row, block.count), (d, block.whole.depth)], [], store)
-            small = block.small
+            value = BufferLoad(block.accumulators, (row, d))
+            store = BufferStore(block.target, value, indices, span=product.nest.store.span)
+            yield block_nest(block.target.name, [(row, block.count), (d, block.key_blocks.value_size)], [], store)
+            buffers = block.row_buffers
         for role in block.found.roles:
             if role.name == "after":
-                yield block.cut(role, small, None)
+                yield block.cut(role, buffers, None)
 
     def _visible_keys(self, number: PrimVar, start: PrimExpr, count: Extent) -> Stmt:
-        """A block of keys, unless the limits hide it from all rows of the block."""
+        """A block of keys, unless the mask hides it from all rows of the block."""
         block = self.block
         body = self.softmax.some_keys(number, start, count)
-        if block.whole.limits is None:
+        if block.key_blocks.mask_bounds is None:
             return body
-        role, limits = block.whole.limits
+        role, bounds = block.key_blocks.mask_bounds
         row = block.found.row.variables[role.number]
         first, last = block.start, plus(block.start, binary("sub", as_expr(block.count, INDEX), const(1, INDEX)))
-        gone = block.whole.gone(role.number)
+        outer = block.key_blocks.outer_values(role.number)
         tests: list[PrimExpr] = []
-        for limit in limits:
-            end = substitute(limit.end, {row: first if limit.is_first else last, **gone})
+        for bound in bounds:
+            end = substitute(bound.end, {row: first if bound.is_first else last, **outer})
             end_of_block = plus(start, as_expr(count, INDEX))
-            tests.append(binary("gt", end_of_block, end) if limit.is_first else binary("lt", start, end))
+            tests.append(binary("gt", end_of_block, end) if bound.is_first else binary("lt", start, end))
         seen = tests[0]
         for test in tests[1:]:
             seen = binary("and", seen, test)
-        wild = binary("ne", BufferLoad(block.whole.wild, (number,)), const(0.0, block.whole.dtype))
-        return IfThenElse(binary("or", seen, wild), body, None)
+        nonfinite = binary("ne", BufferLoad(block.key_blocks.nonfinite, (number,)), const(0.0, block.key_blocks.dtype))
+        return IfThenElse(binary("or", seen, nonfinite), body, None)
 
     def _blocks_of_keys(self) -> Stmt:
         """Chains of keys one after another."""
         block = self.block
-        dtype = block.whole.dtype
+        dtype = block.key_blocks.dtype
         body = [
             block.each_row(block.row_max, lambda: const(-INFINITY, dtype)),
             block.each_row(block.row_sum, lambda: const(0.0, dtype)),
-            block.each_sum(lambda row, d: const(0.0, dtype), block.padded),
-            block.whole.over_keys(self._visible_keys),
+            block.each_accumulator(lambda row, d: const(0.0, dtype), block.padded),
+            block.key_blocks.over_keys(self._visible_keys),
         ]
-        return SeqStmt((*body, *(() if block.found.hides else self._unseen())))
+        return SeqStmt((*body, *(() if block.found.zeroes_masked else self._fully_masked())))

@@ -11,13 +11,13 @@
                                                           l[s] = l[s] * f[s] + sum(p[s, :])
                                                           y[s, d] = y[s, d] * f[s] + p[s, :] . v[:, d]
 
-Sums that go on are scaled to the maximum so far (online softmax), so that scores are never stored for more than
-a block. Weights that are divided by l before the second product are divided by what l is so far, and y is scaled by
-the quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
+Partial sums are scaled to the maximum so far (online softmax), so that scores are never stored for more than a block.
+Probabilities that are divided by l before the second product are divided by what l is so far, and y is scaled by the
+quotient of both. Keys and values are copied once for all rows, into float types that vectors sum in.
 
-Values that are hidden (-inf) have weight 0. While a row has seen nothing else, its m is -inf; where the kernel takes
+Masked scores (-inf) have probability 0. While a row has seen nothing else, its m is -inf; where the kernel takes
 exp(x - m) as it is, such a row is nan in the end, as it would be at once. Chains of keys that a condition on the
-positions hides from all rows of a block (causal masks, windows) are left out, unless they have a value that is not
+positions masks for all rows of a block (causal masks, windows) are left out, unless they have a value that is not
 finite: 0 * nan and 0 * inf are nan, and belong to the sum.
 """
 
@@ -40,7 +40,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.autoschedule.attention.limits import limits_of
+from weft.transform.autoschedule.attention.mask_bounds import mask_bounds_of
 from weft.transform.autoschedule.attention.match import Attention, Role, factors_of, other_variable
 from weft.transform.autoschedule.rules.axes import Chains
 from weft.transform.autoschedule.rules.loops import CHAIN, INDEX, block_nest, plus, times, vector_loop
@@ -55,25 +55,25 @@ class KeyBlocks:
     def __init__(self, found: Attention, loops: Sequence[PrimVar], size: Chains) -> None:
         self.found, self.loops = found, loops
         self.line_bytes = size.machine.line_bytes
-        self.limits = limits_of(found)
-        # Smaller blocks where some are left out: those that a limit goes through are done whole.
-        self.size = _block_of_keys(found.keys, size.keys if self.limits is None else max(1, size.keys // 2))
+        self.mask_bounds = mask_bounds_of(found)
+        # Smaller blocks where some are skipped: those that a bound of the mask goes through are done whole.
+        self.size = _block_of_keys(found.keys, size.keys if self.mask_bounds is None else max(1, size.keys // 2))
         self.dtype = found.roles[0].nest.store.buffer.dtype
-        self.depth = self._extent("product", self.variable("product"))
-        (self.terms,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
+        self.value_size = self._extent("product", self.variable("product"))
+        (self.head_size,) = (found.roles[0].nest.extents[var] for var in found.roles[0].nest.reduction)
         blocks = ceil_div(found.keys, self.size)
         self.blocks = blocks
-        self.value = Buffer("values", (blocks, self.size, self._line(self.depth)), self.dtype)
-        self.wild = Buffer("wild", (blocks,), self.dtype)
+        self.value = Buffer("values", (blocks, self.size, self._padded(self.value_size)), self.dtype)
+        self.nonfinite = Buffer("nonfinite", (blocks,), self.dtype)
         rows, columns = size.tile(self.dtype)
         self.tile = rows if self._ignores(lambda role: found.row.variables[role.number]) else 1
         self.columns = columns if self._ignores(lambda role: role.key) else 1
-        self.line = self._line(-(-self.size // self.columns) * self.columns)
-        self.key = Buffer("keys", (blocks, self.terms, self.line), self.dtype)
+        self.padded_size = self._padded(-(-self.size // self.columns) * self.columns)
+        self.key = Buffer("keys", (blocks, self.head_size, self.padded_size), self.dtype)
 
     # Sizes and places
 
-    def _line(self, extent: Extent) -> Extent:
+    def _padded(self, extent: Extent) -> Extent:
         """The elements from one row of a copy to the next: an odd number of cache lines, so that columns spread over
         all of the cache."""
         if not isinstance(extent, int):
@@ -94,7 +94,7 @@ class KeyBlocks:
         assert role is not None
         return role.nest.extents[var]
 
-    def gone(self, number: int) -> dict[PrimVar, PrimExpr]:
+    def outer_values(self, number: int) -> dict[PrimVar, PrimExpr]:
         """The loops outside for the outer variables of a nest."""
         return {axis.variables[number]: loop for axis, loop in zip(self.found.outer, self.loops, strict=True)}
 
@@ -102,7 +102,7 @@ class KeyBlocks:
         """Whether maps of scores use an axis for nothing but scores, so that they may go beyond its end."""
         for role in self.found.roles:
             var = variable(role)
-            loads = [load for load in loads_in(role.nest.store.value) if load.buffer not in self.found.wide]
+            loads = [load for load in loads_in(role.nest.store.value) if load.buffer not in self.found.key_axes]
             if role.name != "score_map" or var is None:
                 continue
             if any(uses(x, var) for load in loads for x in load.indices):
@@ -134,18 +134,19 @@ class KeyBlocks:
         assert product is not None
         assert scores.key is not None
         assert product.key is not None
-        here = {scores.key: plus(start, key), scores.nest.reduction[0]: k, **self.gone(0)}
+        here = {scores.key: plus(start, key), scores.nest.reduction[0]: k, **self.outer_values(0)}
         value = substitute(factors_of(self.found, "scores")[1], here)
-        parts = [block_nest("keys", [(key, count), (k, self.terms)], [], BufferStore(self.key, value, (block, k, key)))]
+        store = BufferStore(self.key, value, (block, k, key))
+        parts = [block_nest("keys", [(key, count), (k, self.head_size)], [], store)]
         if not isinstance(count, int) and self.columns > 1:
             parts.insert(0, self._zeros(block, count))
         row, d = PrimVar("vt", INDEX), PrimVar("vd", INDEX)
-        here = {product.key: plus(start, row), self.variable("product"): d, **self.gone(product.number)}
+        here = {product.key: plus(start, row), self.variable("product"): d, **self.outer_values(product.number)}
         value = substitute(factors_of(self.found, "product")[1], here)
         copy = BufferStore(self.value, value, (block, row, d))
-        parts.append(block_nest("values", [(row, count), (d, self.depth)], [], copy))
-        if self.limits is not None:
-            parts.append(self._wildness(block, count))
+        parts.append(block_nest("values", [(row, count), (d, self.value_size)], [], copy))
+        if self.mask_bounds is not None:
+            parts.append(self._nonfinite_flags(block, count))
         return SeqStmt(tuple(parts))
 
     def _zeros(self, block: PrimVar, count: Extent) -> Stmt:
@@ -154,17 +155,18 @@ class KeyBlocks:
         done = times(binary("floordiv", as_expr(count, INDEX), columns), self.columns)
         zero = const(0.0, self.dtype)
         row = vector_loop(done, self.columns, lambda j: BufferStore(self.key, zero, (block, k, j)))
-        clear = For(k, 0, self.terms, row)
+        clear = For(k, 0, self.head_size, row)
         rest = binary("floormod", as_expr(count, INDEX), columns)
         return IfThenElse(binary("gt", rest, const(0, INDEX)), clear, None)
 
-    def _wildness(self, block: PrimVar, count: Extent) -> Stmt:
+    def _nonfinite_flags(self, block: PrimVar, count: Extent) -> Stmt:
         """0 where all values of a block are finite, else nan."""
         row, d, zero = PrimVar("vt", INDEX), PrimVar("vd", INDEX), const(0.0, self.dtype)
-        sums = BufferLoad(self.wild, (block,))
+        total = BufferLoad(self.nonfinite, (block,))
         term = binary("mul", BufferLoad(self.value, (block, row, d)), zero)
-        store = BufferStore(self.wild, binary("add", sums, term), (block,))
-        return block_nest("wild", [], [(row, count), (d, self.depth)], store, BufferStore(self.wild, zero, (block,)))
+        store = BufferStore(self.nonfinite, binary("add", total, term), (block,))
+        init = BufferStore(self.nonfinite, zero, (block,))
+        return block_nest("nonfinite", [], [(row, count), (d, self.value_size)], store, init)
 
 
 

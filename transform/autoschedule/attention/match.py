@@ -1,4 +1,4 @@
-"""Recognition of attention: which nest of a chain is which part of a softmax between two products."""
+"""Matching of attention: which nest of a chain is which part of a softmax between two products."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Role:
 
 @dataclass
 class Attention:
-    """A chain that was recognised: the roles of its nests, its axes, and where buffers have the keys.
+    """A chain that is attention: the roles of its nests, its axes, and which axis of a buffer is that of the keys.
 
-    `hides` says whether hidden scores have probability 0 whatever the maximum is.
+    `zeroes_masked`: masked scores (-inf) have probability 0 whatever the maximum is.
     """
 
     roles: list[Role]
@@ -52,8 +52,8 @@ class Attention:
     outer: Sequence[Axis]
     row: Axis
     keys: Extent
-    wide: dict[Buffer, int]
-    hides: bool = False
+    key_axes: dict[Buffer, int]
+    zeroes_masked: bool = False
 
     def get(self, name: str) -> Role | None:
         """The nest with a role that one nest has; None where there is none."""
@@ -75,7 +75,7 @@ class Attention:
 
 
 
-# Recognition --------------------------------------------------------------------------------------------------------
+# Matching -----------------------------------------------------------------------------------------------------------
 
 
 def attention_of(chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis], row: Axis) -> Attention | None:
@@ -89,7 +89,7 @@ def attention_of(chain: Sequence[Member], own: set[Buffer], outer: Sequence[Axis
     found = Attention(roles, own, outer, row, first.extents[key], {first.store.buffer: place})
     filled: set[Buffer] = set()
     for number, member in enumerate(chain[1:], 1):
-        if member.condition is not None:  # what a sum of nothing is
+        if member.condition is not None:  # an empty sum
             if member.nest.reduction or not is_number(member.nest.store.value, 0.0):
                 return None
             filled.add(member.nest.store.buffer)
@@ -122,10 +122,10 @@ def other_variable(nest: Nest, number: int, axes: Sequence[Axis]) -> PrimVar | N
 
 
 def _role_of(found: Attention, nest: Nest, number: int) -> Role | None:
-    loads = [load for load in loads_in(nest.store.value) if load.buffer in found.wide]
+    loads = [load for load in loads_in(nest.store.value) if load.buffer in found.key_axes]
     if not loads:
         return Role("after", nest, number) if found.get("product") is not None and not nest.reduction else None
-    keys = list(dict.fromkeys(load.indices[found.wide[load.buffer]] for load in loads))
+    keys = list(dict.fromkeys(load.indices[found.key_axes[load.buffer]] for load in loads))
     key, buffer = keys[0], nest.store.buffer
     if len(keys) != 1 or not isinstance(key, PrimVar) or any(load.dtype != buffer.dtype for load in loads):
         return None
@@ -135,7 +135,7 @@ def _role_of(found: Attention, nest: Nest, number: int) -> Role | None:
     places = [k for k, index in enumerate(nest.store.indices) if index is key]
     if nest.reduction or len(places) != 1 or buffer not in found.own or found.get("product") is not None:
         return None
-    if found.wide.setdefault(buffer, places[0]) != places[0]:
+    if found.key_axes.setdefault(buffer, places[0]) != places[0]:
         return None
     name = _role_of_score_map(found, nest)
     return None if name is None else Role(name, nest, number, key)
@@ -144,21 +144,21 @@ def _role_of(found: Attention, nest: Nest, number: int) -> Role | None:
 def _role_of_score_map(found: Attention, nest: Nest) -> str | None:
     """exp: the exponential of scores less their maximum; probs: that by its sum; else a map of scores."""
     value = nest.store.value
-    rows = {load.buffer for load in loads_in(value)} - set(found.wide)
+    rows = {load.buffer for load in loads_in(value)} - set(found.key_axes)
     if rows & (found.own - {found.buffer("row_max"), found.buffer("row_sum")}):
         return None
     if found.get("row_max") is None:
         return "score_map"
     if found.get("exp") is None:
-        hides = _hides(found, value)
-        found.hides = bool(hides)
-        return None if hides is None else "exp"
+        zeroes_masked = _zeroes_masked(found, value)
+        found.zeroes_masked = bool(zeroes_masked)
+        return None if zeroes_masked is None else "exp"
     return "probs" if _is_quotient(found, value) and found.get("probs") is None else None
 
 
-def _hides(found: Attention, value: PrimExpr) -> bool | None:
+def _zeroes_masked(found: Attention, value: PrimExpr) -> bool | None:
     """Whether exponentials are 0 for scores of -inf (exp of the difference otherwise); None for any other value."""
-    scores, hides = scores_of(found), isinstance(value, Select)
+    scores, zeroes_masked = scores_of(found), isinstance(value, Select)
     if isinstance(value, Select):
         test = value.condition
         if not is_number(value.true_value, 0.0) or not isinstance(test, Binary) or test.kind != "eq":
@@ -169,14 +169,14 @@ def _hides(found: Attention, value: PrimExpr) -> bool | None:
     power = value.args[0] if isinstance(value, PrimCall) and value.op == "exp" else None
     if not isinstance(power, Binary) or power.kind != "sub":
         return None
-    return hides if _is_load(power.a, scores) and _is_load(power.b, found.buffer("row_max")) else None
+    return zeroes_masked if _is_load(power.a, scores) and _is_load(power.b, found.buffer("row_max")) else None
 
 
 def scores_of(found: Attention) -> Buffer | None:
     """What the maximum is looked for in."""
     role = found.get("row_max")
     loads = () if role is None else loads_in(role.nest.store.value)
-    return next((load.buffer for load in loads if load.buffer in found.wide), None)
+    return next((load.buffer for load in loads if load.buffer in found.key_axes), None)
 
 
 def _is_load(value: object, buffer: Buffer | None) -> bool:
@@ -214,8 +214,8 @@ def _role_of_reduction(found: Attention, nest: Nest, number: int, loads: Sequenc
         return None
     if value.kind == "max" and found.get("row_max") is None and _starts_at(nest, -INFINITY):
         return "row_max"
-    sums = value.kind == "add" and found.get("row_sum") is None and _starts_at(nest, 0.0)
-    return "row_sum" if sums and _is_load(loads[0], found.buffer("exp")) else None
+    is_sum = value.kind == "add" and found.get("row_sum") is None and _starts_at(nest, 0.0)
+    return "row_sum" if is_sum and _is_load(loads[0], found.buffer("exp")) else None
 
 
 def _starts_at(nest: Nest, value: float) -> bool:
@@ -243,7 +243,7 @@ def _factors(found: Attention, name: str) -> tuple[PrimExpr, PrimExpr] | None:
 
 
 def factors_of(found: Attention, name: str) -> tuple[PrimExpr, PrimExpr]:
-    """What a product that was recognised multiplies: the factor with rows, the factor without."""
+    """What a product of the chain multiplies: the factor with rows, the factor without."""
     factors = _factors(found, name)
     assert factors is not None
     return factors

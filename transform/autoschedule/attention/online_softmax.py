@@ -44,7 +44,7 @@ class OnlineSoftmax:
         body: list[Stmt] = [self._scores(number, count)]
         for role in block.found.roles:
             if role.name in ("score_map", "row_max", "exp", "row_sum", "probs"):
-                body.append(block.cut(role, {**block.small, **block.wide}, keys))
+                body.append(block.cut(role, {**block.row_buffers, **block.score_buffers}, keys))
         return self._with_memory([*body, self._product(number, count, accumulates=False)])
 
     def some_keys(self, number: PrimVar, start: PrimExpr, count: Extent) -> Stmt:
@@ -53,11 +53,11 @@ class OnlineSoftmax:
         body: list[Stmt] = [self._scores(number, count)]
         for role in block.found.roles:
             if role.name == "score_map":
-                body.append(block.cut(role, {**block.small, **block.wide}, (start, count)))
+                body.append(block.cut(role, {**block.row_buffers, **block.score_buffers}, (start, count)))
         body.extend(self._update_row_max(count))
         body.extend(self._exponentials(start, count))
-        body.append(block.each_sum(lambda row, d: binary(
-            "mul", BufferLoad(block.sums, (row, d)), BufferLoad(block.factor, (row,))
+        body.append(block.each_accumulator(lambda row, d: binary(
+            "mul", BufferLoad(block.accumulators, (row, d)), BufferLoad(block.correction, (row,))
         )))  # fmt: skip
         body.append(self._product(number, count))
         return self._with_memory(body)
@@ -65,83 +65,87 @@ class OnlineSoftmax:
     def _with_memory(self, body: list[Stmt]) -> Stmt:
         """The statements with the memory that they alone need."""
         block = self.block
-        wide = sorted(block.wide.values(), key=lambda buffer: buffer.name)
-        body = in_place(body, wide)
+        score_buffers = sorted(block.score_buffers.values(), key=lambda buffer: buffer.name)
+        body = in_place(body, score_buffers)
         used = {part for stmt in body for part in walk(stmt) if isinstance(part, Buffer)}
-        self.uses_several = self.uses_several or sum(buffer in used for buffer in wide) > 1
-        rows = {block.newest, block.reference, block.factor, block.part, block.scale, block.divisor}
-        buffers = (*wide, *sorted(rows, key=lambda buffer: buffer.name))
+        self.uses_several = self.uses_several or sum(buffer in used for buffer in score_buffers) > 1
+        rows = {block.new_max, block.finite_max, block.correction, block.block_sum, block.scale, block.divisor}
+        buffers = (*score_buffers, *sorted(rows, key=lambda buffer: buffer.name))
         return SeqStmt((*(AllocBuffer(buffer) for buffer in buffers if buffer in used), *body))
 
     def _scores(self, number: PrimExpr, count: Extent) -> Stmt:
         block = self.block
         row, key, k = PrimVar("vs", INDEX), PrimVar("vt", INDEX), PrimVar("vk", INDEX)
-        buffer = block.wide[block.role("scores").nest.store.buffer]
-        at = block.place_in_wide(block.role("scores").nest.store.buffer, row, key)
-        product = binary("mul", BufferLoad(block.query, (row, k)), BufferLoad(block.whole.key, (number, k, key)))
+        buffer = block.score_buffers[block.role("scores").nest.store.buffer]
+        at = block.place_of_score(block.role("scores").nest.store.buffer, row, key)
+        product = binary("mul", BufferLoad(block.query, (row, k)), BufferLoad(block.key_blocks.key, (number, k, key)))
         store = BufferStore(buffer, binary("add", BufferLoad(buffer, at), product), at)
         init = BufferStore(buffer, const(0.0, buffer.dtype), at)
-        columns = block.whole.columns_of(count)
-        return block_nest(buffer.name, [(row, block.padded), (key, columns)], [(k, block.whole.terms)], store, init)
+        columns = block.key_blocks.columns_of(count)
+        reduction = [(k, block.key_blocks.head_size)]
+        return block_nest(buffer.name, [(row, block.padded), (key, columns)], reduction, store, init)
 
     def _update_row_max(self, count: Extent) -> Iterator[Stmt]:
-        """The maxima so far, and what the sums shrink by."""
+        """The maxima so far, and the correction of the partial sums."""
         block = self.block
-        dtype, row, key = block.whole.dtype, PrimVar("vs", INDEX), PrimVar("vt", INDEX)
+        dtype, row, key = block.key_blocks.dtype, PrimVar("vs", INDEX), PrimVar("vt", INDEX)
         scores = scores_of(block.found)
         assert scores is not None
-        load = BufferLoad(block.wide[scores], block.place_in_wide(scores, row, key))
-        store = BufferStore(block.newest, binary("max", BufferLoad(block.newest, (row,)), load), (row,))
-        init = BufferStore(block.newest, BufferLoad(block.row_max, (row,)), (row,))
-        yield block_nest(block.newest.name, [(row, block.count)], [(key, count)], store, init)
-        unseen = const(-INFINITY, dtype)
-        if not block.found.hides:
-            yield block.each_row(block.reference, lambda newest: Select(
-                binary("eq", newest, unseen), const(0.0, dtype), newest
-            ), block.newest)  # fmt: skip
+        load = BufferLoad(block.score_buffers[scores], block.place_of_score(scores, row, key))
+        store = BufferStore(block.new_max, binary("max", BufferLoad(block.new_max, (row,)), load), (row,))
+        init = BufferStore(block.new_max, BufferLoad(block.row_max, (row,)), (row,))
+        yield block_nest(block.new_max.name, [(row, block.count)], [(key, count)], store, init)
+        lowest = const(-INFINITY, dtype)
+        if not block.found.zeroes_masked:
+            yield block.each_row(block.finite_max, lambda new_max: Select(
+                binary("eq", new_max, lowest), const(0.0, dtype), new_max
+            ), block.new_max)  # fmt: skip
 
-        def factor(before: PrimExpr, reference: PrimExpr) -> PrimExpr:
-            power = PrimCall("exp", (binary("sub", before, reference),), dtype)
-            return Select(binary("eq", before, unseen), const(0.0, dtype), power) if block.found.hides else power
+        def correction(before: PrimExpr, finite_max: PrimExpr) -> PrimExpr:
+            power = PrimCall("exp", (binary("sub", before, finite_max),), dtype)
+            if not block.found.zeroes_masked:
+                return power
+            return Select(binary("eq", before, lowest), const(0.0, dtype), power)
 
-        yield block.each_row(block.factor, factor, block.row_max, block.reference)
-        yield block.each_row(block.row_max, lambda newest: newest, block.newest)
+        yield block.each_row(block.correction, correction, block.row_max, block.finite_max)
+        yield block.each_row(block.row_max, lambda new_max: new_max, block.new_max)
 
     def _exponentials(self, start: PrimExpr, count: Extent) -> Iterator[Stmt]:
         """Exponentials and their sum; with probabilities, these and the scale of the sums before."""
         block = self.block
-        dtype, row, key = block.whole.dtype, PrimVar("vs", INDEX), PrimVar("vt", INDEX)
+        dtype, row, key = block.key_blocks.dtype, PrimVar("vs", INDEX), PrimVar("vt", INDEX)
         exponentials, keys = block.role("exp"), (start, count)
-        buffers = {**block.wide, block.role("row_max").nest.store.buffer: block.reference}
+        buffers = {**block.score_buffers, block.role("row_max").nest.store.buffer: block.finite_max}
         yield block.cut(exponentials, buffers, keys)
         buffer = exponentials.nest.store.buffer
-        load = BufferLoad(block.wide[buffer], block.place_in_wide(buffer, row, key))
-        sums = BufferStore(block.part, binary("add", BufferLoad(block.part, (row,)), load), (row,))
-        init = BufferStore(block.part, const(0.0, dtype), (row,))
-        yield block_nest(block.part.name, [(row, block.count)], [(key, count)], sums, init)
+        load = BufferLoad(block.score_buffers[buffer], block.place_of_score(buffer, row, key))
+        total = BufferStore(block.block_sum, binary("add", BufferLoad(block.block_sum, (row,)), load), (row,))
+        init = BufferStore(block.block_sum, const(0.0, dtype), (row,))
+        yield block_nest(block.block_sum.name, [(row, block.count)], [(key, count)], total, init)
         probs = block.found.get("probs")
         if probs is None:
-            yield block.each_row(block.row_sum, lambda row_sum, factor, part: binary(
-                "add", binary("mul", row_sum, factor), part
-            ), block.row_sum, block.factor, block.part)  # fmt: skip
+            yield block.each_row(block.row_sum, lambda row_sum, correction, part: binary(
+                "add", binary("mul", row_sum, correction), part
+            ), block.row_sum, block.correction, block.block_sum)  # fmt: skip
             return
-        yield block.each_row(block.scale, lambda a, b: binary("mul", a, b), block.row_sum, block.factor)
-        yield block.each_row(block.row_sum, lambda a, b: binary("add", a, b), block.scale, block.part)
+        yield block.each_row(block.scale, lambda a, b: binary("mul", a, b), block.row_sum, block.correction)
+        yield block.each_row(block.row_sum, lambda a, b: binary("add", a, b), block.scale, block.block_sum)
         one, zero = const(1.0, dtype), const(0.0, dtype)
         yield block.each_row(block.divisor, lambda a: Select(binary("eq", a, zero), one, a), block.row_sum)
-        yield block.each_row(block.factor, lambda a, b: binary("div", a, b), block.scale, block.divisor)
-        buffers = {**block.wide, block.role("row_sum").nest.store.buffer: block.divisor}
+        yield block.each_row(block.correction, lambda a, b: binary("div", a, b), block.scale, block.divisor)
+        buffers = {**block.score_buffers, block.role("row_sum").nest.store.buffer: block.divisor}
         yield block.cut(probs, buffers, keys)
 
     def _product(self, number: PrimExpr, count: Extent, accumulates: bool = True) -> Stmt:
-        """The sums with the values of a block of keys added to them."""
+        """The partial sums with the values of a block of keys added to them."""
         block = self.block
         role = block.found.get("probs") or block.role("exp")
         row, d, key = PrimVar("vs", INDEX), PrimVar("vd", INDEX), PrimVar("vt", INDEX)
         buffer = role.nest.store.buffer
-        prob = BufferLoad(block.wide[buffer], block.place_in_wide(buffer, row, key))
-        product = binary("mul", prob, BufferLoad(block.whole.value, (number, key, d)))
-        sums = BufferLoad(block.sums, (row, d))
-        store = BufferStore(block.sums, binary("add", sums, product), (row, d))
-        init = None if accumulates else BufferStore(block.sums, const(0.0, block.whole.dtype), (row, d))
-        return block_nest(block.sums.name, [(row, block.padded), (d, block.whole.depth)], [(key, count)], store, init)
+        prob = BufferLoad(block.score_buffers[buffer], block.place_of_score(buffer, row, key))
+        product = binary("mul", prob, BufferLoad(block.key_blocks.value, (number, key, d)))
+        total = BufferLoad(block.accumulators, (row, d))
+        store = BufferStore(block.accumulators, binary("add", total, product), (row, d))
+        init = None if accumulates else BufferStore(block.accumulators, const(0.0, block.key_blocks.dtype), (row, d))
+        spatial = [(row, block.padded), (d, block.key_blocks.value_size)]
+        return block_nest(block.accumulators.name, spatial, [(key, count)], store, init)

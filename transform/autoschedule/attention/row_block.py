@@ -25,36 +25,37 @@ __all__ = ["RowBlock"]
 class RowBlock:
     """One block of rows: `count` from `start` on, `size` at most.
 
-    Products of an unknown number of rows go in whole tiles: what stands beyond the last row are zeros. `small` are the
-    buffers of the chain with a value for each row, `wide` those with one for each key of it.
+    Products of an unknown number of rows go in whole tiles: what stands beyond the last row are zeros. `row_buffers`
+    have a value for each row, `score_buffers` one for each key of it.
     """
 
     def __init__(self, whole: KeyBlocks, start: PrimExpr, count: Extent, size: int, tile: int) -> None:
-        self.whole, self.found, self.start, self.count, self.tile = whole, whole.found, start, count, tile
+        self.key_blocks, self.found, self.start, self.count, self.tile = whole, whole.found, start, count, tile
         found, dtype = whole.found, whole.dtype
         self.padded: Extent = count
         if tile > 1:
             self.padded = binary("mul", as_expr(ceil_div(count, tile), INDEX), const(tile, INDEX))
             size = -(-size // tile) * tile
-        self.query = Buffer("queries", (size, whole.terms), dtype)
-        self.small = {
+        self.query = Buffer("queries", (size, whole.head_size), dtype)
+        self.row_buffers = {
             buffer: small_buffer(buffer, found.outer, [(found.row.places[buffer], size)])
-            for buffer in found.own if buffer not in found.wide
+            for buffer in found.own if buffer not in found.key_axes
         }  # fmt: skip
-        self.wide = {
+        self.score_buffers = {
             buffer: small_buffer(
-                buffer, found.outer, [(found.row.places[buffer], size), (place, whole.line)]
+                buffer, found.outer, [(found.row.places[buffer], size), (place, whole.padded_size)]
             )
-            for buffer, place in found.wide.items()
+            for buffer, place in found.key_axes.items()
         }  # fmt: skip
         product = self.role("product")
         self.target = product.nest.store.buffer
-        self.sums = Buffer(self.target.name, (size, whole.depth), dtype)
-        self.row_max, self.row_sum = (self.small[self.role(name).nest.store.buffer] for name in ("row_max", "row_sum"))
-        self.newest, self.factor, self.part, self.scale, self.divisor = (
-            Buffer(name, (size,), dtype) for name in ("newest", "factor", "part_of_row_sum", "scale", "divisor")
+        self.accumulators = Buffer(self.target.name, (size, whole.value_size), dtype)
+        per_row = (self.role(name).nest.store.buffer for name in ("row_max", "row_sum"))
+        self.row_max, self.row_sum = (self.row_buffers[buffer] for buffer in per_row)
+        self.new_max, self.correction, self.block_sum, self.scale, self.divisor = (
+            Buffer(name, (size,), dtype) for name in ("new_max", "correction", "block_sum", "scale", "divisor")
         )
-        self.reference = self.newest if found.hides else Buffer("reference", (size,), dtype)
+        self.finite_max = self.new_max if found.zeroes_masked else Buffer("finite_max", (size,), dtype)
 
     def role(self, name: str) -> Role:
         """The nest with a role that is there."""
@@ -68,24 +69,24 @@ class RowBlock:
         store = BufferStore(buffer, value(*(BufferLoad(operand, (row,)) for operand in operands)), (row,))
         return block_nest(buffer.name, [(row, self.count)], [], store)
 
-    def each_sum(self, value: Callable[[PrimVar, PrimVar], PrimExpr], count: Extent | None = None) -> Stmt:
-        """A value for each sum of each row."""
+    def each_accumulator(self, value: Callable[[PrimVar, PrimVar], PrimExpr], count: Extent | None = None) -> Stmt:
+        """A value for each accumulator of each row."""
         row, d = PrimVar("vs", INDEX), PrimVar("vd", INDEX)
-        store = BufferStore(self.sums, value(row, d), (row, d))
+        store = BufferStore(self.accumulators, value(row, d), (row, d))
         rows = self.count if count is None else count
-        return block_nest(self.sums.name, [(row, rows), (d, self.whole.depth)], [], store)
+        return block_nest(self.accumulators.name, [(row, rows), (d, self.key_blocks.value_size)], [], store)
 
-    def place_in_wide(self, buffer: Buffer, row: PrimExpr, key: PrimExpr) -> tuple[PrimExpr, ...]:
+    def place_of_score(self, buffer: Buffer, row: PrimExpr, key: PrimExpr) -> tuple[PrimExpr, ...]:
         """The place of a row and a key in a buffer that has both."""
-        first = self.found.row.places[buffer] < self.found.wide[buffer]
+        first = self.found.row.places[buffer] < self.found.key_axes[buffer]
         return (row, key) if first else (key, row)
 
-    def cut(self, role: Role, small: Mapping[Buffer, Buffer], keys: tuple[PrimExpr, Extent] | None) -> Stmt:
+    def cut(self, role: Role, buffers: Mapping[Buffer, Buffer], keys: tuple[PrimExpr, Extent] | None) -> Stmt:
         """A nest of the chain on this block."""
         count = self.padded if role.name == "score_map" else self.count
         cuts = [Cut(self.found.row.variables[role.number], self.found.row.places, self.start, count)]
         if keys is not None and role.key is not None:
             start, columns = keys
-            columns = self.whole.columns_of(columns) if role.name == "score_map" else columns
-            cuts.append(Cut(role.key, self.found.wide, start, columns))
-        return in_part(role.nest, self.whole.gone(role.number), cuts, small, self.found.outer)
+            columns = self.key_blocks.columns_of(columns) if role.name == "score_map" else columns
+            cuts.append(Cut(role.key, self.found.key_axes, start, columns))
+        return in_part(role.nest, self.key_blocks.outer_values(role.number), cuts, buffers, self.found.outer)

@@ -2,7 +2,7 @@
 
     mr x nr        a register tile: mr rows of nr_vectors vectors
     mc x kc        a packed block of A, kc x nr a packed panel of B; nc columns of panels at a time
-    chunks         parts of the panels (or of the rows) that threads may share
+    chunks         of the panels (or of the rows), which threads may share
 
 `blocking_of` decides; what it gives is data: the record of a decision (`values`), checked against pins (`check`).
 """
@@ -25,27 +25,27 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, p
 from weft.transform.autoschedule.registry import checked
 from weft.transform.infra.decisions import Decision, refused
 
-__all__ = ["Blocking", "blocking_of", "known", "terms_in_place"]
+__all__ = ["Blocking", "along_k", "blocking_of", "known"]
 
-_WHOLE = 2
-"""How many times longer a block may be where sums that go on would need memory of their own."""
-_SUMS_BYTES = 1 << 19
-"""What sums that are not complete take at most, where C is of another type and has no place for them."""
-_GROUPS = 16
-"""What blocks of terms are multiples of, so that no group of terms is cut."""
+_UNSPLIT_FACTOR = 2
+"""How many times longer a block of k may be where blocks would need memory for partial sums."""
+_PARTIAL_SUMS_BYTES = 1 << 19
+"""The maximum size of partial sums, where C is of another type and has no place for them."""
+_K_MULTIPLE = 16
+"""What blocks of k are multiples of, so that no group of a dot-product instruction is cut."""
 _PANELS_BYTES = 2 << 20
-"""What the panels of longer blocks take at most."""
+"""The maximum size of the panels of longer blocks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocking:
     """The sizes of tiles and blocks, and how each operand is read.
 
-    `steps` are iterations of the outermost reduction in a block; each has `granularity` terms that stay together.
-    `remainder_sizes` are those of tiles for a symbolic remainder of rows. `view_of_a` is A where it lies, with its
-    terms along one axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for
-    several blocks of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again.
-    `sums_apart`: sums of one block of rows and columns go on in memory of their own, as C has no place for them.
+    `steps` are iterations of the outermost reduction in a block; each has `granularity` products that stay together.
+    `remainder_sizes` are those of tiles for a symbolic remainder of rows. `view_of_a` is A where it lies, with k as one
+    axis, where it is not packed. `reuses_panels`: all panels of a block are packed before its rows, for several blocks
+    of rows; `repacks_per_block`: each panel is packed right before its tiles, again and again. `has_partial_sums`:
+    those of one block of rows and columns are kept in memory of their own, as C has no place for them.
     """
 
     found: Contraction
@@ -64,30 +64,30 @@ class Blocking:
     shares_rows: bool
     reuses_panels: bool
     repacks_per_block: bool
-    remainders_apart: bool
-    sums_apart: bool
+    separate_remainders: bool
+    has_partial_sums: bool
     dot: Dot | None = None
 
     @property
     def group(self) -> int:
-        """Terms that lie side by side in packed operands."""
+        """Neighbours along k that lie side by side in packed operands."""
         return 1 if self.dot is None else self.dot.group
 
     @cached_property
-    def terms_of_a(self) -> Buffer | None:
-        """A with its terms along one axis, where groups of them are read from there."""
-        return None if self.dot is None else terms_in_place(self.found.scalar, self.found)
+    def a_along_k(self) -> Buffer | None:
+        """A with k as one axis, where groups along it are read from there."""
+        return None if self.dot is None else along_k(self.found.scalar, self.found)
 
     @cached_property
     def rows_of_b(self) -> Buffer | None:
-        """Where windows are copied to before their terms are put into groups."""
+        """Where windows are copied to before their elements are put into groups."""
         if self.dot is None or self.found.window is None:
             return None
         return Buffer("b_rows", (self.chunks, self.kc * self.nr), self.found.vector.dtype)
 
     @property
     def padded_kc(self) -> int:
-        """Terms that a packed block has room for: whole groups."""
+        """The extent along k that a packed block has room for: whole groups."""
         return ceil_div(self.kc, self.group) * self.group
 
     @property
@@ -113,21 +113,21 @@ class Blocking:
 
     @property
     def kc(self) -> int:
-        """Terms in a packed block."""
+        """The extent along k of a packed block."""
         return self.steps * self.granularity
 
     @property
-    def terms(self) -> int:
-        """The terms of a whole sum, where they are known."""
+    def k_extent(self) -> int:
+        """The extent along k of the whole contraction, where it is known."""
         return known(self.found.extents[self.k]) * self.granularity
 
     @property
-    def has_several(self) -> bool:
-        """Whether a sum may go on from one block to the next."""
+    def splits_k(self) -> bool:
+        """Whether there may be several blocks along k, so that partial sums go from one to the next."""
         return self.found.extents[self.k] != self.steps
 
     @cached_property
-    def has_many(self) -> PrimExpr | None:
+    def has_several_blocks(self) -> PrimExpr | None:
         """Whether there is more than one block of rows, where only sizes of the call say so."""
         rows = self.found.extents[self.r]
         if not self.reuses_panels or isinstance(rows, int):
@@ -139,7 +139,7 @@ class Blocking:
         """The packed block of A, or all of a constant one; a last tile of symbolic size may have rows to spare."""
         if self.constant_a:  # as narrow as it is stored
             rows = known(self.found.extents[self.r])
-            return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.terms), self.found.scalar.dtype)
+            return Buffer("a_packed", (ceil_div(rows, self.mr), self.mr * self.k_extent), self.found.scalar.dtype)
         dtype = self.capacity.dtype if self.dot is None else self.dot.a_type
         return Buffer("a_packed", ((self.mc + self.mr) * self.padded_kc,), dtype)
 
@@ -148,17 +148,17 @@ class Blocking:
         """The packed panels of B, or all of a constant one."""
         if self.constant_b:
             panels = ceil_div(known(self.found.extents[self.found.v]), self.nr)
-            return Buffer("b_packed", (panels, self.nr * self.terms), self.found.vector.dtype)
+            return Buffer("b_packed", (panels, self.nr * self.k_extent), self.found.vector.dtype)
         many = self.capacity.knobs.many_panels
-        max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.remainders_apart, many)
+        max_panels = panels_of_chunk(self.nc, self.nr, self.chunks, self.separate_remainders, many)
         slots = (max_panels,) if self.reuses_panels else ()
         dtype = self.capacity.dtype if self.dot is None else self.dot.b_type
         return Buffer("b_packed", (self.chunks, *slots, self.padded_kc * self.nr), dtype)
 
     @cached_property
-    def sums(self) -> Buffer:
-        """The sums of a block that are not complete; the last block has the rows that whole tiles leave over, too."""
-        return Buffer("sums_of_block", (self.mc + self.mr, self.nc), self.capacity.dtype)
+    def partial_sums(self) -> Buffer:
+        """The partial sums of a block; the last block has the remainder of rows, too."""
+        return Buffer("partial_sums", (self.mc + self.mr, self.nc), self.capacity.dtype)
 
     def of_a(self, value: PrimExpr) -> PrimExpr:
         """What a tile reads of A, in the type of the sums: copies are converted as they are made, constants are not."""
@@ -178,19 +178,19 @@ class Blocking:
             "a": "constant" if self.constant_a else "blocks" if self.view_of_a is None else "in place",
             "b": "constant" if self.constant_b else "panels", "shares": "rows" if self.shares_rows else "columns",
             "reuses_panels": self.reuses_panels, "repacks_per_block": self.repacks_per_block,
-            "accumulates": self.found.accumulates or (self.has_several and not self.sums_apart),
-            **({"sums": "of a block"} if self.sums_apart else {}),
-            "remainders": "apart" if self.remainders_apart else "masked",
+            "accumulates": self.found.accumulates or (self.splits_k and not self.has_partial_sums),
+            **({"sums": "of a block"} if self.has_partial_sums else {}),
+            "remainders": "apart" if self.separate_remainders else "masked",
             **({} if self.dot is None else {"instruction": self.dot.instruction.instruction}),
         }  # fmt: skip
 
     def check(self, decision: Decision) -> None:
         """PassError W528 for blocks that do not hold whole tiles, or more than there is."""
         rows, columns = self.found.extents[self.r], self.found.extents[self.found.v]
-        terms = times_of(self.found.extents[self.k], self.granularity)
+        k_extent = times_of(self.found.extents[self.k], self.granularity)
         for name, extent, granularity, what in (
             ("mc", rows, self.mr, "rows of a tile (mr)"), ("nc", columns, self.nr, "columns of a panel"),
-            ("kc", terms, self.granularity, "terms that stay together"),
+            ("kc", k_extent, self.granularity, "products that stay together"),
         ):  # fmt: skip
             high = extent if isinstance(extent, int) else 1 << 24
             value = checked(decision, name, 1, high, f"there are {high}")
@@ -198,7 +198,7 @@ class Blocking:
                 raise refused(f"gemm of {decision.about!r}: {name}={value} is no multiple of the {granularity} {what}")
         checked(decision, "chunks", 1, 1024, "chunks that threads may share")
         for name, here, why in (
-            ("nc", self.reuses_panels or self.sums_apart or self.nc == columns or not isinstance(columns, int),
+            ("nc", self.reuses_panels or self.has_partial_sums or self.nc == columns or not isinstance(columns, int),
              "with one block of rows panels are packed one at a time"),
             ("chunks", self.chunks == decision.values["chunks"], f"there are {self.chunks} chunks to share"),
         ):  # fmt: skip
@@ -216,7 +216,7 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     nr = nr_vectors * capacity.lanes
     # What masks and empty lanes cost a large product is more than what a text of their own costs to compile.
     sizes = [extents[x] for x in (found.v, found.r, *found.reduction)]
-    apart = knobs.remainders_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
+    separate_remainders = knobs.remainders_from <= math.prod(x if isinstance(x, int) else 0 for x in sizes)
     # Panels that are kept need places of their own, which a remainder in narrower panels would not have.
     whole = capacity.masks or (isinstance(columns, int) and columns % nr == 0)
     constant_a = packs_whole(found, found.scalar, found.r, constants)
@@ -227,49 +227,49 @@ def blocking_of(found: Contraction, capacity: Capacity, constants: frozenset[Buf
     # Panels that are packed one after another are written again and again: in all, chunks hold no more than stays near.
     repacks = plain and not is_large and not constant_b
     steps = _steps(found, capacity, granularity, is_large=is_large, constant_b=constant_b)
-    apart_sums = found.sums is not None and extents[found.reduction[0]] != steps
+    has_partial_sums = found.partial_sums is not None and extents[found.reduction[0]] != steps
     max_mc = capacity.mc if found.window is None else knobs.window_mc
     size = _packed_bytes(found, capacity)
-    if found.sums is not None:
+    if found.partial_sums is not None:
         max_mc = max(mr, max_mc * knobs.kc * 4 // max(knobs.kc * 4, steps * granularity * size))
     mc = pins.get("mc", _even_block(rows, max_mc, mr))
     is_narrow = isinstance(columns, int) and columns <= knobs.few_panels * nr
     are_known = isinstance(rows, int) and isinstance(columns, int) and rows >= 4 * mr
-    shares_rows = are_known and is_narrow and whole and not apart_sums
-    is_one = isinstance(rows, int) and rows <= mc
-    reuses = whole and not is_one and not shares_rows and not constant_b and not apart_sums
+    shares_rows = are_known and is_narrow and whole and not has_partial_sums
+    is_single_block = isinstance(rows, int) and rows <= mc
+    reuses = whole and not is_single_block and not shares_rows and not constant_b and not has_partial_sums
     max_nc = capacity.nc
-    if apart_sums:
-        max_nc = max(nr, min(max_nc, _SUMS_BYTES // (mc * bits(capacity.dtype) // 8)))
-    elif found.sums is not None:
+    if has_partial_sums:
+        max_nc = max(nr, min(max_nc, _PARTIAL_SUMS_BYTES // (mc * bits(capacity.dtype) // 8)))
+    elif found.partial_sums is not None:
         max_nc = max(nr, min(max_nc, _PANELS_BYTES // (steps * granularity * size)))
-    in_blocks = reuses or apart_sums or not isinstance(columns, int)
+    in_blocks = reuses or has_partial_sums or not isinstance(columns, int)
     nc = pins.get("nc", _even_block(columns, max_nc, nr) if in_blocks else columns)
     dot = _dot(found, capacity, steps, constant_a=constant_a, constant_b=constant_b)
-    constant_a = constant_a and dot is None  # windows are many: the copy of A is soon made
-    reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not apart_sums
+    constant_a = constant_a and dot is None  # windows are many: the copy of A is cheap beside them
+    reads_a = is_narrow and not constant_a and not found.casts[0] and dot is None and not has_partial_sums
     # Without a direct nest for few rows, a single one must not be rounded up far.
     is_alone = not found.runs or constant_b
     return Blocking(
         found, capacity, mr, nr_vectors, steps, granularity, mc, nc,
         _chunks(columns, nr, capacity, shares_rows=shares_rows, repacks=repacks),
         (1, ceil_div(mr, 2)) if is_alone else (ceil_div(mr, 2),),
-        terms_in_place(found.scalar, found) if reads_a else None,
-        constant_a, constant_b, shares_rows, reuses, repacks, apart, apart_sums, dot,
+        along_k(found.scalar, found) if reads_a else None,
+        constant_a, constant_b, shares_rows, reuses, repacks, separate_remainders, has_partial_sums, dot,
     )  # fmt: skip
 
 
 def _dot(found: Contraction, capacity: Capacity, steps: int, *, constant_a: bool, constant_b: bool) -> Dot | None:
-    """The instruction for the products, where the terms of A are numbered in memory and constants have whole groups."""
+    """The instruction for the products, where A lies along k in memory and constants have whole groups."""
     if found.window is None and (len(found.reduction) != 1 or constant_a):
         return None
-    if found.window is not None and terms_in_place(found.scalar, found) is None:
+    if found.window is not None and along_k(found.scalar, found) is None:
         return None
     dot = dot_of(found, capacity.machine)
     if dot is None or not constant_b:
         return dot
-    terms = known(found.extents[found.reduction[0]])
-    return dot if terms % dot.group == 0 and (steps % dot.group == 0 or steps == terms) else None
+    k_extent = known(found.extents[found.reduction[0]])
+    return dot if k_extent % dot.group == 0 and (steps % dot.group == 0 or steps == k_extent) else None
 
 
 def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large: bool, constant_b: bool) -> int:
@@ -279,7 +279,7 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
     assert found.r is not None
     rows, kc = found.extents[found.r], capacity.knobs.kc
     limit = kc if is_large else 3 * kc // 4
-    if found.sums is not None:
+    if found.partial_sums is not None:
         return _steps_of_narrow(found, capacity, granularity)
     if constant_b and isinstance(rows, int):  # nothing but A is packed: few rows may be longer
         limit = max(limit, capacity.mc * kc // max(rows, capacity.max_mr))
@@ -287,14 +287,14 @@ def _steps(found: Contraction, capacity: Capacity, granularity: int, *, is_large
 
 
 def _steps_of_narrow(found: Contraction, capacity: Capacity, granularity: int) -> int:
-    """Iterations that are packed at a time where sums that end in one block need no memory of their own."""
+    """Iterations that are packed at a time where a single block along k needs no partial sums."""
     extent = found.extents[found.reduction[0]]
     limit = capacity.knobs.kc * 4 // _packed_bytes(found, capacity)
-    if isinstance(extent, int) and extent * granularity <= _WHOLE * limit:
+    if isinstance(extent, int) and extent * granularity <= _UNSPLIT_FACTOR * limit:
         return max(1, extent)
-    # Whole groups of terms, whichever instruction adds them.
+    # Whole groups, whichever instruction adds them.
     steps = _block(extent, max(1, limit // max(1, granularity)))
-    return steps if granularity > 1 or steps < _GROUPS else ceil_div(steps, _GROUPS) * _GROUPS
+    return steps if granularity > 1 or steps < _K_MULTIPLE else ceil_div(steps, _K_MULTIPLE) * _K_MULTIPLE
 
 
 def _packed_bytes(found: Contraction, capacity: Capacity) -> int:
@@ -312,8 +312,8 @@ def _chunks(columns: Extent, nr: int, capacity: Capacity, *, shares_rows: bool, 
     return min(wanted, panels) if isinstance(columns, int) else wanted
 
 
-def terms_in_place(load: BufferLoad, found: Contraction) -> Buffer | None:
-    """An operand with its terms along one axis, where it lies in that order."""
+def along_k(load: BufferLoad, found: Contraction) -> Buffer | None:
+    """An operand with k as one axis, where it lies in that order."""
     indices, last = load.indices, load.indices[-len(found.reduction) :]
     is_ordered = len(indices) > len(last) and all(x is y for x, y in zip(last, found.reduction, strict=False))
     sizes = [found.extents[x] for x in found.reduction]

@@ -1,9 +1,9 @@
-"""Joined rows: neighbouring axes of rows as one, so that tiles and blocks go on from one to the next.
+"""Collapsed rows: neighbouring axes of rows as one, so that tiles and blocks go on from one to the next.
 
     for n, l, v, k: C[n, l, v] += A[n, l, k] * B[k, v]       for r, v, k: C'[r, v] += A'[r, k] * B[k, v]
 
 C' and A' are views in which the axes n and l are one; r counts n * l rows, whatever each of the sizes is when it is
-symbolic. What becomes of the sums reads its operands through such views as well, and where an operand has only some of
+symbolic. The epilogue reads its operands through such views as well, and where an operand has only some of
 the axes at r // l and r % l.
 """
 
@@ -20,15 +20,15 @@ from weft.transform.autoschedule.gemm.match import Contraction, rows_length, use
 from weft.transform.autoschedule.gemm.tiles import flat_view, product_of
 from weft.transform.autoschedule.gemm.tiling import INDEX
 
-__all__ = ["with_joined_rows"]
+__all__ = ["with_collapsed_rows"]
 
 
-def with_joined_rows(found: Contraction, enough: int) -> Contraction:
-    """The contraction with neighbouring axes of rows joined; itself where there are none, or r has `enough` rows."""
+def with_collapsed_rows(found: Contraction, enough: int) -> Contraction:
+    """The contraction with neighbouring axes of rows collapsed; itself where there are none, or r has `enough` rows."""
     if found.r is None or (isinstance(rows := found.extents[found.r], int) and rows >= enough):
         return found
     run = max(_runs(found), key=lambda axes: rows_length(axes, found.extents), default=())
-    return _joined(found, run) if len(run) > 1 else found
+    return _collapsed(found, run) if len(run) > 1 else found
 
 
 def _runs(found: Contraction) -> list[tuple[PrimVar, ...]]:
@@ -66,7 +66,7 @@ def _place(found: Contraction, access: BufferLoad | BufferStore, axes: Sequence[
     return None
 
 
-def _joined(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
+def _collapsed(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
     row = PrimVar("rows", INDEX)
     count = len(axes)
     views: dict[tuple[Buffer, int], Buffer] = {}
@@ -101,7 +101,7 @@ def _joined(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
     rest = {x: extent for x, extent in found.extents.items() if x not in axes}
     return dataclasses.replace(
         found, store=store, scalar=scalar, epilogue=epilogue, r=row,
-        sums=None if found.sums is None else moved_store(found.sums),
+        partial_sums=None if found.partial_sums is None else moved_store(found.partial_sums),
         extents={row: product_of([found.extents[x] for x in axes]), **rest},
         outer=tuple(x for x in (found.r, *found.outer) if x is not None and x not in axes),
         views=(*found.views, *map(DeclBuffer, views.values())),
@@ -109,7 +109,7 @@ def _joined(found: Contraction, axes: tuple[PrimVar, ...]) -> Contraction:
 
 
 def _separate(found: Contraction, axes: Sequence[PrimVar], row: PrimVar) -> dict[PrimVar, PrimExpr]:
-    """The joined axes from the number of the row."""
+    """The collapsed axes from the number of the row."""
     left: PrimExpr = row
     places: dict[PrimVar, PrimExpr] = {}
     for axis in reversed(axes[1:]):

@@ -1,4 +1,4 @@
-"""What is decided about a contraction, and whether it can be followed.
+"""What is decided about a contraction, and whether it can be obeyed.
 
     form        packed, direct, or packed or direct (as symbolic sizes say when the kernel runs)
     mr, nr_vectors, lanes        the register tile: mr rows of nr_vectors vectors of lanes
@@ -19,7 +19,7 @@ from weft.ir import FrozenMap, walk
 from weft.ir.tensor import Buffer, DeclBuffer, Extent, For, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
-from weft.transform.autoschedule.gemm.collapse_rows import with_joined_rows
+from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
@@ -97,8 +97,8 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
 
 
 def _views(found: Contraction) -> list[DeclBuffer]:
-    """The views that the nest goes through, without those of sums of which C has no place."""
-    if found.sums is None:
+    """The views that the nest goes through, without those of partial sums, of which C has no place."""
+    if found.partial_sums is None:
         return list(found.views)
     gone: set[object] = {found.result}
     views: list[DeclBuffer] = []
@@ -120,7 +120,7 @@ def _condition(found: Contraction, decision: Decision, form: str, packs: bool | 
     """Whether to pack, under a condition where the form says so; W528 where the form cannot be had."""
     can_pack = found.window is not None or (found.r is not None and len(found.reduction) == 1)
     if form in ("packed", _BOTH) and not can_pack:
-        raise refused(f"gemm of {decision.about!r}: there are no rows, or several sums, to pack operands for")
+        raise refused(f"gemm of {decision.about!r}: there are no rows, or several reductions, to pack operands for")
     if form in ("direct", _BOTH) and not found.runs:
         raise refused(f"gemm of {decision.about!r}: B is not read along its last axis, so that it has to be packed")
     if form == _BOTH and isinstance(packs, bool):
@@ -166,10 +166,10 @@ def _found(site: Site, machine: MachineModel, knobs: Knobs) -> _Found | None:
         if fused is not None and fused.store is not found.store and not _is_free(site, found):
             fused = None  # what it would leave out is a result of its own
         if fused is not None:
-            fused = with_joined_rows(fused, 2 * capacity.max_mr)
+            fused = with_collapsed_rows(fused, 2 * capacity.max_mr)
             if fused.runs or packing_pays(fused, capacity, site.constants) is not False:
                 return _Found(fused, capacity, takes_next=True)
-    return _Found(with_joined_rows(found, 2 * capacity.max_mr), capacity)
+    return _Found(with_collapsed_rows(found, 2 * capacity.max_mr), capacity)
 
 
 def _is_free(site: Site, found: Contraction) -> bool:
@@ -189,7 +189,7 @@ def _recognised(stmt: For) -> Contraction | None:
 
 
 def _is_short(columns: Extent) -> bool:
-    """Whether a row of columns leaves a part of its last vector empty, so that rows are better joined."""
+    """Whether a row of columns leaves a part of its last vector empty, so that rows are better collapsed."""
     return isinstance(columns, int) and columns % 16 != 0
 
 
@@ -222,5 +222,5 @@ class GemmRule(Rule):
         found = site.once(_found, site)
         if found is None or not found.takes_next:
             return Taken()
-        keeps, result = found.contraction.sums is None, found.contraction.result
+        keeps, result = found.contraction.partial_sums is None, found.contraction.result
         return Taken(1, frozenset() if keeps or result is None else frozenset((result,)))

@@ -1,7 +1,7 @@
 """Direct nests: tiles that read both operands where they are.
 
-Where B comes from a far cache its rows are read from end to end, some at a time, and sums go on in C. Where C is of
-another type than the sums, they go on in memory of their own, which some rows and columns at a time have on the stack:
+Where B comes from a far cache its rows are read from end to end, some at a time, and C holds the partial sums. Where C
+is of another type, partial sums of some rows and columns at a time are on the stack:
 
 for blocks of rows:  for blocks of columns:  for some rows of B:  for panels:  the block's tile += A's tile * B
 """
@@ -50,26 +50,26 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, Capacity, ceil_div, t
 __all__ = ["direct", "streams"]
 
 _ZERO = const(0, INDEX)
-_MOST_ROWS = 16
-"""How many rows that are known may stream through sums of their own: more are better in panels."""
-_MOST_COLUMNS = 512
-"""The most columns of such a block."""
+_MAX_STREAMED_ROWS = 16
+"""The maximum of known rows that stream with partial sums on the stack: more are better in panels."""
+_MAX_STREAMED_COLUMNS = 512
+"""The maximum of columns of such a block."""
 Element = Callable[[PrimExpr, PrimExpr], BufferLoad]
-"""(row of a tile, vector in it) -> where its sums are."""
+"""(row of a tile, vector in it) -> where its partial sums are."""
 
 
 def direct(found: Contraction, capacity: Capacity) -> Stmt:
     """The nest, with a version of its own for a single row when the number of rows is symbolic."""
     rows = None if found.r is None else found.extents[found.r]
-    if _streams_apart(found, capacity):
-        return _outer(found, _Apart(found, capacity).build())
+    if _streams_partial_sums(found, capacity):
+        return _outer(found, _PartialSumBlocks(found, capacity).build())
     over_columns = _streams if streams(found, capacity) else _columns
 
-    def single(panel: Panel, part: Part | None) -> Stmt:
-        return _tile(found, None if rows is None else lambda i: _ZERO, panel, 1, part)
+    def single(panel: Panel, k_range: KRange | None) -> Stmt:
+        return _tile(found, None if rows is None else lambda i: _ZERO, panel, 1, k_range)
 
-    def many(panel: Panel, part: Part | None) -> Stmt:
-        return _rows(found, capacity, panel, part)
+    def many(panel: Panel, k_range: KRange | None) -> Stmt:
+        return _rows(found, capacity, panel, k_range)
 
     if rows is None or (isinstance(rows, int) and rows == 1):
         return _outer(found, over_columns(found, capacity, 1, single))
@@ -81,30 +81,31 @@ def direct(found: Contraction, capacity: Capacity) -> Stmt:
 
 
 def streams(found: Contraction, capacity: Capacity) -> bool:
-    """Whether rows of B are read from end to end, and sums go on in C: it comes from a far cache, or may do so."""
-    return found.sums is None and _is_far(found, capacity)
+    """Whether rows of B are read from end to end, and C holds partial sums: it comes from a far cache, or may do so."""
+    return found.partial_sums is None and _is_far(found, capacity)
 
 
-def _streams_apart(found: Contraction, capacity: Capacity) -> bool:
-    """Whether rows of B are read from end to end, and sums go on in memory of their own."""
+def _streams_partial_sums(found: Contraction, capacity: Capacity) -> bool:
+    """Whether rows of B are read from end to end, and partial sums are on the stack."""
     rows = None if found.r is None else found.extents[found.r]
-    return found.sums is not None and not (isinstance(rows, int) and rows > _MOST_ROWS) and _is_far(found, capacity)
+    has_many = isinstance(rows, int) and rows > _MAX_STREAMED_ROWS
+    return found.partial_sums is not None and not has_many and _is_far(found, capacity)
 
 
 def _is_far(found: Contraction, capacity: Capacity) -> bool:
     """Whether B comes from a far cache, or may do so."""
     if len(found.reduction) != 1:
         return False
-    columns, terms = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
-    return columns is None or terms is None or columns * terms >= capacity.pack_from
+    columns, k_extent = most_of(found.extents[found.v]), most_of(found.extents[found.reduction[0]])
+    return columns is None or k_extent is None or columns * k_extent >= capacity.pack_from
 
 
 def _streams(
-    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]
 ) -> Stmt:
-    """Some rows of B at a time from end to end, as memory likes to be read; sums go on in C."""
+    """Some rows of B at a time from end to end, as memory likes to be read; C holds the partial sums."""
     (k,) = found.reduction
-    columns, terms = found.extents[found.v], found.extents[k]
+    columns, k_extent = found.extents[found.v], found.extents[k]
     vectors = min(tile_vectors(rows, columns, capacity), capacity.knobs.stream_vectors)
     depth = capacity.knobs.stream_k
     if isinstance(columns, int):  # enough for threads to share
@@ -112,17 +113,17 @@ def _streams(
 
     def rows_of_b(start: PrimExpr, count: Extent) -> Stmt:
         def panel(at: Panel) -> Stmt:
-            is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(terms, INDEX))
-            return tile(at, Part(start, count, binary("gt", start, _ZERO), is_last))
+            is_last = binary("ge", plus(start, as_expr(count, INDEX)), as_expr(k_extent, INDEX))
+            return tile(at, KRange(start, count, binary("gt", start, _ZERO), is_last))
 
         return cover_columns(found.v.name, columns, vectors, capacity, panel, capacity.chunks)
 
-    return blocks(k, terms, depth, rows_of_b, at_least_one=True, one_loop=True)
+    return blocks(k, k_extent, depth, rows_of_b, at_least_one=True, one_loop=True)
 
 
 @dataclass(frozen=True)
-class _Apart:
-    """Some rows of B at a time from end to end, for a block of rows and columns whose sums have their own memory."""
+class _PartialSumBlocks:
+    """Some rows of B at a time from end to end, for a block of rows and columns whose partial sums are on the stack."""
 
     found: Contraction
     capacity: Capacity
@@ -146,51 +147,51 @@ class _Apart:
         most = rows if isinstance(rows, int) else 2 * capacity.max_mr
         vectors = min(tile_vectors(tile_rows(most, capacity), columns, capacity), capacity.knobs.stream_vectors)
         width = vectors * capacity.lanes
-        size = min(_MOST_COLUMNS, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
+        size = min(_MAX_STREAMED_COLUMNS, capacity.machine.stack_bytes * 8 // (most * bits(found.dtype)))
         if isinstance(columns, int):  # enough for threads to share
             size = min(size, ceil_div(columns, capacity.knobs.few_chunks))
         size = max(1, size // width) * width
 
         def block(start: PrimExpr, count: Extent) -> Stmt:
-            sums = Buffer("sums_of_block", (most, size), found.dtype)
-            return SeqStmt((AllocBuffer(sums), self._terms(sums, first, rows, start, count, vectors)))
+            partial_sums = Buffer("partial_sums", (most, size), found.dtype)
+            return SeqStmt((AllocBuffer(partial_sums), self._over_k(partial_sums, first, rows, start, count, vectors)))
 
         return blocks(found.v, columns, size, block, one_loop=True)
 
-    def _terms(
-        self, sums: Buffer, first: PrimExpr | None, rows: Extent, start: PrimExpr, count: Extent, vectors: int
+    def _over_k(
+        self, partial_sums: Buffer, first: PrimExpr | None, rows: Extent, start: PrimExpr, count: Extent, vectors: int
     ) -> Stmt:
         """A block of columns from `start` on."""
         found, capacity = self.found, self.capacity
         (k,) = found.reduction
-        terms = found.extents[k]
+        k_extent = found.extents[k]
 
         def rows_of_b(at: PrimExpr, depth: Extent) -> Stmt:
-            is_last = binary("ge", plus(at, as_expr(depth, INDEX)), as_expr(terms, INDEX))
-            part = Part(at, depth, binary("gt", at, _ZERO), is_last)
+            is_last = binary("ge", plus(at, as_expr(depth, INDEX)), as_expr(k_extent, INDEX))
+            k_range = KRange(at, depth, binary("gt", at, _ZERO), is_last)
 
             def panel(panel: Panel) -> Stmt:
                 def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
                     column = plus(panel.start, times(j, panel.lanes))
-                    return BufferLoad(sums, (i, vector_index(column, panel.lanes)))
+                    return BufferLoad(partial_sums, (i, vector_index(column, panel.lanes)))
 
                 there = dataclasses.replace(panel, start=plus(start, panel.start))
-                return self._rows(there, part, element, first, rows)
+                return self._rows(there, k_range, element, first, rows)
 
             return cover_columns(found.v.name, count, vectors, capacity, panel)
 
-        return blocks(k, terms, capacity.knobs.stream_k, rows_of_b, at_least_one=True, one_loop=True)
+        return blocks(k, k_extent, capacity.knobs.stream_k, rows_of_b, at_least_one=True, one_loop=True)
 
-    def _rows(self, panel: Panel, part: Part, element: Element, first: PrimExpr | None, rows: Extent) -> Stmt:
+    def _rows(self, panel: Panel, k_range: KRange, element: Element, first: PrimExpr | None, rows: Extent) -> Stmt:
         """The tiles of a panel."""
         found, capacity = self.found, self.capacity
         if first is None or found.r is None:
-            return _tile(found, None, panel, 1, part, element)
+            return _tile(found, None, panel, 1, k_range, element)
         start, most = first, tile_rows(rows, capacity)
 
         def tile(at: PrimExpr, count: int, clamp: Access) -> Stmt:
             return _tile(
-                found, lambda i: plus(start, clamp(plus(at, i))), panel, count, part,
+                found, lambda i: plus(start, clamp(plus(at, i))), panel, count, k_range,
                 lambda i, j: element(clamp(plus(at, i)), j),
             )  # fmt: skip
 
@@ -198,8 +199,8 @@ class _Apart:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of each sum: `extent` terms from `start` on, whether they go on with sums, and end them."""
+class KRange:
+    """A range of k: `extent` from `start` on, whether it adds to partial sums, and completes them."""
 
     start: PrimExpr
     extent: Extent
@@ -216,37 +217,37 @@ def _outer(found: Contraction, body: Stmt) -> Stmt:
 
 
 def _columns(
-    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, Part | None], Stmt]
+    found: Contraction, capacity: Capacity, rows: int, tile: Callable[[Panel, KRange | None], Stmt]
 ) -> Stmt:
     columns = found.extents[found.v]
     vectors = tile_vectors(rows, columns, capacity)
     return cover_columns(found.v.name, columns, vectors, capacity, lambda panel: tile(panel, None))
 
 
-def _rows(found: Contraction, capacity: Capacity, panel: Panel, part: Part | None) -> Stmt:
+def _rows(found: Contraction, capacity: Capacity, panel: Panel, k_range: KRange | None) -> Stmt:
     assert found.r is not None
     extent = found.extents[found.r]
     most = tile_rows(extent, capacity)
     return cover_rows(
         found.r.name, extent, most, (ceil_div(most, 2),),
-        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, part),
+        lambda at, rows, clamp: _tile(found, lambda i: clamp(plus(at, i)), panel, rows, k_range),
     )  # fmt: skip
 
 
 def _tile(
-    found: Contraction, row: Access | None, panel: Panel, rows: int, part: Part | None = None,
+    found: Contraction, row: Access | None, panel: Panel, rows: int, k_range: KRange | None = None,
     element: Element | None = None,
 ) -> Stmt:  # fmt: skip
-    """One tile, over the whole sum or a part of it; `element` is where its sums are kept until then (None: in C)."""
+    """One tile, over all of k or a range of it; `element` is where its partial sums are (None: in C)."""
     reduction: dict[PrimVar, PrimExpr]
-    if part is None:
+    if k_range is None:
         variables = {var: fresh(var) for var in found.reduction}
         loops = [(variables[var], found.extents[var]) for var in found.reduction]
         reduction = {**variables}
     else:
         p = PrimVar("p", INDEX)
-        loops = [(p, part.extent)]
-        reduction = {found.reduction[0]: plus(part.start, p)}
+        loops = [(p, k_range.extent)]
+        reduction = {found.reduction[0]: plus(k_range.start, p)}
     target = found.target
     vectors, lanes = panel.vectors, panel.lanes
 
@@ -266,7 +267,7 @@ def _tile(
         scalar=lambda i: found.of_a(substitute(in_row(found.scalar, i), reduction)),
         vector=of_b,
         element=element or (lambda i, j: columns(in_row(target, i), j)),
-        loops=loops, accumulates=found.accumulates or (part is not None and part.accumulates),
-        is_last=None if part is None else part.is_last,
+        loops=loops, accumulates=found.accumulates or (k_range is not None and k_range.accumulates),
+        is_last=None if k_range is None else k_range.is_last,
         epilogue=epilogue_of(found, panel, row), long_epilogue=found.has_long_epilogue,
     ).build(target.buffer.dtype)  # fmt: skip

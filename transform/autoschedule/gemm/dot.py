@@ -2,12 +2,12 @@
 
     sums[j] += a[g * q] * b[g * q, j] + ... + a[g * q + g - 1] * b[g * q + g - 1, j]
 
-Terms go in groups of g: in a tile of A the terms of a group of each row lie side by side, in a panel of B those of each
-column. What a last group lacks are zeros in both. The table of instructions is that of the machine model; one is taken
-when its types hold all values of the operands, and the sums are of its type.
+Neighbours along k go in groups of g: in a tile of A those of each row lie side by side, in a panel of B those of each
+column. A last group is filled up with zeros in both. The table of instructions is that of the machine model; one is
+taken when its types hold all values of the operands, and the sums are of its type.
 
-Where an instruction takes A without a sign and A has one, A is moved up by half of its range, and so much of the sums
-of B's columns is taken off again, which the tile adds up on its way: exact, as sums wrap.
+Where an instruction takes A without a sign and A has one, A is offset by half of its range, and so many times the sums
+of B's columns, which the tile computes as well, are subtracted again: exact, as sums wrap.
 
     a * b = (a + 128) * b - 128 * b
 """
@@ -31,7 +31,7 @@ __all__ = ["Dot", "dot_of"]
 class Dot:
     """An instruction, and the types that A and B have for it; `is_swapped` where its first operand is B.
 
-    `offset` is what A is moved up by.
+    `offset` is what is added to A.
     """
 
     instruction: DotProduct
@@ -42,12 +42,12 @@ class Dot:
 
     @property
     def group(self) -> int:
-        """The terms of each sum that one instruction adds."""
+        """The products that one instruction adds to each lane."""
         return self.instruction.terms
 
 
 def dot_of(found: Contraction, machine: MachineModel) -> Dot | None:
-    """The instruction that adds most terms at a time; None where none fits."""
+    """The instruction with the largest groups; None where none fits."""
     fitting: list[Dot] = []
     for row in machine.dot_products:
         first, second, sums = row.types

@@ -1,4 +1,4 @@
-"""Packing for dot-product instructions: groups of terms side by side (`weft.transform.autoschedule.gemm.dot`)."""
+"""Packing for dot-product instructions: neighbours along k in groups (`weft.transform.autoschedule.gemm.dot`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from weft.transform.autoschedule.rules.transposes import transposed
 __all__ = ["DotPacking"]
 
 Group = Callable[[PrimExpr, Callable[[int], PrimExpr | bool]], Stmt]
-"""(number of the group, whether its t-th term is there) -> what is done for the group."""
+"""(number of the group, whether its t-th element is there) -> what is done for the group."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class DotPacking:
             i = PrimVar("i", INDEX)
             load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
             place = plus(start, times(plus(times(q, count), i), group))
-            if blocking.terms_of_a is not None and is_there(group - 1) is True:
+            if blocking.a_along_k is not None and is_there(group - 1) is True:
                 whole = self._of_a(load, k, times(q, group), group)
                 store: Stmt = BufferStore(blocking.a, self._as_a(whole), (vector_index(place, group),))
                 return For(i, 0, count, store, "unrolled")
-            terms = [self._of_a(load, k, plus(times(q, group), const(t, INDEX)), 1) for t in range(group)]
-            values = [_guarded(self._as_a(x), is_there(t)) for t, x in enumerate(terms)]
+            elements = [self._of_a(load, k, plus(times(q, group), const(t, INDEX)), 1) for t in range(group)]
+            values = [_guarded(self._as_a(x), is_there(t)) for t, x in enumerate(elements)]
             stores = [BufferStore(blocking.a, x, (plus(place, const(t, INDEX)),)) for t, x in enumerate(values)]
             return For(i, 0, count, sequence(stores), "unrolled")
 
@@ -89,16 +89,16 @@ class DotPacking:
     # Parts
 
     def _of_a(self, load: BufferLoad, k: PrimExpr, number: PrimExpr, count: int) -> BufferLoad:
-        """`count` terms of A in a row from the given one of a block on."""
+        """`count` neighbours of A along k from the given one of a block on."""
         blocking = self.blocking
-        if blocking.terms_of_a is None:
+        if blocking.a_along_k is None:
             return substitute(load, {blocking.k: plus(k, number)})
         first = plus(times(k, blocking.granularity), number)
         lead = load.indices[: -len(blocking.found.reduction)]
-        return BufferLoad(blocking.terms_of_a, (*lead, vector_index(first, count)))
+        return BufferLoad(blocking.a_along_k, (*lead, vector_index(first, count)))
 
     def _windows(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
-        """Term after term as without groups, then the lanes of the terms of each group in turn."""
+        """One k after another as without groups, then the lanes of each group interleaved."""
         source, group, j = self.blocking.rows_of_b, self.dot.group, PrimVar("j", INDEX)
         assert source is not None
         chunk = as_expr(panel.chunk, INDEX)
@@ -107,17 +107,17 @@ class DotPacking:
         def put(panel: Panel, place: PrimExpr, load: PrimExpr) -> Stmt:
             return BufferStore(source, load, (chunk, place))
 
-        def turns(q: PrimExpr, is_there: Callable[[int], PrimExpr | bool]) -> Stmt:
+        def interleave(q: PrimExpr, is_there: Callable[[int], PrimExpr | bool]) -> Stmt:
             j = PrimVar("j", INDEX)
 
             def row(t: int) -> PrimExpr:
-                term = plus(times(q, group), const(t, INDEX))
-                place = plus(times(term, panel.width), times(j, panel.lanes))
+                number = plus(times(q, group), const(t, INDEX))
+                place = plus(times(number, panel.width), times(j, panel.lanes))
                 load = BufferLoad(source, (chunk, vector_index(place, panel.lanes)))
                 return _guarded(self._as_b(load), is_there(t))
 
             place = times(plus(times(q, panel.width), times(j, panel.lanes)), group)
-            store = self._store(panel, place, _in_turn([row(t) for t in range(group)]))
+            store = self._store(panel, place, _interleaved([row(t) for t in range(group)]))
             return For(j, 0, panel.vectors, store, "unrolled")
 
         copy = windows(self.blocking, k, steps, panel, put)
@@ -125,7 +125,7 @@ class DotPacking:
             zero = const(0, with_lanes(source.dtype, panel.lanes))
             clear = BufferStore(source, zero, (chunk, vector_index(times(j, panel.lanes), panel.lanes)))
             copy = SeqStmt((For(j, 0, times_of(count, panel.vectors), clear), copy))
-        return SeqStmt((copy, self._each_group(count, turns)))
+        return SeqStmt((copy, self._each_group(count, interleave)))
 
     def _as_a(self, value: PrimExpr) -> PrimExpr:
         moved = _as(value, self.dot.a_type)
@@ -134,11 +134,11 @@ class DotPacking:
     def _as_b(self, value: PrimExpr) -> PrimExpr:
         return _as(value, self.dot.b_type)
 
-    def _term(self, load: BufferLoad, k: PrimExpr, q: PrimExpr, t: int) -> BufferLoad:
+    def _at_k(self, load: BufferLoad, k: PrimExpr, q: PrimExpr, t: int) -> BufferLoad:
         return substitute(load, {self.blocking.k: plus(k, plus(times(q, self.dot.group), const(t, INDEX)))})
 
     def _each_group(self, steps: Extent, body: Group) -> Stmt:
-        """A loop over whole groups, and what is left over with zeros for the terms that it lacks."""
+        """A loop over whole groups, and the remainder filled up with zeros."""
         group, q = self.dot.group, PrimVar("q", INDEX)
         whole = steps // group if isinstance(steps, int) else binary("floordiv", steps, const(group, INDEX))
         stmts: list[Stmt] = [] if whole == 0 else [For(q, 0, whole, body(q, lambda t: True))]
@@ -155,24 +155,25 @@ class DotPacking:
         return BufferStore(self.blocking.b, value, place_in_b(self.blocking, panel, place, lanes(value.dtype)))
 
     def _rows(self, k: PrimExpr, q: PrimExpr, panel: Panel, is_there: Callable[[int], PrimExpr | bool]) -> Stmt:
-        """Vectors of the rows of B, their lanes in turn."""
+        """Vectors of the rows of B, their lanes interleaved."""
         j, found, group = PrimVar("j", INDEX), self.blocking.found, self.dot.group
         at, mask = times(j, panel.lanes), panel.mask(j)
 
         def row(t: int) -> PrimExpr:
-            load = vector_at(self._term(found.vector, k, q, t), found.v, plus(panel.start, at), panel.lanes)
+            load = vector_at(self._at_k(found.vector, k, q, t), found.v, plus(panel.start, at), panel.lanes)
             load = load if mask is None else BufferLoad(load.buffer, load.indices, mask)
             return _guarded(self._as_b(load), is_there(t))
 
         place = times(plus(times(q, panel.width), at), group)
-        return For(j, 0, panel.vectors, self._store(panel, place, _in_turn([row(t) for t in range(group)])), "unrolled")
+        store = self._store(panel, place, _interleaved([row(t) for t in range(group)]))
+        return For(j, 0, panel.vectors, store, "unrolled")
 
     def _elements(self, k: PrimExpr, q: PrimExpr, panel: Panel, is_there: Callable[[int], PrimExpr | bool]) -> Stmt:
         """One by one; columns beyond the last one are copies of it."""
         j, found, group = PrimVar("j", INDEX), self.blocking.found, self.dot.group
         load = substitute(found.vector, {found.v: self._column(panel, j)})
         place = times(plus(times(q, panel.width), j), group)
-        values = [_guarded(self._as_b(self._term(load, k, q, t)), is_there(t)) for t in range(group)]
+        values = [_guarded(self._as_b(self._at_k(load, k, q, t)), is_there(t)) for t in range(group)]
         stores = [self._store(panel, plus(place, const(t, INDEX)), x) for t, x in enumerate(values)]
         return For(j, 0, panel.width, sequence(stores))
 
@@ -187,15 +188,15 @@ class DotPacking:
         """Squares of groups, transposed in registers as if each were one number."""
         found, group, count = self.blocking.found, self.dot.group, panel.lanes
         load, j, p = found.vector, PrimVar("j", INDEX), PrimVar("p", INDEX)
-        unit = with_lanes(f"int{bits(self.dot.b_type) * group}", count)
+        group_type = with_lanes(f"int{bits(self.dot.b_type) * group}", count)
         kind = with_lanes(self.dot.b_type, count * group)
 
         def row(t: int) -> PrimExpr:
             column = self._column(panel, plus(times(j, count), const(t, INDEX)))
             indices = tuple(substitute(x, {found.v: column}) for x in load.indices[:-1])
             first = plus(k, times(p, count * group))
-            terms = BufferLoad(load.buffer, (*indices, vector_index(first, count * group)))
-            return PrimCall("reinterpret", (self._as_b(terms),), unit)
+            elements = BufferLoad(load.buffer, (*indices, vector_index(first, count * group)))
+            return PrimCall("reinterpret", (self._as_b(elements),), group_type)
 
         def put(t: int, value: PrimExpr) -> Stmt:
             place = times(plus(times(plus(times(p, count), const(t, INDEX)), panel.width), times(j, count)), group)
@@ -225,10 +226,10 @@ def _guarded(value: PrimExpr, is_there: PrimExpr | bool) -> PrimExpr:
     return zero if is_there is False else PrimCall("if_then_else", (is_there, value, zero), value.dtype)
 
 
-def _in_turn(vectors: Sequence[PrimExpr]) -> PrimExpr:
+def _interleaved(vectors: Sequence[PrimExpr]) -> PrimExpr:
     """The first lanes of all vectors, then the second ones, and so on; 2 or 4 vectors."""
     if len(vectors) > 2:
-        return _in_turn([_in_turn(vectors[::2]), _in_turn(vectors[1::2])])
+        return _interleaved([_interleaved(vectors[::2]), _interleaved(vectors[1::2])])
     count = lanes(vectors[0].dtype)
     order = [x + half for x in range(count) for half in (0, count)]
     return Shuffle(tuple(vectors), tuple(const(x, "int32") for x in order))

@@ -1,4 +1,4 @@
-"""Epilogues: what is done to every sum of a contraction, done while the sums are still in registers.
+"""Epilogues: what is done to every result of a contraction, done while it is still in a register.
 
     c[i, j] = c[i, j] + a[i, k] * b[k, j]        tiles of c
     y[i, j] = T.max(c[i, j] + bias[j], 0.0)      as each tile is stored; y may be c
@@ -29,26 +29,26 @@ __all__ = ["with_epilogue"]
 
 
 def with_epilogue(found: Contraction, stmt: Stmt, later: Sequence[Stmt]) -> Contraction | None:
-    """The contraction that does what the next statement does to its result; None where that cannot be.
+    """The contraction with the next statement as its epilogue; None where that cannot be.
 
     `later` are the statements after that one.
     """
     nest = nest_of(stmt)
-    sums = found.result
-    if sums is None:
+    result = found.result
+    if result is None:
         return None
     if nest is None or nest.reduction or not _covers(nest, found) or kinds_in(nest.store.value) is None:
         return None
     store = nest.store
-    own = [load for load in loads_in(store.value) if load.buffer is sums]
+    own = [load for load in loads_in(store.value) if load.buffer is result]
     if not own or any(reading(nest, load) is not Reading.SAME for load in own):
         return None
-    if not same_extents(store.buffer.shape, sums.shape) or not _is_free(found, store):
+    if not same_extents(store.buffer.shape, result.shape) or not _is_free(found, store):
         return None
-    if store.buffer is not sums:
-        if found.accumulates:  # sums that are there already are read from where they are
+    if store.buffer is not result:
+        if found.accumulates:  # what is there already is read from where it is
             return None
-        if any(load.buffer is store.buffer for load in loads_in(store.value)) or _mentioned(later, sums):
+        if any(load.buffer is store.buffer for load in loads_in(store.value)) or _mentioned(later, result):
             return None
     return _attached(found, nest)
 
@@ -118,10 +118,10 @@ def _attached(found: Contraction, nest: Nest) -> Contraction | None:
         before = None
         if store.buffer.dtype == found.result.dtype:
             kept = tuple(view for view in kept if view.buffer is not found.store.buffer)
-        else:  # sums that are not complete have another type
+        else:  # partial sums have another type
             before = found.store
         views = (*(() if not axes else (DeclBuffer(result),)), *kept, *views)
-        found = dataclasses.replace(found, store=replace(found.store, buffer=result), sums=before)
+        found = dataclasses.replace(found, store=replace(found.store, buffer=result), partial_sums=before)
     else:
         views = (*found.views, *views)
     return dataclasses.replace(found, views=views, epilogue=Epilogue(total, value, cost(value) is Cost.EXPENSIVE))

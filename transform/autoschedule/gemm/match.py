@@ -1,4 +1,4 @@
-"""Recognition: loop nests that add up products of two operands, and the roles of their variables.
+"""Matching: loop nests that sum products of two operands (contractions), and the roles of their variables.
 
     for ...: C[...] = C[...] + A[...] * B[...]          (init: C[...] = 0)
 
@@ -6,7 +6,7 @@
 that B does not have; the other spatial variables are outer ones.
 
 One description holds for all types: what each operand is stored in, how it is converted to the type that products are
-taken and summed in, where sums are kept until they are complete, and what becomes of them then (`Epilogue`: rounding,
+taken and summed in, where partial sums are kept, and what becomes of complete ones (`Epilogue`: rounding,
 scale, bias, activation).
 """
 
@@ -58,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What becomes of each sum: `value`, in which `total` stands for the sum, over the variables of the contraction."""
+    """What becomes of a complete sum, `total`: `value`, over the variables of the contraction."""
 
     total: PrimVar
     value: PrimExpr
@@ -67,12 +67,12 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Contraction:
-    """What was recognised: the store, both operands, the loop of each iteration variable, v and r.
+    """A contraction: the store, both operands, the loop of each iteration variable, v and r.
 
     `casts` convert elements of A and of B to the type of the sums, the first one first. `result` is the buffer that the
-    nest writes, of which `store` may go through a view; `sums` is the store of sums that are not complete, where their
+    nest writes, of which `store` may go through a view; `partial_sums` stores sums that are not complete, where their
     epilogue stores another type. Where there is a `window`, B has its axes in place of v. `views` declare buffers that
-    the accesses go through. A nest that `accumulates` goes on with the sums that C holds already.
+    the accesses go through. A nest that `accumulates` adds to what C holds already.
     """
 
     store: BufferStore
@@ -89,17 +89,17 @@ class Contraction:
     epilogue: Epilogue | None = None
     accumulates: bool = False
     casts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    sums: BufferStore | None = None
+    partial_sums: BufferStore | None = None
 
     @property
     def dtype(self) -> str:
         """The type of the sums."""
-        return (self.sums or self.store).buffer.dtype
+        return (self.partial_sums or self.store).buffer.dtype
 
     @property
     def target(self) -> BufferLoad:
-        """Where a sum is kept until it is complete."""
-        store = self.sums or self.store
+        """Where a partial sum is kept."""
+        store = self.partial_sums or self.store
         return BufferLoad(store.buffer, store.indices)
 
     def of_a(self, value: PrimExpr) -> PrimExpr:
@@ -132,7 +132,7 @@ class Contraction:
 @dataclass(frozen=True)
 class Products:
     """A nest that sums products: its store, the two factors with how they are converted, its variables and their
-    extents; whether it goes on with sums that are there."""
+    extents; whether it adds to sums that are there."""
 
     store: BufferStore
     factors: tuple[BufferLoad, BufferLoad]

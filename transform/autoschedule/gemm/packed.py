@@ -1,25 +1,25 @@
 """Packed nests: blocks of both operands are copied into the order in which tiles read them.
 
-for blocks of columns:  for blocks of the sum:
+for blocks of columns:  for blocks of k:
   for panels of B, a tile wide:  B's panel packed
   for blocks of rows:
     A's block packed                                    stays in the second cache: read by every panel
     for panels of B:
-      for tiles of rows:  C's tile += A's tile * panel  sums go on in C from one block to the next, in order
+      for tiles of rows:  C's tile += A's tile * panel  C holds the partial sums from one block to the next
 
-Blocks of columns bound the memory that panels are kept in; tiles prefetch the panel some terms ahead, as it comes from
+Blocks of columns bound the memory that panels are kept in; tiles prefetch the panel some steps ahead, as it comes from
 a further cache. With a single block of rows each panel is packed right before its tiles, and stays in the first cache.
 The panels are shared out to chunks, so that threads may take one each. Where there are few panels and many rows, the
 tiles of rows are what threads share:
 
-for blocks of the sum:
+for blocks of k:
   for panels of B:  B's panel packed
   for tiles of rows:  for panels of B:  C's tile += A's tile * panel
 
-Where C is narrower than the sums and a sum takes several blocks, sums go on in memory of their own, which one block of
+Where C is narrower than the sums and k takes several blocks, partial sums have memory of their own, which one block of
 rows and columns needs; each panel is packed right before its tiles then:
 
-for blocks of columns:  for blocks of rows:  for blocks of the sum:
+for blocks of columns:  for blocks of rows:  for blocks of k:
   A's block packed
   for panels of B:  B's panel packed;  for tiles of rows:  the block's tile += A's tile * panel   (the last: C's tile)
 
@@ -87,7 +87,7 @@ def packed(blocking: Blocking) -> Stmt:
 
 @dataclass(frozen=True)
 class Remainder:
-    """The rows that whole tiles leave over: so many, from `at` on in the last block."""
+    """The remainder of rows: so many, from `at` on in the last block."""
 
     is_last: PrimExpr
     at: int
@@ -104,8 +104,8 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """A block of the sum: `steps` of the outermost reduction from `k` on, for a block of columns from `column` on."""
+class KBlock:
+    """A block of k: `steps` of the outermost reduction from `k` on, for a block of columns from `column` on."""
 
     k: PrimExpr
     steps: Extent
@@ -123,7 +123,7 @@ class _Loops:
         """The loops over blocks, inside those over outer variables."""
         blocking, found = self.blocking, self.blocking.found
         columns = found.extents[found.v]
-        in_blocks = blocking.reuses_panels or blocking.sums_apart
+        in_blocks = blocking.reuses_panels or blocking.has_partial_sums
         if (isinstance(columns, int) and columns <= blocking.nc) or not in_blocks:
             body = self._over_k(const(0, INDEX), columns)
         else:
@@ -132,12 +132,12 @@ class _Loops:
         body = substitute(body, variables)
         for var in reversed(found.outer):
             body = For(variables[var], 0, found.extents[var], body, span=found.store.span)
-        views = (blocking.view_of_a, blocking.terms_of_a)
+        views = (blocking.view_of_a, blocking.a_along_k)
         declared = [DeclBuffer(view) for view in views if view is not None and view is not found.scalar.buffer]
         own: list[Stmt] = [AllocBuffer(blocking.a)] if self._packs_a else []
         own += [] if blocking.constant_b else [AllocBuffer(blocking.b)]
         own += [] if blocking.rows_of_b is None else [AllocBuffer(blocking.rows_of_b)]
-        own += [AllocBuffer(blocking.sums)] if blocking.sums_apart else []
+        own += [AllocBuffer(blocking.partial_sums)] if blocking.has_partial_sums else []
         return sequence([*declared, *own, body])
 
     @property
@@ -145,76 +145,76 @@ class _Loops:
         return self.blocking.view_of_a is None and not self.blocking.constant_a
 
     def _over_k(self, first: PrimExpr, columns: Extent) -> Stmt:
-        """The blocks of the sum for columns from `first` on."""
+        """The blocks of k for columns from `first` on."""
         blocking = self.blocking
         extent = blocking.found.extents[blocking.k]
 
         def panels(inner: Callable[[Panel], Stmt]) -> Stmt:
             return cover_columns(
                 blocking.found.v.name, columns, blocking.nr_vectors, blocking.capacity,
-                lambda panel: inner(_moved(panel, first)), blocking.chunks, blocking.remainders_apart,
+                lambda panel: inner(_moved(panel, first)), blocking.chunks, blocking.separate_remainders,
             )  # fmt: skip
 
-        def over_k(block: Callable[[Terms], Stmt]) -> Stmt:
+        def over_k(block: Callable[[KBlock], Stmt]) -> Stmt:
             one_loop = blocking.granularity == 1 and blocking.found.runs
             return blocks(
-                blocking.k, extent, blocking.steps, lambda k, steps: block(Terms(k, steps, first)),
+                blocking.k, extent, blocking.steps, lambda k, steps: block(KBlock(k, steps, first)),
                 at_least_one=True, one_loop=one_loop,
             )  # fmt: skip
 
-        if not blocking.sums_apart:
-            return over_k(lambda terms: self._block(panels, terms))
+        if not blocking.has_partial_sums:
+            return over_k(lambda k_block: self._block(panels, k_block))
         return self._blocks_of_rows(lambda rows: over_k(
-            lambda terms: self._by_panels(rows, panels, terms, self._pack_b(terms))
+            lambda k_block: self._by_panels(rows, panels, k_block, self._pack_b(k_block))
         ))  # fmt: skip
 
-    def _pack_b(self, terms: Terms) -> Callable[[Panel], Stmt]:
+    def _pack_b(self, k_block: KBlock) -> Callable[[Panel], Stmt]:
         """How a panel of a block is packed."""
-        return lambda panel: self.packing.panel_of_b(terms.k, terms.steps, panel)
+        return lambda panel: self.packing.panel_of_b(k_block.k, k_block.steps, panel)
 
-    def _block(self, panels: Panels, terms: Terms) -> Stmt:
+    def _block(self, panels: Panels, k_block: KBlock) -> Stmt:
         """A block of B with all blocks of rows."""
-        blocking, pack_b = self.blocking, self._pack_b(terms)
+        blocking, pack_b = self.blocking, self._pack_b(k_block)
         if not blocking.shares_rows and not blocking.reuses_panels:
-            return self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, terms, pack_b))
+            return self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, k_block, pack_b))
         if blocking.constant_b:
-            return self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, terms))
+            return self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))
         packing = panels(pack_b)
-        if blocking.has_many is not None:
-            packing = IfThenElse(blocking.has_many, packing, None)
+        if blocking.has_several_blocks is not None:
+            packing = IfThenElse(blocking.has_several_blocks, packing, None)
         if blocking.shares_rows:
-            return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, terms))])
-        return sequence([packing, self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, terms, pack_b))])
+            return sequence([packing, self._blocks_of_rows(lambda rows: self._by_rows(rows, panels, k_block))])
+        return sequence([packing, self._blocks_of_rows(lambda rows: self._by_panels(rows, panels, k_block, pack_b))])
 
-    def _by_rows(self, rows: Rows, panels: Panels, terms: Terms) -> Stmt:
+    def _by_rows(self, rows: Rows, panels: Panels, k_block: KBlock) -> Stmt:
         """All panels for each tile of rows."""
         tiles = self._over_rows(rows, lambda row, n, clamp: panels(
-            lambda panel: self._tile(rows.first, row, n, clamp, terms, panel)
+            lambda panel: self._tile(rows.first, row, n, clamp, k_block, panel)
         ))  # fmt: skip
-        return sequence([*self._pack_a(rows, terms), tiles])
+        return sequence([*self._pack_a(rows, k_block), tiles])
 
-    def _by_panels(self, rows: Rows, panels: Panels, terms: Terms, pack_b: Callable[[Panel], Stmt]) -> Stmt:
+    def _by_panels(self, rows: Rows, panels: Panels, k_block: KBlock, pack_b: Callable[[Panel], Stmt]) -> Stmt:
         """All tiles of rows for each panel, which is packed right before them where it is not reused."""
         blocking = self.blocking
 
         def tiles(panel: Panel) -> Stmt:
-            return self._over_rows(rows, lambda row, n, clamp: self._tile(rows.first, row, n, clamp, terms, panel))
+            return self._over_rows(rows, lambda row, n, clamp: self._tile(rows.first, row, n, clamp, k_block, panel))
 
         def with_packing(panel: Panel) -> Stmt:
             packing = pack_b(panel)
-            if blocking.has_many is not None:
-                packing = IfThenElse(unary("not", blocking.has_many), packing, None)
+            if blocking.has_several_blocks is not None:
+                packing = IfThenElse(unary("not", blocking.has_several_blocks), packing, None)
             return SeqStmt((packing, tiles(panel)))
 
-        packs_here = not blocking.constant_b and (not blocking.reuses_panels or blocking.has_many is not None)
-        return sequence([*self._pack_a(rows, terms), panels(with_packing if packs_here else tiles)])
+        packs_here = not blocking.constant_b and (not blocking.reuses_panels or blocking.has_several_blocks is not None)
+        return sequence([*self._pack_a(rows, k_block), panels(with_packing if packs_here else tiles)])
 
-    def _pack_a(self, rows: Rows, terms: Terms) -> tuple[Stmt, ...]:
+    def _pack_a(self, rows: Rows, k_block: KBlock) -> tuple[Stmt, ...]:
         """The copy of a block of A, where there is one."""
         if not self._packs_a:
             return ()
         return (self._over_rows(rows, lambda at, count, clamp: self.packing.tile_of_a(
-            rows.first, at, count, clamp, terms.k, terms.steps
+            rows.first, at, count, clamp, k_block.k, k_block.steps
         )),)  # fmt: skip
 
     def _blocks_of_rows(self, inner: Callable[[Rows], Stmt]) -> Stmt:
@@ -253,15 +253,16 @@ class _Loops:
 
     # Tiles
 
-    def _tile(self, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, terms: Terms, panel: Panel) -> Stmt:
+    def _tile(self, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock, panel: Panel) -> Stmt:
         """The tile of `rows` rows from `at` on in the block of rows that starts at `first`."""
         blocking, found = self.blocking, self.blocking.found
         p, lanes, extent = PrimVar("p", INDEX), panel.lanes, found.extents[blocking.k]
 
         def element(i: PrimExpr, j: PrimExpr) -> BufferLoad:
-            if blocking.sums_apart:
-                column = minus(plus(panel.start, times(j, lanes)), terms.column)
-                return BufferLoad(blocking.sums, (clamp(plus(at, i)), vector_index(as_expr(column, INDEX), lanes)))
+            if blocking.has_partial_sums:
+                column = minus(plus(panel.start, times(j, lanes)), k_block.column)
+                indices = (clamp(plus(at, i)), vector_index(as_expr(column, INDEX), lanes))
+                return BufferLoad(blocking.partial_sums, indices)
             row = row_at(found.target, blocking.r, plus(first, clamp(plus(at, i))))
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
@@ -270,58 +271,58 @@ class _Loops:
             return vector_at(row, found.v, plus(panel.start, times(j, lanes)), lanes)
 
         def prefetch_b(j: PrimExpr) -> BufferLoad:
-            return self._of_b(plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX)), j, 1, terms, panel)
+            return self._of_b(plus(p, const(blocking.capacity.knobs.prefetch_k, INDEX)), j, 1, k_block, panel)
 
         prefetches = rows > 2 and found.window is None  # windows are packed right before their tiles, and of many rows
-        several = blocking.has_several
-        end = binary("ge", plus(terms.k, as_expr(terms.steps, INDEX)), as_expr(extent, INDEX))
+        several = blocking.splits_k
+        end = binary("ge", plus(k_block.k, as_expr(k_block.steps, INDEX)), as_expr(extent, INDEX))
         return Tile(
             rows, panel,
-            scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, terms)),
-            vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, terms, panel)),
+            scalar=lambda i: blocking.of_a(self._of_a(p, i, first, at, rows, clamp, k_block)),
+            vector=lambda j: blocking.of_b(self._of_b(p, j, lanes, k_block, panel)),
             element=element,
-            loops=[(p, self._groups(terms))],
+            loops=[(p, self._groups(k_block))],
             dot=blocking.dot,
-            accumulates=found.accumulates or (several and binary("gt", terms.k, const(0, INDEX))),
+            accumulates=found.accumulates or (several and binary("gt", k_block.k, const(0, INDEX))),
             epilogue=epilogue_of(found, panel, lambda i: plus(first, clamp(plus(at, i)))),
             is_last=end if several else None,
             long_epilogue=found.has_long_epilogue,
-            prefetch_c=None if blocking.shares_rows or blocking.sums_apart else prefetch_c,
+            prefetch_c=None if blocking.shares_rows or blocking.has_partial_sums else prefetch_c,
             prefetch_b=prefetch_b if prefetches else None,
         ).build(blocking.capacity.dtype)  # fmt: skip
 
-    def _groups(self, terms: Terms) -> Extent:
-        """How many groups of terms a tile adds up in a block."""
-        count, group = times_of(terms.steps, self.blocking.granularity), self.blocking.group
+    def _groups(self, k_block: KBlock) -> Extent:
+        """How many groups along k a tile sums in a block."""
+        count, group = times_of(k_block.steps, self.blocking.granularity), self.blocking.group
         if group == 1:
             return count
         return ceil_div(count, group) if isinstance(count, int) else ceil_of(count, group)
 
     def _of_a(
-        self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, terms: Terms
+        self, p: PrimExpr, i: PrimExpr, first: PrimExpr, at: PrimExpr, rows: int, clamp: Access, k_block: KBlock
     ) -> PrimExpr:
-        """The element of A for a term of a row."""
+        """The element of A in a row at a step of k."""
         blocking, load = self.blocking, self.blocking.found.scalar
-        term = plus(times(terms.k, blocking.granularity), p)  # of the whole sum
+        k = plus(times(k_block.k, blocking.granularity), p)  # of the whole sum
         if blocking.view_of_a is not None:
             lead = row_at(load, blocking.r, plus(first, clamp(plus(at, i)))).indices[: -len(blocking.found.reduction)]
-            return BufferLoad(blocking.view_of_a, (*lead, term))
+            return BufferLoad(blocking.view_of_a, (*lead, k))
         if blocking.constant_a:
             row, _ = row_of_constant(blocking, blocking.a, plus(first, at))
-            return BufferLoad(blocking.a, (row, plus(times(term, rows), i)))
+            return BufferLoad(blocking.a, (row, plus(times(k, rows), i)))
         place = plus(times(at, blocking.padded_kc), times(plus(times(p, rows), i), blocking.group))
         return BufferLoad(blocking.a, (vector_index(place, blocking.group),))
 
-    def _of_b(self, term: PrimExpr, j: PrimExpr, lanes: int, terms: Terms, panel: Panel) -> BufferLoad:
-        """The elements of B for a term, `lanes` of them from the j-th vector on."""
+    def _of_b(self, k: PrimExpr, j: PrimExpr, lanes: int, k_block: KBlock, panel: Panel) -> BufferLoad:
+        """The elements of B at a step of k, `lanes` of them from the j-th vector on."""
         blocking, group = self.blocking, self.blocking.group
         lanes = lanes if lanes == 1 and panel.lanes > 1 else lanes * group
         if not blocking.constant_b:
-            place = times(plus(times(term, panel.width), times(j, panel.lanes)), group)
+            place = times(plus(times(k, panel.width), times(j, panel.lanes)), group)
             return BufferLoad(blocking.b, place_in_b(blocking, panel, place, lanes))
-        first = terms.k if group == 1 else divided(terms.k, group)
-        term = plus(times(first, blocking.granularity), term)
-        place = times(plus(times(term, panel.width), times(j, panel.lanes)), group)
+        first = k_block.k if group == 1 else divided(k_block.k, group)
+        k = plus(times(first, blocking.granularity), k)
+        place = times(plus(times(k, panel.width), times(j, panel.lanes)), group)
         row, skipped = row_of_constant(blocking, blocking.b, panel.start)
         place = plus(const(skipped, INDEX), place) if skipped else place
         return BufferLoad(blocking.b, (row, vector_index(place, lanes)))

@@ -1,8 +1,8 @@
 """Packing: blocks of A and panels of B, copied into the order in which tiles read them.
 
-A's block is tile after tile; in a tile the elements of all rows for one term side by side. B's panel is one term after
+A's block is tile after tile; in a tile the elements of all rows for one k side by side. B's panel is one k after
 another. It is copied in whole vectors where B runs along the columns, in squares that are transposed in registers where
-it lies along the sum, from piece to piece where windows move over it, and element by element otherwise.
+it lies along k, from run to run where windows move over it, and element by element otherwise.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from weft.transform.autoschedule.gemm.tiling import INDEX, ceil_div
 from weft.transform.autoschedule.rules.strides import step_along
 from weft.transform.autoschedule.rules.transposes import transposed
 
-__all__ = ["Packing", "each_term", "place_in_b", "windows"]
+__all__ = ["Packing", "each_k", "place_in_b", "windows"]
 
 Put = Callable[[Panel, PrimExpr, PrimExpr], Stmt]
 """(panel, place in it, what is loaded) -> how it is stored."""
-Term = Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]
-"""(values of the reduction's variables, number of the term) -> what is done for one term."""
+AtK = Callable[[dict[PrimVar, PrimExpr], PrimExpr], Stmt]
+"""(values of the reduction's variables, their number along k) -> what is done there."""
 
 
-def each_term(blocking: Blocking, k: PrimExpr, steps: Extent, body: Term) -> Stmt:
-    """A loop over the terms of a block of `steps` from `k` on."""
+def each_k(blocking: Blocking, k: PrimExpr, steps: Extent, body: AtK) -> Stmt:
+    """A loop over a block of k, `steps` from `k` on."""
     p = PrimVar("p", INDEX)
     inner = {var: fresh(var) for var in blocking.inner}
     number: PrimExpr = p
@@ -72,8 +72,8 @@ def place_in_b(blocking: Blocking, panel: Panel, place: PrimExpr, lanes: int = 1
     if not blocking.reuses_panels:
         return as_expr(panel.chunk, INDEX), vector_index(place, lanes)
     slot = as_expr(panel.number, INDEX)
-    if blocking.has_many is not None:  # panels that are packed one after another need one place
-        slot = Select(blocking.has_many, slot, const(0, INDEX))
+    if blocking.has_several_blocks is not None:  # panels that are packed one after another need one place
+        slot = Select(blocking.has_several_blocks, slot, const(0, INDEX))
     return as_expr(panel.chunk, INDEX), slot, vector_index(place, lanes)
 
 
@@ -88,19 +88,19 @@ class Packing:
         blocking, i = self.blocking, PrimVar("i", INDEX)
         load = row_at(blocking.found.scalar, blocking.r, plus(row, clamp(plus(at, i))))
 
-        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+        def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             place = plus(times(at, blocking.kc), plus(times(number, count), i))
             value = blocking.found.of_a(substitute(load, values))
             return For(i, 0, count, BufferStore(blocking.a, value, (place,)), "unrolled")
 
-        return each_term(blocking, k, steps, term)
+        return each_k(blocking, k, steps, at_k)
 
     def panel_of_b(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
-        """The terms of the panel one after another; zeros where it has no columns."""
+        """The panel, one k after another; zeros where it has no columns."""
         found, window = self.blocking.found, self.blocking.found.window
         if window is None and found.runs:
             return self._vectors(k, steps, panel)
-        if window is None and self._lies_along_sum(panel):
+        if window is None and self._lies_along_k(panel):
             return self._squares(k, steps, panel)
         copy = self._elements(k, steps, panel) if window is None else windows(self.blocking, k, steps, panel, self._put)
         if panel.left is None:
@@ -111,8 +111,8 @@ class Packing:
         vectors = times_of(times_of(steps, self.blocking.granularity), panel.vectors)
         return SeqStmt((For(i, 0, vectors, clear), copy))
 
-    def _lies_along_sum(self, panel: Panel) -> bool:
-        """Whether B lies along the sum, so that squares of it can be transposed."""
+    def _lies_along_k(self, panel: Panel) -> bool:
+        """Whether B lies along k, so that squares of it can be transposed."""
         load, k = self.blocking.found.vector, self.blocking.k
         return not self.blocking.inner and load.indices[-1] is k and step_along(load, k) == 1 and panel.lanes > 1
 
@@ -142,9 +142,9 @@ class Packing:
         remainder = minus(steps, times_of(whole, lanes))
         if not (isinstance(remainder, int) and remainder == 0):
             q, i = PrimVar("p", INDEX), PrimVar("j", INDEX)
-            term = plus(as_expr(times_of(whole, lanes), INDEX), q)
-            value = found.of_b(substitute(load, {v: column(i), self.blocking.k: plus(k, term)}))
-            copy = BufferStore(b, value, place_in_b(self.blocking, panel, plus(times(term, width), i)))
+            at_k = plus(as_expr(times_of(whole, lanes), INDEX), q)
+            value = found.of_b(substitute(load, {v: column(i), self.blocking.k: plus(k, at_k)}))
+            copy = BufferStore(b, value, place_in_b(self.blocking, panel, plus(times(at_k, width), i)))
             stmts.append(For(q, 0, remainder, For(i, 0, width, copy)))
         return SeqStmt(tuple(stmts))
 
@@ -152,19 +152,19 @@ class Packing:
         """One by one."""
         j, found = PrimVar("j", INDEX), self.blocking.found
 
-        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+        def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             value = found.of_b(substitute(found.vector, {**values, found.v: plus(panel.start, j)}))
             place = place_in_b(self.blocking, panel, plus(times(number, panel.width), j))
             copy = BufferStore(self.blocking.b, value, place)
             return For(j, 0, panel.width, copy, "unrolled") if panel.left is None else For(j, 0, panel.left, copy)
 
-        return each_term(self.blocking, k, steps, term)
+        return each_k(self.blocking, k, steps, at_k)
 
     def _vectors(self, k: PrimExpr, steps: Extent, panel: Panel) -> Stmt:
         """In whole vectors."""
         j, found = PrimVar("j", INDEX), self.blocking.found
 
-        def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+        def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
             at = times(j, panel.lanes)
             value = vector_at(substitute(found.vector, values), found.v, plus(panel.start, at), panel.lanes)
             place = place_in_b(self.blocking, panel, plus(times(number, panel.width), at), panel.lanes)
@@ -173,7 +173,7 @@ class Packing:
                 value = BufferLoad(value.buffer, value.indices, mask)
             return For(j, 0, panel.vectors, BufferStore(self.blocking.b, found.of_b(value), place), "unrolled")
 
-        return each_term(self.blocking, k, steps, term)
+        return each_k(self.blocking, k, steps, at_k)
 
     def _put(self, panel: Panel, place: PrimExpr, load: PrimExpr) -> Stmt:
         place_in_panel = place_in_b(self.blocking, panel, place)
@@ -202,7 +202,7 @@ def windows(blocking: Blocking, k: PrimExpr, steps: Extent, panel: Panel, put: P
     limit = min(panel.width, size) if isinstance(size, int) else panel.width
     j, lane = PrimVar("j", INDEX), PrimVar("lane", INDEX)
 
-    def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+    def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
         at = plus(times(j, lanes), lane)
         load = substitute(blocking.found.vector, {**values, **places, window.axes[-1]: plus(x, at)})
         store = put(panel, plus(plus(times(number, panel.width), to), at), load)
@@ -210,7 +210,7 @@ def windows(blocking: Blocking, k: PrimExpr, steps: Extent, panel: Panel, put: P
         return For(j, 0, ceil_div(limit, lanes), For(lane, 0, lanes, copy, "vectorized"), "unrolled")
 
     rows = binary("add", binary("sub", last, row), const(1, INDEX))
-    return For(t, 0, rows, SeqStmt((*binds, each_term(blocking, k, steps, term))))
+    return For(t, 0, rows, SeqStmt((*binds, each_k(blocking, k, steps, at_k))))
 
 
 def _places_of(window: Window, row: PrimExpr) -> dict[PrimVar, PrimExpr]:

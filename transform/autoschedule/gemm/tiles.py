@@ -1,4 +1,4 @@
-"""Register tiles: rows of vectors that are summed in registers, and loops that cover a range with tiles."""
+"""Register tiles: rows of accumulators in vector registers, and loops that cover a range with tiles."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ class Tile:
 
     `scalar(i)` is the element of A in row i, `vector(j)` vector j of B, both for the current values of the `loops`
     (variable, extent) of the reduction; `element(i, j)` is the vector of C; `accumulates` says when C already holds a
-    part of the sum. `epilogue(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
-    `is_last` says that the sum is complete (None: always); `long_epilogue` that this takes many instructions.
+    partial sum. `epilogue(i, column, sum)` stores what becomes of one sum, of a column of the panel, once
+    `is_last` says that it is complete (None: always); `long_epilogue` that this takes many instructions.
     `prefetch_c(i, j)` is a vector of C that the next tile goes on with, `prefetch_b(j)` a vector of B that a later
-    term reads.
+    step reads.
     """
 
     rows: int
@@ -122,9 +122,9 @@ class Tile:
     def build(self, dtype: str) -> Stmt:
         """Clear or load, accumulate, store."""
         vectors, lanes, mask = self.panel.vectors, self.panel.lanes, self.panel.mask
-        sums = Buffer("sums", (self.rows * vectors * lanes,), dtype, "local")
+        accumulators = Buffer("accumulators", (self.rows * vectors * lanes,), dtype, "local")
         group, line_type = (1, dtype) if self.dot is None else (self.dot.group, self.dot.b_type)
-        line = Buffer("line", (vectors * lanes * group,), line_type, "local")
+        b_row = Buffer("b_row", (vectors * lanes * group,), line_type, "local")
 
         def local(buffer: Buffer, position: PrimExpr, group: int = 1) -> BufferLoad:
             return BufferLoad(buffer, (vector_index(times(position, lanes * group), lanes * group),))
@@ -136,8 +136,8 @@ class Tile:
             value = self._repeated(self.scalar(i))
 
             def add(j: PrimExpr) -> Stmt:
-                total = local(sums, place(i, j))
-                return _store(total, self._added(total, value, local(line, j, group)))
+                total = local(accumulators, place(i, j))
+                return _store(total, self._added(total, value, local(b_row, j, group)))
 
             return _unrolled("j", vectors, add)
 
@@ -145,36 +145,36 @@ class Tile:
             return _unrolled("i", self.rows, lambda i: _unrolled("j", vectors, lambda j: action(i, j)))
 
         zero = const(0.0, with_lanes(dtype, lanes))
-        start = _unrolled("i", self.rows * vectors, lambda i: _store(local(sums, i), zero))
+        start = _unrolled("i", self.rows * vectors, lambda i: _store(local(accumulators, i), zero))
         if self.accumulates is not False:
-            resume = each(lambda i, j: _store(local(sums, place(i, j)), _masked(self.element(i, j), mask(j))))
+            resume = each(lambda i, j: _store(local(accumulators, place(i, j)), _masked(self.element(i, j), mask(j))))
             prefetch_c = self.prefetch_c
             resume = resume if prefetch_c is None else SeqStmt((resume, each(lambda i, j: _prefetch(prefetch_c(i, j)))))
             start = resume if self.accumulates is True else IfThenElse(self.accumulates, resume, start)
-        loads = _unrolled("j", vectors, lambda j: _store(local(line, j, group), self.vector(j)))
+        loads = _unrolled("j", vectors, lambda j: _store(local(b_row, j, group), self.vector(j)))
         prefetch_b = self.prefetch_b
-        ask = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
-        columns = self._columns_summed(vectors, lambda j: local(line, j, group))
-        step: Stmt = SeqStmt((*ask, loads, *columns.added, _unrolled("i", self.rows, accumulate)))
+        prefetches = () if prefetch_b is None else (_unrolled("j", vectors, lambda j: _prefetch(prefetch_b(j))),)
+        columns = self._column_sums(vectors, lambda j: local(b_row, j, group))
+        step: Stmt = SeqStmt((*prefetches, loads, *columns.update, _unrolled("i", self.rows, accumulate)))
         for var, extent in reversed(self.loops):
             step = For(var, 0, extent, step)
-        write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(sums, place(i, j))))
+        write = each(lambda i, j: _store(_masked(self.element(i, j), mask(j)), local(accumulators, place(i, j))))
         if self.epilogue is not None:
             if self.long_epilogue:
-                # One text for all vectors; the sums go through memory, where they can be numbered.
-                done = Buffer("done", sums.shape, dtype, "local")
-                copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(sums, i)))
+                # One text for all vectors; they go through memory, where they can be indexed.
+                done = Buffer("done", accumulators.shape, dtype, "local")
+                copy = _unrolled("i", self.rows * vectors, lambda i: _store(local(done, i), local(accumulators, i)))
                 i, j = PrimVar("i", INDEX), PrimVar("j", INDEX)
                 each_vector = For(i, 0, self.rows, For(j, 0, vectors, self._finished(done, i, j, place(i, j))))
                 finished: Stmt = SeqStmt((AllocBuffer(done), copy, each_vector))
             else:
-                finished = each(lambda i, j: self._finished(sums, i, j, place(i, j)))
+                finished = each(lambda i, j: self._finished(accumulators, i, j, place(i, j)))
             write = finished if self.is_last is None else IfThenElse(self.is_last, finished, write)
-        corrected = (each(lambda i, j: columns.taken_off(local(sums, place(i, j)), j)),) if columns.begun else ()
-        return SeqStmt((AllocBuffer(sums), AllocBuffer(line), *columns.begun, start, step, *corrected, write))
+        corrections = (each(lambda i, j: columns.correct(local(accumulators, place(i, j)), j)),) if columns.init else ()
+        return SeqStmt((AllocBuffer(accumulators), AllocBuffer(b_row), *columns.init, start, step, *corrections, write))
 
-    def _columns_summed(self, vectors: int, line: Callable[[PrimExpr], PrimExpr]) -> _ColumnSums:
-        """What sums the columns of B where A is moved up."""
+    def _column_sums(self, vectors: int, b_row: Callable[[PrimExpr], PrimExpr]) -> _ColumnSums:
+        """What sums the columns of B where A is offset."""
         dot, lanes = self.dot, self.panel.lanes
         if dot is None or not dot.offset:
             return _ColumnSums((), (), lambda total, j: SeqStmt(()))
@@ -186,13 +186,13 @@ class Tile:
             return BufferLoad(buffer, (vector_index(times(j, lanes), lanes),))
 
         def add(j: PrimExpr) -> Stmt:
-            return _store(place(j), PrimCall("dot_product", (place(j), ones, line(j)), kind))
+            return _store(place(j), PrimCall("dot_product", (place(j), ones, b_row(j)), kind))
 
-        def take_off(total: BufferLoad, j: PrimExpr) -> Stmt:
+        def correct(total: BufferLoad, j: PrimExpr) -> Stmt:
             return _store(total, binary("sub", total, binary("mul", place(j), const(dot.offset, kind))))
 
         begin = _unrolled("j", vectors, lambda j: _store(place(j), const(0, kind)))
-        return _ColumnSums((AllocBuffer(buffer), begin), (_unrolled("j", vectors, add),), take_off)
+        return _ColumnSums((AllocBuffer(buffer), begin), (_unrolled("j", vectors, add),), correct)
 
     def _repeated(self, value: PrimExpr) -> PrimExpr:
         """An element of A, or a group of them, for all lanes."""
@@ -203,18 +203,18 @@ class Tile:
         return value if lanes == 1 else Shuffle((value,), order * lanes)
 
     def _added(self, total: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        """A vector of sums with products added."""
+        """A vector of accumulators with products added."""
         if self.dot is None:
             return binary("add", total, binary("mul", a, b))
         first, second = (b, a) if self.dot.is_swapped else (a, b)
         return PrimCall("dot_product", (total, first, second), total.dtype)
 
-    def _finished(self, sums: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
+    def _finished(self, accumulators: Buffer, i: PrimExpr, j: PrimExpr, place: PrimExpr) -> Stmt:
         """A vector of finished sums, stored."""
         assert self.epilogue is not None
         lanes, lane = self.panel.lanes, PrimVar("lane", INDEX)
         column = plus(times(j, lanes), lane)
-        stmt: Stmt = self.epilogue(i, column, BufferLoad(sums, (plus(times(place, lanes), lane),)))
+        stmt: Stmt = self.epilogue(i, column, BufferLoad(accumulators, (plus(times(place, lanes), lane),)))
         if self.panel.left is not None:
             stmt = IfThenElse(binary("lt", column, as_expr(self.panel.left, INDEX)), stmt, None)
         return For(lane, 0, lanes, stmt, "vectorized")
@@ -222,11 +222,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class _ColumnSums:
-    """Sums of the columns of a panel: what begins them, what adds a term, what takes them off a sum."""
+    """Sums of the columns of a panel: what sets them to zero, what adds a step of k, what corrects a sum by them."""
 
-    begun: tuple[Stmt, ...]
-    added: tuple[Stmt, ...]
-    taken_off: Callable[[BufferLoad, PrimExpr], Stmt]
+    init: tuple[Stmt, ...]
+    update: tuple[Stmt, ...]
+    correct: Callable[[BufferLoad, PrimExpr], Stmt]
 
 
 def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
@@ -234,7 +234,7 @@ def _store(place: BufferLoad, value: PrimExpr) -> Stmt:
 
 
 def _prefetch(place: BufferLoad) -> Stmt:
-    """Ask for the first element of a vector."""
+    """Prefetch the cache line of the first element of a vector."""
     indices = tuple(index.base if isinstance(index, Ramp) else index for index in place.indices)
     return AttrStmt(None, PREFETCH, BufferLoad(place.buffer, indices), SeqStmt(()))
 
@@ -350,9 +350,9 @@ def blocks(
     var: PrimVar, extent: Extent, size: int, inner: Callable[[PrimExpr, Extent], Stmt],
     at_least_one: bool = False, one_loop: bool = False,
 ) -> Stmt:  # fmt: skip
-    """A loop over blocks, `inner(start, count)` each; of a known extent the remainder is apart, with a known size.
+    """A loop over blocks, `inner(start, count)` each; of a known extent the remainder is separate, with a known size.
 
-    With `at_least_one` there is one block at least. With `one_loop` the remainder is not apart.
+    With `at_least_one` there is one block at least. With `one_loop` the remainder is in the loop, too.
     """
     index = PrimVar(f"{var.name.removeprefix('v')}_block", INDEX)
     start = times(index, size)
@@ -361,7 +361,7 @@ def blocks(
         if isinstance(extent, int):
             return For(index, 0, ceil_div(extent, size), inner(start, count))
         blocks = ceil_of(extent, size)
-        if at_least_one:  # a sum of nothing is stored too
+        if at_least_one:  # an empty sum is stored too
             blocks = binary("max", blocks, const(1, INDEX))
         return For(index, 0, blocks, inner(start, count))
     tiers = [(count, 1) for count in (size, extent % size) if count]
@@ -370,13 +370,13 @@ def blocks(
 
 def cover_columns(
     name: str, extent: Extent, vectors: int, capacity: Capacity, inner: Callable[[Panel], Stmt],
-    chunks: int | None = None, remainders_apart: bool = False,
+    chunks: int | None = None, separate_remainders: bool = False,
 ) -> Stmt:  # fmt: skip
     """Panels of `vectors` vectors and one for the rest: under a mask, where the machine has those.
 
     Of a symbolic number of columns every panel is under its mask, so that there is one text for all of them, unless it
     is a number of whole panels. With `chunks` the panels are shared out to so many at most, each of which is one
-    iteration of the outermost loop; many of them have one text with the rest then, unless `remainders_apart`.
+    iteration of the outermost loop; many of them have one text with the rest then, unless `separate_remainders`.
     """
     lanes = capacity.lanes
     width = vectors * lanes
@@ -399,8 +399,8 @@ def cover_columns(
             for count, w, start, tiles in _tiers(extent, vector_tiers(vectors, extent, capacity))
         ])  # fmt: skip
     whole, left = (extent // width, extent % width) if isinstance(extent, int) else (0, 0)
-    joins = shared and left and whole >= capacity.knobs.many_panels and not remainders_apart
-    if not isinstance(extent, int) or joins:
+    shares_text = shared and left and whole >= capacity.knobs.many_panels and not separate_remainders
+    if not isinstance(extent, int) or shares_text:
         columns = as_expr(extent, INDEX)
 
         def masked(at: PrimExpr, chunk: Extent, number: Extent) -> Stmt:
@@ -422,7 +422,7 @@ def cover_columns(
 
 
 def runs_of_panels(
-    extent: int, vectors: int, capacity: Capacity, remainders_apart: bool
+    extent: int, vectors: int, capacity: Capacity, separate_remainders: bool
 ) -> Iterator[tuple[int, int, int, int]]:
     """The panels that `cover_columns` shares out: (first column, width, how many, columns of the last one)."""
     width = vectors * capacity.lanes
@@ -433,7 +433,7 @@ def runs_of_panels(
             yield start, count * lanes, tiles, count * lanes
         return
     whole, left = divmod(extent, width)
-    if left and whole >= capacity.knobs.many_panels and not remainders_apart:
+    if left and whole >= capacity.knobs.many_panels and not separate_remainders:
         yield 0, width, whole + 1, left
         return
     if whole:
@@ -449,10 +449,10 @@ def _number_of_last(whole: int, chunks: int) -> int:
     return 0 if ceil_div(whole, each) < chunks else each
 
 
-def panels_of_chunk(columns: int, width: int, chunks: int, remainders_apart: bool, many: int) -> int:
-    """The most panels that a chunk has of those that cover up to so many columns."""
+def panels_of_chunk(columns: int, width: int, chunks: int, separate_remainders: bool, many: int) -> int:
+    """The maximum of panels that a chunk has of those that cover up to so many columns."""
     whole, left = divmod(columns, width)
-    alone = _number_of_last(whole, chunks) + 1 if left and (whole < many or remainders_apart) else 1
+    alone = _number_of_last(whole, chunks) + 1 if left and (whole < many or separate_remainders) else 1
     return max(alone, ceil_div(ceil_div(columns, width), chunks))
 
 

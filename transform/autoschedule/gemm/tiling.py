@@ -1,4 +1,4 @@
-"""Planning: the shape of the register tiles, and the sizes of the blocks that operands are packed in."""
+"""Tiling: the shape of the register tiles, and the sizes of the blocks that operands are packed in."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Capacity:
 
     @cached_property
     def mc(self) -> int:
-        """Rows of A in a packed block: with all its terms it has room in the second cache."""
+        """Rows of A in a packed block: with kc columns it has room in the second cache."""
         return self._room(self.knobs.mc, self.machine.l2_bytes, self.max_mr)
 
     @cached_property
     def nc(self) -> int:
-        """Columns of B that are packed at a time: with their terms they have room in half of the last cache."""
+        """Columns of B that are packed at a time: with kc rows they have room in half of the last cache."""
         return self._room(self.knobs.nc, self.machine.l3_bytes // 2, self.knobs.nr_vectors * self.lanes)
 
     @cached_property
@@ -130,7 +130,7 @@ def vector_tiers(vectors: int, columns: Extent, capacity: Capacity) -> list[tupl
 
 
 def packs_whole(found: Contraction, load: BufferLoad, var: PrimVar, constants: frozenset[Buffer]) -> bool:
-    """Whether an operand is a constant that all outer iterations share, read by the terms and by `var` alone."""
+    """Whether an operand is a constant that all outer iterations share, read by k and by `var` alone."""
     own = (var, *found.reduction)
     known = all(isinstance(found.extents[x], int) for x in own)
     return load.buffer in constants and known and not any(uses(load.indices, x) for x in found.outer)
@@ -149,19 +149,19 @@ def packing_pays(
         return True  # packing is how windows become columns
     if found.r is None or len(found.reduction) != 1:
         return False
-    rows, columns, terms = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
+    rows, columns, k_extent = found.extents[found.r], found.extents[found.v], found.extents[found.reduction[0]]
     if not found.runs:
         return True  # packing is how B is brought into an order that can be read along
     several = _at_least(rows, 2 * capacity.max_mr)
     wide = _at_least(columns, 2 * capacity.knobs.nr_vectors * capacity.lanes)
-    large = _at_least(_times(columns, terms), capacity.pack_from)
+    large = _at_least(_times(columns, k_extent), capacity.pack_from)
     if any(found.casts):  # a copy converts each element once, which tiles do again and again
         has_dot = dot_of(found, capacity.machine) is not None
         several = _at_least(rows, 4 if has_dot else 16 if isinstance(rows, int) else 8)
-        large = _at_least(_times(columns, terms), min(_FEW, capacity.pack_from))
+        large = _at_least(_times(columns, k_extent), min(_FEW, capacity.pack_from))
         wide = _at_least(columns, capacity.knobs.nr_vectors * capacity.lanes)
     if packs_whole(found, found.vector, found.v, constants):
-        huge = _at_least(_times(columns, terms), 4 * capacity.pack_from) is True
+        huge = _at_least(_times(columns, k_extent), 4 * capacity.pack_from) is True
         several = huge or _at_least(rows, capacity.knobs.few_rows)
     result: bool | PrimExpr = True
     for condition in (several, wide, large):

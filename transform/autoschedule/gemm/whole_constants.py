@@ -19,7 +19,7 @@ from weft.ir.tensor import (
     Stmt,
 )
 from weft.transform.autoschedule.gemm.blocking import Blocking, known
-from weft.transform.autoschedule.gemm.packing import each_term
+from weft.transform.autoschedule.gemm.packing import each_k
 from weft.transform.autoschedule.gemm.tiles import plus, runs_of_panels, times
 from weft.transform.autoschedule.gemm.tiling import INDEX
 
@@ -41,11 +41,11 @@ def packed_constants(blocking: Blocking) -> Iterator[Stmt]:
 def row_of_constant(blocking: Blocking, target: Buffer, start: PrimExpr) -> tuple[PrimExpr, int]:
     """The row of a packed constant that holds a panel or tile from `start` on, and the elements before it there.
 
-    Narrower ones, which cover what whole ones leave over, share the last row.
+    Narrower ones, which cover the remainder, share the last row.
     """
     width = blocking.nr if target is blocking.b else blocking.mr
     if isinstance(start, IntImm):
-        return const(start.value // width, INDEX), start.value % width * blocking.terms
+        return const(start.value // width, INDEX), start.value % width * blocking.k_extent
     return divided(start, width), 0
 
 
@@ -61,7 +61,7 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
     found, b = blocking.found, blocking.b
     load, v = found.vector, found.v
     columns = known(found.extents[v])
-    runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.remainders_apart)
+    runs = runs_of_panels(columns, blocking.nr_vectors, blocking.capacity, blocking.separate_remainders)
     for start, width, count, last in runs:
         if last == width:
             yield _copy(blocking, load, v, b, start, width, count, width)
@@ -71,26 +71,26 @@ def _copies_of_b(blocking: Blocking) -> Iterator[Stmt]:
         end = start + (count - 1) * width
         i, (row, skipped) = PrimVar("i", INDEX), row_of_constant(blocking, b, const(end, INDEX))
         place = (row, plus(const(skipped, INDEX), i))
-        yield For(i, 0, blocking.terms * width, BufferStore(b, const(0.0, b.dtype), place))
+        yield For(i, 0, blocking.k_extent * width, BufferStore(b, const(0.0, b.dtype), place))
         yield _copy(blocking, load, v, b, end, width, 1, last)
 
 
 def _copy(
     blocking: Blocking, load: BufferLoad, var: PrimVar, target: Buffer, start: int, width: int, count: int, used: int
 ) -> Stmt:
-    """`count` panels or tiles of `width` from `start` on, of which `used` are there: all terms of each in order."""
+    """`count` panels or tiles of `width` from `start` on, of which `used` are there: each along k."""
     panel, j = PrimVar("panel", INDEX), PrimVar("j", INDEX)
     first, skipped = row_of_constant(blocking, target, const(start, INDEX))
     row = first if count == 1 else plus(first, panel)
 
-    def term(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
+    def at_k(values: dict[PrimVar, PrimExpr], number: PrimExpr) -> Stmt:
         column = plus(plus(const(start, INDEX), times(panel, width)), j)
         place = (row, plus(const(skipped, INDEX), plus(times(number, width), j)))
         return For(j, 0, used, BufferStore(target, substitute(load, {**values, var: column}), place))
 
     extent = known(blocking.found.extents[blocking.k])
     if blocking.group == 1 or target is not blocking.b:
-        return For(panel, 0, count, each_term(blocking, const(0, INDEX), extent, term))
+        return For(panel, 0, count, each_k(blocking, const(0, INDEX), extent, at_k))
     group, q, t = blocking.group, PrimVar("q", INDEX), PrimVar("t", INDEX)
     column = plus(plus(const(start, INDEX), times(panel, width)), j)
     value = substitute(load, {blocking.k: plus(times(q, group), t), var: column})

@@ -1,11 +1,11 @@
-"""Reductions that keep the position of the greatest or least value: argmax and argmin.
+"""Reductions that keep the position of the maximum or minimum: argmax and argmin.
 
     p[i], v[i] = (p[i], v[i]) if is_first((p[i], v[i]), (k, x[i, k])) else (k, x[i, k])
 
-    along rows      vectors along k, several running values with the step that each came from; then joined by halves
+    along rows      vectors along k, several running values with the step that each came from; then combined by halves
     down columns    vectors along i, where neighbours of x in memory belong to different results
 
-Steps grow, so a lane keeps what it has unless the new value is better, or is the first nan: two comparisons. Joining
+Steps grow, so a lane keeps what it has unless the new value is better, or is the first nan: two comparisons. Combining
 the lanes compares positions as well, so that of equal values the first counts, as in the nest.
 """
 
@@ -46,21 +46,21 @@ from weft.transform.infra.decisions import Decision
 
 __all__ = ["ArgReduceRule"]
 
-PIECE = 1 << 30
-"""Elements of a row that are looked at together: their steps are counted in 32 bits."""
+SEGMENT = 1 << 30
+"""Elements of a segment of a row: steps within one are counted in 32 bits."""
 
 
-def _worst(dtype: str) -> float | int:
+def _lowest(dtype: str) -> float | int:
     return float("-inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype)
 
 
-def _greatest(dtype: str) -> float | int:
+def _highest(dtype: str) -> float | int:
     return float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype)
 
 
 _KINDS: tuple[tuple[str, Better, Callable[[str], float | int]], ...] = (
-    ("le", lambda a, b: a > b, _worst),
-    ("ge", lambda a, b: a < b, _greatest),
+    ("le", lambda a, b: a > b, _lowest),
+    ("ge", lambda a, b: a < b, _highest),
 )
 """What holds where a value is not better than another one, what "better" is, and the worst value of a dtype."""
 
@@ -78,7 +78,7 @@ class ArgReduceRule(Rule):
 
     def decide(self, site: Site, machine: MachineModel, knobs: Knobs) -> Decision | None:
         """Down the columns where the results lie along one, else along the rows."""
-        found = site.once(_extreme, site.stmt, machine, knobs)
+        found = site.once(_arg_reduction, site.stmt, machine, knobs)
         axis = None if found is None else _axis(found)
         if found is None or axis is None:
             return None
@@ -89,16 +89,16 @@ class ArgReduceRule(Rule):
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
-        found = site.once(_extreme, site.stmt, machine, knobs)
+        found = site.once(_arg_reduction, site.stmt, machine, knobs)
         axis = None if found is None else _axis(found)
         assert axis is not None
         found, var, down = axis
-        most = 1 if down else 16
-        vectors = checked(decision, "vectors", 1, most, "vectors that are joined by halves", power=True)
+        max_vectors = 1 if down else 16
+        vectors = checked(decision, "vectors", 1, max_vectors, "vectors that are combined by halves", power=True)
         return _down_columns(found, var) if down else _along_rows(found, var, vectors)
 
 
-def _axis(found: _Extreme) -> tuple[_Extreme, PrimVar, bool] | None:
+def _axis(found: _ArgReduction) -> tuple[_ArgReduction, PrimVar, bool] | None:
     """The variable that vectors go along evenly, and whether it is one of the results (down the columns)."""
     nest = found.nest
     if len(nest.reduction) == 1 and found.position is nest.reduction[0]:
@@ -112,7 +112,7 @@ def _axis(found: _Extreme) -> tuple[_Extreme, PrimVar, bool] | None:
     return None
 
 
-def _vectors(found: _Extreme, var: PrimVar) -> int:
+def _vectors(found: _ArgReduction, var: PrimVar) -> int:
     """In how many vectors a row is looked through: fewer where it is short."""
     extent, count = found.nest.extents[var], found.knobs.argreduce_vectors
     if not isinstance(extent, int) or not _is_short(extent):
@@ -122,7 +122,7 @@ def _vectors(found: _Extreme, var: PrimVar) -> int:
 
 def _is_short(extent: Extent) -> bool:
     """Whether any position fits the numbers of steps."""
-    return isinstance(extent, int) and extent <= PIECE
+    return isinstance(extent, int) and extent <= SEGMENT
 
 
 def _is_long(nest: Nest, var: PrimVar) -> bool:
@@ -131,7 +131,7 @@ def _is_long(nest: Nest, var: PrimVar) -> bool:
 
 
 @dataclass(frozen=True)
-class _Extreme:
+class _ArgReduction:
     """Positions and values: what is stored, what it starts from, and the candidate of one iteration."""
 
     nest: Nest
@@ -139,7 +139,7 @@ class _Extreme:
     start: tuple[BufferStore, BufferStore]
     position: PrimExpr
     value: PrimExpr
-    refused: str
+    not_better: str
     better: Better
     machine: MachineModel
     knobs: Knobs
@@ -157,12 +157,12 @@ class _Extreme:
         return "int32" if self.short and dtypes.bits(self.value.dtype) <= 32 else INDEX
 
     def is_even(self, var: PrimVar) -> bool:
-        """Whether vectors along a variable load whole pieces of memory."""
+        """Whether vectors along a variable load contiguous or evenly strided memory."""
         return all(step_along(load, var) in range(self.knobs.max_stride + 1) for load in loads_in(self.value))
 
     def wins(self, new: PrimExpr, old: PrimExpr) -> PrimExpr:
         """Whether a later value replaces an earlier one."""
-        wins = unary("not", binary(self.refused, new, old))
+        wins = unary("not", binary(self.not_better, new, old))
         return te.all(wins, te.equal(old, old)) if dtypes.is_float(old.dtype) else wins
 
     def update(self, position: PrimExpr, value: PrimExpr) -> list[Stmt]:
@@ -180,7 +180,7 @@ class _Extreme:
         return [*binds, *stores]
 
 
-def _extreme(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> _Extreme | None:
+def _arg_reduction(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> _ArgReduction | None:
     block = stmt
     while isinstance(block, For):
         block = block.body
@@ -200,17 +200,17 @@ def _extreme(stmt: Stmt, machine: MachineModel, knobs: Knobs) -> _Extreme | None
     nest = nest_of(_with_block(stmt, alone))
     if nest is None or not nest.reduction:
         return None
-    return _told(nest, first.value, second.value, (put[0], put[1]), (put[2], put[3]), machine, knobs)
+    return _arg_reduction_of(nest, first.value, second.value, (put[0], put[1]), (put[2], put[3]), machine, knobs)
 
 
 def _with_block(stmt: Stmt, block: Block) -> Stmt:
     return replace(stmt, body=_with_block(stmt.body, block)) if isinstance(stmt, For) else block
 
 
-def _told(
+def _arg_reduction_of(
     nest: Nest, first: PrimExpr, second: PrimExpr, stores: tuple[BufferStore, BufferStore],
     start: tuple[BufferStore, BufferStore], machine: MachineModel, knobs: Knobs,
-) -> _Extreme | None:  # fmt: skip
+) -> _ArgReduction | None:  # fmt: skip
     if not isinstance(first, Select) or not isinstance(second, Select):
         return None
     position, value = first.false_value, second.false_value
@@ -227,12 +227,12 @@ def _told(
         return None
     if dtypes.is_bool(value.dtype):
         return None
-    for refused, better, worst in _KINDS:
+    for not_better, better, worst in _KINDS:
         keep = is_first(better, places, (position, value))
-        told = [first.condition, second.condition, start[0].value, start[1].value]
-        made = [keep, keep, const(dtypes.max_value(INDEX), INDEX), const(worst(value.dtype), value.dtype)]
-        if all(structural_equal(x, y) for x, y in zip(told, made, strict=True)):
-            found = _Extreme(nest, places, start, position, value, refused, better, machine, knobs)
+        given = [first.condition, second.condition, start[0].value, start[1].value]
+        expected = [keep, keep, const(dtypes.max_value(INDEX), INDEX), const(worst(value.dtype), value.dtype)]
+        if all(structural_equal(x, y) for x, y in zip(given, expected, strict=True)):
+            found = _ArgReduction(nest, places, start, position, value, not_better, better, machine, knobs)
             return found if found.lanes > 1 else None
     return None
 
@@ -244,7 +244,7 @@ def _told(
 class _Running:
     """Running values and the steps that they came from, in small buffers that registers hold."""
 
-    found: _Extreme
+    found: _ArgReduction
     steps: Buffer
     values: Buffer
 
@@ -263,31 +263,31 @@ class _Running:
         return SeqStmt((BufferStore(self.steps, new_step, (place,)), put))  # the step first: it looks at the old value
 
 
-def _running(found: _Extreme, width: int) -> _Running:
+def _running(found: _ArgReduction, width: int) -> _Running:
     steps = Buffer("steps", (width,), found.step_dtype, "local")
     return _Running(found, steps, Buffer("values", (width,), found.value.dtype, "local"))
 
 
-def _along_rows(found: _Extreme, var: PrimVar, count: int) -> Stmt:
+def _along_rows(found: _ArgReduction, var: PrimVar, count: int) -> Stmt:
     nest, extent = found.nest, found.nest.extents[var]
     outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial}
     inner = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.reduction if x is not var}
     loops = [(new, nest.extents[old]) for old, new in inner.items()]
     if _is_short(extent):
-        piece = _piece(found, var, {**outer, **inner}, 0, extent, count)
+        segment = _segment(found, var, {**outer, **inner}, 0, extent, count)
     else:
-        number, start = PrimVar("piece", INDEX), PrimVar("start", INDEX)
-        length = binary("min", minus(extent, start), const(PIECE, INDEX))
-        parts = _piece(found, var, {**outer, **inner}, start, length, count)
-        whole = SeqStmt((Bind(start, as_expr(times(number, PIECE), INDEX)), *parts))
-        piece = [For(number, 0, binary("floordiv", plus(extent, PIECE - 1), const(PIECE, INDEX)), whole)]
+        number, start = PrimVar("segment", INDEX), PrimVar("start", INDEX)
+        length = binary("min", minus(extent, start), const(SEGMENT, INDEX))
+        body = _segment(found, var, {**outer, **inner}, start, length, count)
+        whole = SeqStmt((Bind(start, as_expr(times(number, SEGMENT), INDEX)), *body))
+        segment = [For(number, 0, binary("floordiv", plus(extent, SEGMENT - 1), const(SEGMENT, INDEX)), whole)]
     begin = [substitute(store, outer) for store in found.start]
-    row = sequence([*begin, nested(loops, sequence(piece))])
+    row = sequence([*begin, nested(loops, sequence(segment))])
     return nested([(new, nest.extents[old]) for old, new in outer.items()], row)
 
 
-def _piece(
-    found: _Extreme, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent, count: int
+def _segment(
+    found: _ArgReduction, var: PrimVar, variables: dict[PrimVar, PrimVar], start: Extent, length: Extent, count: int
 ) -> list[Stmt]:
     """`length` elements of a row from `start` on, and what is stored updated by the best of them."""
     lanes = found.lanes
@@ -309,7 +309,7 @@ def _piece(
         *(vector_loop(at, lanes, running.clear) for at in starts),
         *_steps_along(running, var.name.removeprefix("v"), length, count, value),
         *(vector_loop(at, lanes, placed) for at in starts),
-        *_joined(found, running.values, places, width),
+        *_combined(found, running.values, places, width),
         *(substitute(part, variables) for part in update),
     ]  # fmt: skip
 
@@ -349,13 +349,13 @@ def _steps_along(
         yield vector_loop(at, lanes, part)
 
 
-def _joined(found: _Extreme, values: Buffer, places: Buffer, width: int) -> Iterator[Stmt]:
-    """Pairs joined by halves, until the first is the one to keep."""
+def _combined(found: _ArgReduction, values: Buffer, places: Buffer, width: int) -> Iterator[Stmt]:
+    """Pairs combined by halves, until the first is the one to keep."""
     while width > 1:
         width //= 2
         half, lanes = width, min(width, found.lanes)
 
-        def join(j: PrimExpr, half: int = half) -> Stmt:
+        def combine(j: PrimExpr, half: int = half) -> Stmt:
             (i, a), (k, b) = ((BufferLoad(places, (at,)), BufferLoad(values, (at,))) for at in (j, plus(j, half)))
             keep = is_first(found.better, (i, a), (k, b))
             return SeqStmt((
@@ -363,13 +363,13 @@ def _joined(found: _Extreme, values: Buffer, places: Buffer, width: int) -> Iter
             ))  # fmt: skip
 
         for start in range(0, half, lanes):
-            yield vector_loop(start, lanes, join)
+            yield vector_loop(start, lanes, combine)
 
 
 # Down columns -------------------------------------------------------------------------------------------------------
 
 
-def _down_columns(found: _Extreme, var: PrimVar) -> Stmt:
+def _down_columns(found: _ArgReduction, var: PrimVar) -> Stmt:
     nest, lanes = found.nest, found.lanes
     (row,) = nest.reduction
     outer = {x: PrimVar(x.name.removeprefix("v"), INDEX) for x in nest.spatial if x is not var}
@@ -403,13 +403,13 @@ def _down_columns(found: _Extreme, var: PrimVar) -> Stmt:
 
     steps, done = split(0, nest.extents[var], lanes)
     i, left = PrimVar(f"{var.name.removeprefix('v')}_{lanes}", INDEX), minus(nest.extents[var], done)
-    parts = []
+    body = []
     if not (isinstance(steps, int) and steps == 0):
-        parts.append(For(i, 0, steps, tile(as_expr(times(i, lanes), INDEX), lanes, None)))
+        body.append(For(i, 0, steps, tile(as_expr(times(i, lanes), INDEX), lanes, None)))
     if found.machine.has_masks and not (isinstance(left, int) and left == 0):
         width = 1 << (left - 1).bit_length() if isinstance(left, int) else lanes
-        parts.append(tile(as_expr(done, INDEX), width, None if width == left else left))
+        body.append(tile(as_expr(done, INDEX), width, None if width == left else left))
     elif not (isinstance(left, int) and left == 0):
         t = PrimVar("rest", INDEX)
-        parts.append(For(t, 0, left, tile(plus(done, t), 1, None)))
-    return nested([(new, nest.extents[old]) for old, new in outer.items()], sequence(parts))
+        body.append(For(t, 0, left, tile(plus(done, t), 1, None)))
+    return nested([(new, nest.extents[old]) for old, new in outer.items()], sequence(body))

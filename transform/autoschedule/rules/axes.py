@@ -44,12 +44,12 @@ class Chains:
 
     @property
     def rows(self) -> int:
-        """The most rows of a block."""
+        """The maximum of rows of a block."""
         return self.knobs.row_block
 
     @property
     def keys(self) -> int:
-        """The most keys of a block."""
+        """The maximum of keys of a block."""
         return self.knobs.key_block
 
 
@@ -68,7 +68,7 @@ def accesses(nest: Nest) -> list[BufferLoad | BufferStore]:
 
 
 def shared_axes(nests: Sequence[Nest], used: set[Buffer]) -> list[Axis]:
-    """The axes that all nests share, told from the variables of the last one; `used` is what they hand on."""
+    """The axes that all nests share, named by the variables of the last one; `used` is what they hand on."""
     found = (_axis(var, nests, used) for var in nests[-1].spatial)
     return [axis for axis in found if axis is not None]
 
@@ -129,8 +129,8 @@ def in_part(
     """
     block = nest.block
     assert block is not None
-    apart = nest.store.buffer not in small and not nest.reduction
-    loops = {cut.var: PrimVar(cut.var.name.removeprefix("v"), INDEX) for cut in cuts if apart}
+    outside = nest.store.buffer not in small and not nest.reduction
+    loops = {cut.var: PrimVar(cut.var.name.removeprefix("v"), INDEX) for cut in cuts if outside}
     if loops and len(nest.spatial) == len(gone) + len(loops):
         loops.popitem()
     missing = {buffer: {axis.places[buffer] for axis in left_out} for buffer in small}
@@ -197,7 +197,7 @@ def _successor(old: Buffer, body: Sequence[Stmt]) -> Buffer | None:
 
 
 def over_rows(axis: Axis, rows: int, body: Callable[[PrimExpr, Extent, int], Stmt]) -> list[Stmt]:
-    """Loops over blocks of at most `rows` places of an axis: `body(start, count, size)`; what is left over apart.
+    """Loops over blocks of at most `rows` places of an axis: `body(start, count, size)`; the remainder separately.
 
     The size is what each block has at most; a known extent is cut evenly where that is possible.
     """
@@ -213,8 +213,8 @@ def over_rows(axis: Axis, rows: int, body: Callable[[PrimExpr, Extent, int], Stm
         number = binary("floordiv", plus(extent, rows - 1), const(rows, INDEX))
         limit = const(rows, INDEX)
         return [blocks(0, number, rows, lambda start: binary("min", binary("sub", extent, start), limit))]
-    most = min(rows, extent)
-    size = next((x for x in range(most, most // 2, -1) if extent % x == 0), most)
+    limit = min(rows, extent)
+    size = next((x for x in range(limit, limit // 2, -1) if extent % x == 0), limit)
     whole, rest = divmod(extent, size)
     parts = [blocks(0, whole, size, lambda start: size)]
     if rest:

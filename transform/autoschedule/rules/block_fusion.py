@@ -211,7 +211,7 @@ class AttentionRule(_ChainRule):
 
 
 def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -> Stmt:
-    """The loops around the blocks of rows; the one with the most iterations in parts that threads may share."""
+    """The loops around the blocks of rows; the one with the most iterations in chunks that threads may share."""
     chunks, enough = knobs.chunks, knobs.min_chunks
     known = [(loop, extent) for loop, extent in loops if isinstance(extent, int) and extent >= enough]
     symbolic = [(loop, extent) for loop, extent in loops if not isinstance(extent, int)]
@@ -221,19 +221,19 @@ def _shared(loops: Sequence[tuple[PrimVar, Extent]], body: Stmt, knobs: Knobs) -
     loop, extent = chosen
     inner = nested([pair for pair in loops if pair[0] is not loop], body)
     marked = FrozenMap({SHARED: True})
-    part, own = PrimVar("part", INDEX), PrimVar(loop.name, INDEX)
+    chunk, own = PrimVar("chunk", INDEX), PrimVar(loop.name, INDEX)
     if isinstance(extent, int):
-        parts = next((n for n in range(min(chunks, extent), enough - 1, -1) if extent % n == 0), extent)
-        if parts == extent:
+        count = next((n for n in range(min(chunks, extent), enough - 1, -1) if extent % n == 0), extent)
+        if count == extent:
             return For(loop, 0, extent, inner, annotations=marked)
-        at = plus(times(part, extent // parts), own)
-        inner = For(own, 0, extent // parts, substitute(inner, {loop: at}))
-        return For(part, 0, parts, inner, annotations=marked)
+        at = plus(times(chunk, extent // count), own)
+        inner = For(own, 0, extent // count, substitute(inner, {loop: at}))
+        return For(chunk, 0, count, inner, annotations=marked)
     size = binary("max", binary("floordiv", plus(extent, chunks - 1), const(chunks, INDEX)), const(1, INDEX))
-    first = binary("mul", part, size)
+    first = binary("mul", chunk, size)
     count = binary("min", binary("sub", extent, first), size)
     inner = For(own, 0, count, substitute(inner, {loop: plus(first, own)}))
-    return For(part, 0, chunks, inner, annotations=marked)
+    return For(chunk, 0, chunks, inner, annotations=marked)
 
 
 def _block_of_rows(

@@ -1,10 +1,10 @@
-"""Rows fetched by numbers from memory: whole rows on vectors, with the assertions about a row before it.
+"""Gathers of rows: whole rows on vectors, with the assertions about a row before it.
 
     for i: for j: assert 0 <= index[i] < n; y[i, j] = x[index[i], j]
 
-    for i: assert 0 <= index[i] < n; ask for x[index[i + 2], ...]; for j: y[i, j] = x[index[i], j] on vectors
+    for i: assert 0 <= index[i] < n; prefetch x[index[i + 2], ...]; for j: y[i, j] = x[index[i], j] on vectors
 
-The processor cannot guess where the next row lies, so that its first bytes are asked for ahead of time.
+The processor cannot guess where the next row lies, so that its first cache lines are prefetched.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["GatherRule"]
 
 @dataclass(frozen=True)
 class _Gather:
-    """A nest whose rows are chosen by numbers that it loads: a map with assertions and prefetches before each row."""
+    """A nest whose rows are chosen by indices that it loads: elementwise, assertions and prefetches before each row."""
 
     found: Map
     gathered: Sequence[BufferLoad]
@@ -57,7 +57,7 @@ class _Gather:
         def before(variables: dict[PrimVar, PrimVar]) -> list[Stmt]:
             checks = [_for_rows(part, nest.extents[last]) for part in self.asserts]
             places = [x for load in self.gathered for x in _places(load, row, last, nest, machine, ahead, lines)]
-            return [substitute(part, variables) for part in (*checks, *(_ask(place) for place in places))]
+            return [substitute(part, variables) for part in (*checks, *(_prefetch(place) for place in places))]
 
         return self.found.build(before)
 
@@ -80,7 +80,7 @@ def _gather_of(stmt: For, machine: MachineModel, knobs: Knobs) -> _Gather | None
 
 
 class GatherRule(Rule):
-    """Rows fetched by numbers from memory: prefetched, and checked once each."""
+    """Gathered rows: prefetched, and checked once each."""
 
     name = "gather"
     order = 210
@@ -96,7 +96,7 @@ class GatherRule(Rule):
         if found is None:
             return None
         ahead = {"prefetch_rows": knobs.gather_ahead, "prefetch_lines": knobs.gather_lines}
-        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, "rows at numbers from memory")
+        return Decision(site.name, self.name, {**values_of(found.found), **ahead}, "rows at indices from memory")
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
         """The loops."""
@@ -130,7 +130,7 @@ def _checked_nest(stmt: For) -> tuple[Nest, Sequence[AssertStmt]] | None:
 
 
 def _is_row(load: BufferLoad, last: PrimVar) -> bool:
-    """Whether elements are read one after another, from a place that other loads tell."""
+    """Whether elements are read one after another, from a place that other loads give."""
     indirect = any(isinstance(part, BufferLoad) for index in load.indices for part in walk(index))
     return indirect and load.indices[-1] is last and step_along(load, last) == 1
 
@@ -159,5 +159,5 @@ def _places(
             yield substitute(load, {row: later, last: const(line * step, INDEX)})
 
 
-def _ask(place: BufferLoad) -> Stmt:
+def _prefetch(place: BufferLoad) -> Stmt:
     return AttrStmt(None, PREFETCH, place, SeqStmt(()))

@@ -1,4 +1,4 @@
-"""Loops over vectors: whole ones, then what is left over under a mask.
+"""Loops over vectors: whole ones, then the remainder under a mask.
 
     for i in range(n // 16): for j in T.vectorized(16): body(i * 16 + j)
     for j in T.vectorized(16): if n // 16 * 16 + j < n: body(...)
@@ -53,7 +53,7 @@ def times(a: Extent, b: int) -> Extent:
 
 
 def split(start: Extent, end: Extent, width: int) -> tuple[Extent, Extent]:
-    """(how often `width` goes into the range, where what is left over starts)."""
+    """(how often `width` goes into the range, where the remainder starts)."""
     length = minus(end, start)
     if isinstance(length, int):
         steps: Extent = length // width
@@ -95,7 +95,7 @@ def over_vectors(
     """`body(index)` for every index below the extent, in vectors, `unroll` of them in a step of the first loop.
 
     `wide` makes these one long vector: its parts go through each operation side by side, so that none of them waits
-    for a long chain of operations. Without `masks` what is left over is done one by one.
+    for a long chain of operations. Without `masks` the remainder is done one by one.
     """
     parts: list[Stmt] = []
     start: Extent = 0

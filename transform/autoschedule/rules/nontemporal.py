@@ -1,9 +1,9 @@
-"""Loops that store large results past the caches: the mark that code generation reads.
+"""Non-temporal stores of large results: the mark that code generation reads.
 
     for i in T.serial(n // 64, annotations={"weft.streams": 67108864}):      the steps of a loop over vectors
         for u in T.unroll(4): y[T.Ramp(i * 64 + u * 16, 1, 16)] = ...
 
-A store to a line that is in no cache first loads it; a store past the caches does not, and leaves the caches to others.
+A store to a line that is in no cache first loads it; a non-temporal one does not, and leaves the caches to others.
 It loses where the result fits in them, so it is for results of at least so many bytes, which is seen at run time where
 sizes are symbols. Marked are the innermost loops of kernels whose vectors go to one result that the kernel never reads.
 """
@@ -27,18 +27,18 @@ from weft.ir.tensor import (
     While,
 )
 
-__all__ = ["STREAMS", "with_streams"]
+__all__ = ["STREAMS", "with_nontemporal_stores"]
 
 STREAMS = "weft.streams"
-"""The annotation of a loop: from how many bytes on its result is stored past the caches."""
+"""The annotation of a loop: from how many bytes on its result is written with non-temporal stores."""
 
 
 _OTHERS = (IfThenElse, While, Evaluate)
 
 
-def with_streams(function: PrimFunc, body: Stmt, least: int) -> Stmt:
-    """The body of a function with the mark on loops whose result may have `least` bytes."""
-    results = {param for param in function.params if isinstance(param, Buffer) and _may_have(param, least)}
+def with_nontemporal_stores(function: PrimFunc, body: Stmt, min_bytes: int) -> Stmt:
+    """The body of a function with the mark on loops whose result may have `min_bytes` bytes."""
+    results = {param for param in function.params if isinstance(param, Buffer) and _may_have(param, min_bytes)}
     if not results:
         return body
     results -= {part.buffer for part in walk(body) if isinstance(part, BufferLoad)}
@@ -48,19 +48,19 @@ def with_streams(function: PrimFunc, body: Stmt, least: int) -> Stmt:
     def mark(node: object) -> For | None:
         if not isinstance(node, For) or node.kind != "serial" or not _is_step(node, results):
             return None
-        return replace(node, annotations=FrozenMap({**node.annotations, STREAMS: least}))
+        return replace(node, annotations=FrozenMap({**node.annotations, STREAMS: min_bytes}))
 
     return rewrite(body, mark)
 
 
-def _may_have(buffer: Buffer, least: int) -> bool:
+def _may_have(buffer: Buffer, min_bytes: int) -> bool:
     """Whether a buffer of whole rows has so many bytes, as far as its sizes are known."""
     size = -(-dtypes.bits(buffer.dtype) // 8)
     for extent in buffer.shape:
         if not isinstance(extent, int):
             return buffer.strides is None
         size *= extent
-    return buffer.strides is None and size >= least
+    return buffer.strides is None and size >= min_bytes
 
 
 def _is_step(loop: For, results: set[Buffer]) -> bool:

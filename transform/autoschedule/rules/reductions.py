@@ -1,10 +1,10 @@
-"""Nests that join many elements into one: sums, products, least and greatest values.
+"""Reductions: sums, products, minima and maxima.
 
-    along rows      y[i] = y[i] + f(x[i, k]):  vectors along k, several running ones, joined at the end
-    down columns    y[j] = y[j] + f(x[k, j]):  vectors along j, each lane a running value of its own; long rows go
-                    through the nearest cache, a few rows at a time, so that memory is read in long pieces
+    along rows      y[i] = y[i] + f(x[i, k]):  vectors along k, several accumulators, combined at the end
+    down columns    y[j] = y[j] + f(x[k, j]):  vectors along j, each lane an accumulator of its own; long rows go
+                    through the nearest cache, a few rows at a time, so that memory is read in long runs
 
-Joining along rows changes the order of a sum, as every vector sum does; its rounding error grows no faster.
+Combining along rows changes the order of a sum, as every vector sum does; its rounding error grows no faster.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ReductionRule(Rule):
         var, down = axis
         vectors = knobs.column_vectors if down else _accumulators(found, var)
         values = {"form": "columns" if down else "rows", "axis": var.name, "lanes": found.lanes, "vectors": vectors}
-        reason = "a lane for each result" if down else "running values that are joined at the end"
+        reason = "a lane for each result" if down else "accumulators that are combined at the end"
         return Decision(site.name, self.name, values, reason)
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
@@ -96,7 +96,7 @@ class ReductionRule(Rule):
         assert axis is not None
         var, down = axis
         lanes = checked(decision, "lanes", 2, 64, "lanes of a vector", power=True)
-        vectors = checked(decision, "vectors", 1, 64, "vectors that are joined by halves", power=not down)
+        vectors = checked(decision, "vectors", 1, 64, "vectors that are combined by halves", power=not down)
         if down:
             return _down_columns(replace(found, lanes=lanes, knobs=replace(knobs, column_vectors=vectors)), var)
         return _along_rows(replace(found, lanes=lanes), var, vectors)
@@ -110,7 +110,7 @@ def _accumulators(found: Reduction, var: PrimVar) -> int:
 
 @dataclass(frozen=True)
 class Reduction:
-    """y = join(y, term), where y = start before."""
+    """y = combine(y, term), where y = start before."""
 
     nest: Nest
     kind: str
@@ -127,15 +127,15 @@ class Reduction:
 
     @property
     def identity(self) -> PrimExpr:
-        """What joins with a value to that value."""
+        """The value that changes nothing."""
         return const(_IDENTITIES[self.kind](self.dtype), self.dtype)
 
-    def join(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        """Two values joined."""
+    def combine(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        """Two values combined."""
         return binary(self.kind, a, b)
 
     def is_even(self, var: PrimVar) -> bool:
-        """Whether vectors along a variable load whole pieces of memory."""
+        """Whether vectors along a variable load contiguous or evenly strided memory."""
         return all(step_along(load, var) in range(self.knobs.max_stride + 1) for load in loads_in(self.term))
 
     def fresh(self, variables: Iterable[PrimVar]) -> dict[PrimVar, PrimVar]:
@@ -147,8 +147,8 @@ class Reduction:
         return nested([(new, self.nest.extents[old]) for old, new in variables.items()], body)
 
 
-def _is_long(extent: Extent, least: int = 2) -> bool:
-    return not isinstance(extent, int) or extent >= least
+def _is_long(extent: Extent, minimum: int = 2) -> bool:
+    return not isinstance(extent, int) or extent >= minimum
 
 
 def reduction_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Reduction | None:
@@ -174,7 +174,7 @@ def reduction_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Reduction |
 
 @dataclass(frozen=True)
 class _Running:
-    """The running values: a small buffer, which registers hold."""
+    """The accumulators: a small buffer, which registers hold."""
 
     found: Reduction
     buffer: Buffer
@@ -188,8 +188,8 @@ class _Running:
         return BufferStore(self.buffer, value, (place,))
 
     def add(self, place: PrimExpr, value: PrimExpr) -> Stmt:
-        """Join a value to one."""
-        return self.put(place, self.found.join(self.at(place), value))
+        """Combine a value with one."""
+        return self.put(place, self.found.combine(self.at(place), value))
 
 
 def _running(found: Reduction, width: int) -> _Running:
@@ -216,16 +216,16 @@ def _along_rows(found: Reduction, var: PrimVar, count: int) -> Stmt:
 
     clear = [vector_loop(at, lanes, lambda j: running.put(j, found.identity)) for at in range(0, count * lanes, lanes)]
     steps = found.loops(inner, sequence(_steps_along(running, var.name.removeprefix("v"), extent, count, term)))
-    value = found.join(found.start, running.at(_ZERO))
+    value = found.combine(found.start, running.at(_ZERO))
     target = BufferStore(nest.store.buffer, value, nest.store.indices, span=nest.store.span)
-    body = [AllocBuffer(running.buffer), *clear, steps, *_joined(running, count * lanes), substitute(target, outer)]
+    body = [AllocBuffer(running.buffer), *clear, steps, *_combined(running, count * lanes), substitute(target, outer)]
     return found.loops(outer, sequence(body))
 
 
 def _steps_along(
     running: _Running, name: str, extent: Extent, count: int, term: Callable[[PrimExpr], PrimExpr]
 ) -> Iterator[Stmt]:
-    """All terms joined to the running values: `count` vectors at a time, then single ones, then a part of one."""
+    """All terms combined with the accumulators: `count` vectors at a time, then single ones, then a part of one."""
     lanes = running.found.lanes
     steps, done = split(0, extent, count * lanes)
     if not _is_zero(steps):
@@ -248,17 +248,17 @@ def _steps_along(
         yield For(t, 0, rest, running.add(_ZERO, term(plus(done, t))))
         return
     width = 1 << (rest - 1).bit_length() if isinstance(rest, int) else lanes
-    most = None if width == rest else rest
+    valid = None if width == rest else rest
     identity = running.found.identity
-    yield vector_loop(0, width, lambda j: running.add(j, _guarded(j, most, term(plus(done, j)), identity)))
+    yield vector_loop(0, width, lambda j: running.add(j, _guarded(j, valid, term(plus(done, j)), identity)))
 
 
 def _is_zero(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 0
 
 
-def _joined(running: _Running, width: int) -> Iterator[Stmt]:
-    """The running values joined by halves, until the first is all of them."""
+def _combined(running: _Running, width: int) -> Iterator[Stmt]:
+    """The accumulators combined by halves, until the first is all of them."""
     while width > 1:
         width //= 2
         half = width
@@ -278,7 +278,7 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
         widths.insert(0, found.knobs.wide_column_vectors)
     if isinstance(extent, int):  # as many vectors in each tile, rather than full tiles and a small one
         vectors = max(1, extent // lanes)
-        widths = [-(-vectors // -(-vectors // most)) for most in widths]
+        widths = [-(-vectors // -(-vectors // width)) for width in widths]
     parts: list[Stmt] = []
     done: Extent = 0
     for count in sorted(set(widths), reverse=True):
@@ -307,7 +307,7 @@ def _last_columns(
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns from `start` on, and running values for them."""
+    """Columns from `start` on, and accumulators for them."""
 
     found: Reduction
     var: PrimVar
@@ -353,11 +353,11 @@ def _wide_tile(
     found: Reduction, var: PrimVar, outer: dict[PrimVar, PrimVar], start: PrimExpr, width: int, left: Extent | None
 ) -> Stmt:
     """`width` columns from `start` on, in the nearest cache: each is read and written once for a few rows."""
-    running, (row,), most = _running(found, width), found.nest.reduction, found.knobs.column_rows
+    running, (row,), rows_at_once = _running(found, width), found.nest.reduction, found.knobs.column_rows
     columns = _Columns(found, var, start, width, running, {**outer})
     parts = [AllocBuffer(running.buffer), *columns.vectors(lambda j: running.put(j, columns.at(found.start, j)))]
     done: Extent = 0
-    for count in (most, 1):
+    for count in (rows_at_once, 1):
         steps, end = split(done, found.nest.extents[row], count)
         if not _is_zero(steps):
             k = PrimVar(row.name.removeprefix("v"), INDEX)
@@ -366,7 +366,7 @@ def _wide_tile(
             def rows(j: PrimExpr, count: int = count, first: PrimExpr = first) -> Stmt:
                 value: PrimExpr = running.at(j)
                 for u in range(count):
-                    value = found.join(value, columns.at(found.term, j, {row: plus(first, u)}))
+                    value = found.combine(value, columns.at(found.term, j, {row: plus(first, u)}))
                 return running.put(j, value)
 
             parts.append(For(k, 0, steps, sequence(columns.vectors(rows))))

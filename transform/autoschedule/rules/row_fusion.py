@@ -73,7 +73,7 @@ def shared_rows(stmts: Sequence[Stmt]) -> list[Stmt | Rows]:
     users = Counter(part for group in groups for part in _buffers(group))
     allocated = [stmt.buffer for stmt in stmts if isinstance(stmt, AllocBuffer)]
     last = {id(group[-1]): group for group in groups}
-    joined = {id(stmt) for group in groups if len(group) > 1 for stmt in group}
+    grouped = {id(stmt) for group in groups if len(group) > 1 for stmt in group}
     result: list[Stmt | Rows] = []
     small: set[Buffer] = set()
     for stmt in stmts:  # a group stands where its last nest stood, after all allocations before that
@@ -84,7 +84,7 @@ def shared_rows(stmts: Sequence[Stmt]) -> list[Stmt | Rows]:
             own = [x for x in allocated if x in written and users[x] == 1 and _is_plain(x)]
             small.update(own)
             result.append(_rows(members, own))
-        elif id(stmt) not in joined:
+        elif id(stmt) not in grouped:
             result.append(stmt)
     return [part for part in result if not (isinstance(part, AllocBuffer) and part.buffer in small)]
 

@@ -1,11 +1,12 @@
-"""Large reductions to few results in parts, which threads can share.
+"""Large reductions to few results in chunks, which threads can share.
 
-    for j, k: y[j] = y[j] + f(x[k, j])       for p, j, k: part[p, j] = part[p, j] + f(x[p * step + k, j])     16 parts
-                                             for j, k:    part[16, j] = ...                        what 16 leave over
-                                             for j, p:    y[j] = y[j] + part[p, j]
+    for j, k: y[j] = y[j] + f(x[k, j])       for c, j, k: partial[c, j] = partial[c, j] + f(x[c * step + k, j])
+                                             for j, k:    partial[16, j] = ...      (the remainder of 16 chunks)
+                                             for j, c:    y[j] = y[j] + partial[c, j]
 
-The number of parts is fixed, so results do not depend on the number of threads; a sum of parts loses fewer digits than
-one long sum. Reductions whose results are many enough to be shared out stay as they are.
+The number of chunks is fixed, so results do not depend on the number of threads; a sum of partial sums loses fewer
+digits than one long sum (pairwise summation: Higham, 1993). Reductions whose results are many enough to be shared out
+stay as they are.
 """
 
 from __future__ import annotations
@@ -55,18 +56,18 @@ class SplitReductionRule(Rule):
         if found is None:
             return None
         values = {"axis": found[1].name, "chunks": knobs.chunks}
-        return Decision(site.name, self.name, values, "much to join, and too few results for threads to share")
+        return Decision(site.name, self.name, values, "much to reduce, and too few results for threads to share")
 
     def apply(self, site: Site, decision: Decision, machine: MachineModel, knobs: Knobs) -> Stmt:
-        """One nest that gives the chunks, one that joins what no chunk has, one that joins them all."""
+        """One nest that reduces each chunk, one for the remainder, one that combines the partial results."""
         found = None if site.nest is None else site.once(_split_of, site.nest, machine, knobs)
         assert found is not None
         chunks = checked(decision, "chunks", 2, 1024, "chunks of the reduction")
-        return SeqStmt(tuple(_parts(*found, chunks)))
+        return SeqStmt(tuple(_chunked(*found, chunks)))
 
 
 def _split_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> tuple[Reduction, PrimVar] | None:
-    """The reduction and the axis to split, where there is much to join to few results."""
+    """The reduction and the axis to split, where there is much to reduce to few results."""
     found = reduction_of(nest, machine, knobs)
     if found is None:
         return None
@@ -80,55 +81,55 @@ def _split_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> tuple[Reductio
     if not 0 < results <= (knobs.split_results if across else knobs.chunks - 1):
         return None
     row = max(nest.reduction, key=lambda var: _size(nest.extents[var]))
-    joined = math.prod(_size(nest.extents[var]) for var in nest.reduction)
-    if joined * results < knobs.split_from or _size(nest.extents[row]) < 8 * knobs.chunks:
+    elements = math.prod(_size(nest.extents[var]) for var in nest.reduction)
+    if elements * results < knobs.split_from or _size(nest.extents[row]) < 8 * knobs.chunks:
         return None
     return None if reduction_axis(found) is None else (found, row)
 
 
 def _size(extent: Extent) -> int:
-    """The most that a size can be, or what one that is not known counts as."""
-    most = most_of(extent)
-    return 1 << 20 if most is None else most
+    """The upper bound of a size, or what one that is not known counts as."""
+    upper = most_of(extent)
+    return 1 << 20 if upper is None else upper
 
 
-def _parts(found: Reduction, row: PrimVar, chunks: int) -> list[Stmt]:
+def _chunked(found: Reduction, row: PrimVar, chunks: int) -> list[Stmt]:
     nest, store = found.nest, found.nest.store
     name = store.buffer.name or "y"
     shape = [nest.extents[var] for var in nest.spatial]
-    part = Buffer(f"{name}_parts", (chunks + 1, *shape), found.dtype)
+    partial = Buffer(f"{name}_partial", (chunks + 1, *shape), found.dtype)
     done = nest.extents[row]
     step: Extent = done // chunks if isinstance(done, int) else binary("floordiv", done, const(chunks, INDEX))
     start: Extent = chunks * step if isinstance(step, int) else binary("mul", step, const(chunks, INDEX))
     left = minus(done, start)
 
-    def joining(number: PrimExpr, several: bool, first: Extent, count: Extent) -> Stmt:
-        """Terms from `first` on joined to a part."""
+    def combining(number: PrimExpr, several: bool, first: Extent, count: Extent) -> Stmt:
+        """Elements from `first` on combined into a partial result."""
         spatial = {var: PrimVar(var.name, INDEX) for var in nest.spatial}
         reduction = {var: PrimVar(var.name, INDEX) for var in nest.reduction}
         place = (number, *spatial.values())
         term = substitute(found.term, {**spatial, **reduction, row: plus(first, reduction[row])})
-        value = found.join(BufferLoad(part, place), term)
+        value = found.combine(BufferLoad(partial, place), term)
         extents = [(new, count if old is row else nest.extents[old]) for old, new in reduction.items()]
         kept = [(new, nest.extents[old]) for old, new in spatial.items()]
         if several:
             assert isinstance(number, PrimVar)
             kept.insert(0, (number, chunks))
-        init = BufferStore(part, found.identity, place)
-        return block_nest(name, kept, extents, BufferStore(part, value, place), init)
+        init = BufferStore(partial, found.identity, place)
+        return block_nest(name, kept, extents, BufferStore(partial, value, place), init)
 
-    number = PrimVar("part", INDEX)
+    number = PrimVar("chunk", INDEX)
     first = binary("mul", number, step) if not isinstance(step, int) else plus(0, times(number, step))
-    parts: list[Stmt] = [AllocBuffer(part), joining(number, True, first, step)]
+    stmts: list[Stmt] = [AllocBuffer(partial), combining(number, True, first, step)]
     count = chunks
     if not (isinstance(left, int) and left == 0):
-        parts.append(joining(const(chunks, INDEX), False, start, left))
+        stmts.append(combining(const(chunks, INDEX), False, start, left))
         count += 1
-    again = PrimVar("part", INDEX)
+    again = PrimVar("chunk", INDEX)
     spatial = {var: PrimVar(var.name, INDEX) for var in nest.spatial}
     indices = tuple(substitute(index, spatial) for index in store.indices)
-    value = found.join(BufferLoad(store.buffer, indices), BufferLoad(part, (again, *spatial.values())))
+    value = found.combine(BufferLoad(store.buffer, indices), BufferLoad(partial, (again, *spatial.values())))
     begin = BufferStore(store.buffer, substitute(found.start, spatial), indices, span=store.span)
     kept = [(new, nest.extents[old]) for old, new in spatial.items()]
     last = BufferStore(store.buffer, value, indices, span=store.span)
-    return [*parts, block_nest(name, kept, [(again, count)], last, begin)]
+    return [*stmts, block_nest(name, kept, [(again, count)], last, begin)]

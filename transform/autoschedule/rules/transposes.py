@@ -1,10 +1,10 @@
 """Nests that swap axes: squares of vectors, transposed in registers.
 
-    for i: for j: y[i, j] = x[j, i]        for squares: lanes rows of x are loaded, log2(lanes) rounds of shuffles turn
-                                           them into rows of y, which are stored
+    for i: for j: y[i, j] = x[j, i]        for squares: lanes rows of x are loaded, log2(lanes) stages of shuffles make
+                                           them rows of y, which are stored
 
-Each round h = lanes / 2, ..., 1 swaps, in pairs of rows h apart, the lanes with bit h of one row for those without it
-of the other. What squares leave over is copied element by element.
+Each stage h = lanes / 2, ..., 1 swaps, in pairs of rows h apart, the lanes with bit h of one row for those without it
+of the other (a butterfly network). The remainder is copied element by element.
 """
 
 from __future__ import annotations
@@ -147,12 +147,12 @@ def transposed(
             a, b = rows[k], rows[k + half]
             low = [x if not x & half else lanes + x - half for x in range(lanes)]
             high = [x + half if not x & half else lanes + x for x in range(lanes)]
-            new[k] = named(_picked(a, b, low), f"row_{k}")
-            new[k + half] = named(_picked(a, b, high), f"row_{k + half}")
+            new[k] = named(_shuffled(a, b, low), f"row_{k}")
+            new[k + half] = named(_shuffled(a, b, high), f"row_{k + half}")
         rows, half = new, half // 2
     stmts.extend(put(k, rows[k]) for k in range(lanes))
     return SeqStmt(tuple(stmts))
 
 
-def _picked(a: PrimExpr, b: PrimExpr, lanes: list[int]) -> PrimExpr:
+def _shuffled(a: PrimExpr, b: PrimExpr, lanes: list[int]) -> PrimExpr:
     return Shuffle((a, b), tuple(const(lane, "int32") for lane in lanes))

@@ -1,4 +1,4 @@
-"""Limits: which keys a condition on the positions (a causal mask, a window) lets a row see."""
+"""Bounds of a mask: which keys a condition on the positions (a causal mask, a window) lets a row see."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from weft.transform.autoschedule.attention.match import INFINITY, Attention, Rol
 from weft.transform.autoschedule.rules.loops import plus
 from weft.transform.autoschedule.rules.strides import difference_along, loads_in, uses
 
-__all__ = ["Limit", "limits_of"]
+__all__ = ["MaskBound", "mask_bounds_of"]
 
 
 @dataclass(frozen=True)
-class Limit:
+class MaskBound:
     """Keys are visible below `end` of a row (from `end` on where `is_first`), which grows with the row."""
 
     end: PrimExpr
     is_first: bool
 
 
-def limits_of(found: Attention) -> tuple[Role, list[Limit]] | None:
-    """The last map of scores and the limits that its condition sets; None where there are none."""
+def mask_bounds_of(found: Attention) -> tuple[Role, list[MaskBound]] | None:
+    """The last map of scores and the bounds that its condition sets; None where there are none."""
     scores = scores_of(found)
     maps = [role for role in found.roles if role.name == "score_map" and role.nest.store.buffer is scores]
     role = maps[-1] if maps else None
@@ -37,14 +37,15 @@ def limits_of(found: Attention) -> tuple[Role, list[Limit]] | None:
     if not is_number(value.false_value, -INFINITY):
         return None
     row = found.row.variables[role.number]
-    limits = [limit for test in _terms(value.condition) if (limit := limit_of(test, role.key, row)) is not None]
-    return (role, limits) if limits else None
+    found_bounds = (mask_bound_of(test, role.key, row) for test in _conjuncts(value.condition))
+    bounds = [bound for bound in found_bounds if bound is not None]
+    return (role, bounds) if bounds else None
 
 
-def _terms(test: PrimExpr) -> Iterator[PrimExpr]:
+def _conjuncts(test: PrimExpr) -> Iterator[PrimExpr]:
     if isinstance(test, Binary) and test.kind == "and":
-        yield from _terms(test.a)
-        yield from _terms(test.b)
+        yield from _conjuncts(test.a)
+        yield from _conjuncts(test.b)
     else:
         yield test
 
@@ -52,7 +53,7 @@ def _terms(test: PrimExpr) -> Iterator[PrimExpr]:
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def limit_of(test: PrimExpr, key: PrimVar, row: PrimVar) -> Limit | None:
+def mask_bound_of(test: PrimExpr, key: PrimVar, row: PrimVar) -> MaskBound | None:
     if not isinstance(test, Binary) or test.kind not in _MIRRORED:
         return None
     kind, end = (test.kind, test.b) if test.a is key else (_MIRRORED[test.kind], test.a)
@@ -61,6 +62,6 @@ def limit_of(test: PrimExpr, key: PrimVar, row: PrimVar) -> Limit | None:
     step = difference_along(end, row)
     if step is None or step < 0:
         return None
-    return Limit(plus(end, 1) if kind in ("le", "gt") else end, kind in ("gt", "ge"))
+    return MaskBound(plus(end, 1) if kind in ("le", "gt") else end, kind in ("gt", "ge"))
 
 
