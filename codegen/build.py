@@ -22,12 +22,12 @@ from weft.errors import TargetError
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import Executable
 from weft.runtime.program import EXECUTABLE
 from weft.target import Target
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.context import PassContext
 from weft.transform.infra.phases import run_phases
 from weft.transform.target.parts import LABEL
@@ -99,7 +99,7 @@ def build_nested(module: IRModule, label: str, part: Target, outer: Plan) -> Exe
             f"part {label!r} is a configuration of its own, and {plan.where(plan.driver)} cannot run beside this one",
             code="W736",
         )
-    with PassContext(level=0):  # what its own kinds ask for; the rest was done with the whole
+    with PassContext(opt=0):  # what its own kinds ask for; the rest was done with the whole
         lowered = run_phases(alone, plan.passes)
     made = build(lowered, plan)
     assert isinstance(made, Executable)

@@ -272,7 +272,7 @@ def lower(
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     names = phases()
     last = names[names.index(CODE[0]) - 1] if stop in CODE else stop
-    with transform.PassContext(level=plan.opt):
+    with transform.PassContext(opt=plan.opt):
         bound = _bound(module, params)
         if start not in CODE:
             bound = run_phases(bound, plan.passes, start=start, stop=last, trace=trace, knobs=plan.knobs)
@@ -330,7 +330,7 @@ def _lowered(
         module, start, level = *_piped(module, plan, pipeline, start, trace), 0
         if start is None:
             return module
-    with transform.PassContext(level=level):
+    with transform.PassContext(opt=level):
         return run_phases(module, plan.passes, start=start, trace=trace, knobs=plan.knobs)
 
 
@@ -347,7 +347,7 @@ def _piped(
     names, named = phases(), phases_of(pipeline)
     first = 0 if start is None else names.index(start)
     if named and (before := names.index(named[0])) > first:
-        with transform.PassContext(level=0):
+        with transform.PassContext(opt=0):
             module = run_phases(
                 module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs
             )  # fmt: skip

@@ -67,8 +67,9 @@ def List(default: tuple[str, ...] = (), doc: str = "") -> Field:
 class Hook:
     """A function of a target that returns the Pass to run in a phase.
 
-    `before` and `after` are names of hooks of the same phase. With scope "function" the pass sees the functions that
-    belong to the target, with "module" all of them. A `labelled` one is told the label of its part as well.
+    `before` and `after` are names of passes or hooks of the same phase, `instead` that of a pass whose place it takes.
+    With scope "function" the pass sees the functions that belong to the target, with "module" all of them. A `labelled`
+    one is told the label of its part as well.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Hook:
     after: tuple[str, ...] = ()
     scope: str = "function"
     labelled: bool = False
+    instead: str | None = None
 
 
 _phase_names: list[str] = []
@@ -138,13 +140,16 @@ class TargetKind:
         name: str | None = None,
         before: str | Iterable[str] = (),
         after: str | Iterable[str] = (),
+        instead: str | None = None,
         scope: str = "function",
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a function of the target, `(target)` or `(target, label)`, that returns the Pass to run at the end
-        of a phase.
+        """Register a function of the target, `(target)` or `(target, label)`, that returns the Pass to run in a phase.
 
-        Hooks run in the order of the target's parts, then of registration, unless `before` or `after` name others of
-        the phase. Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
+        It runs at the end of the phase; right before or after the passes of the phase that `before` and `after` name;
+        or in place of the pass that `instead` names (for the functions of its part, with scope "function"). Hooks run
+        in the order of the target's parts, then of registration; `before` and `after` may name hooks, too. A name that
+        the phase does not have is refused when the passes of the phase are asked for (PassError W561).
+        Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
         """
         check_phase(phase)
         if scope not in ("function", "module"):
@@ -157,7 +162,7 @@ class TargetKind:
             if not labelled:
                 _check_arity(self, f"hook of phase {phase!r}", function, 1)
             label = name or getattr(function, "__name__", type(function).__name__)
-            made = Hook(label, function, _names(before), _names(after), scope, labelled)
+            made = Hook(label, function, _names(before), _names(after), scope, labelled, instead)
             self.hooks.setdefault(phase, []).append(made)
             return function
 

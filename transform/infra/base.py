@@ -53,7 +53,7 @@ class Pass:
     text_name: ClassVar[str] = "pass"
     aliases: ClassVar[tuple[str, ...]] = ()
     level: ClassVar[int] = 0
-    """The lowest level of a `PassContext` at which a pipeline runs the pass."""
+    """The least `opt` of a `PassContext` with which a pipeline runs the pass."""
     checks_itself: ClassVar[bool] = False
     """True for a pass made of passes, each of which is checked."""
     former_options: ClassVar[Mapping[str, tuple[str, str]]] = {}

@@ -126,8 +126,8 @@ PHASES: tuple[Phase, ...] = (
     Phase("schedule", for_target=_schedule, mandatory=False),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan", for_target=_plan),
-    Phase("codegen"),
-    Phase("link"),
+    Phase("codegen", whole=True),
+    Phase("link", whole=True),
 )
 know_phases(item.name for item in PHASES)
 NAMED_PHASES.update((item.name, item) for item in PHASES)
@@ -207,7 +207,7 @@ def run_phases(
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
     With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules.
-    Passes above the level of the `PassContext` are left out.
+    Passes whose level is above `opt` of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
     >>> steps = []

@@ -37,11 +37,11 @@ from weft.codegen.host.single_kernel import with_entry
 from weft.errors import TargetError
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.module import IRModule
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 

@@ -96,5 +96,5 @@ def page_of(facts: dict[str, Any]) -> str:
         lines.append(f"also {', '.join(facts['aliases'])}")
     runs = f"runs in {', '.join(facts['phases'])}" if facts["phases"] else "runs where it is asked for"
     keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
-    lines.append(f"{runs}, from level {facts['level']} on; {keeps}")
+    lines.append(f"{runs}, from opt={facts['level']} on; {keeps}")
     return "\n".join([*lines, "", facts["doc"], "", facts["about"]]).rstrip()
