@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from weft.errors import PassError, Span
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
+from weft.providers import provider
 from weft.target import Target
 from weft.target.kinds import KINDS
 from weft.transform.autoschedule.knobs import Knobs
@@ -67,11 +68,16 @@ class Phase:
         more = () if self.for_target is None else self.for_target(target, knobs)
         return (*_with_lowering_hooks(self.passes, target), *more)
 
+    def provided(self, target: Target | str | None) -> tuple[Pass, ...]:
+        """What layers above give a phase of the whole, for a pipeline that names it."""
+        return provider("code_passes")(self.name, target) if self.whole else ()
+
     def _names(self) -> set[str]:
         """The names of the passes that the phase has for some target."""
         one = _richest()
         samples = (one, Target(f"first: {one}; second: {one}"))
-        return {name for sample in samples for item in self._built(sample, Knobs()) for name in pass_names(item)}
+        built = [item for sample in samples for item in (*self._built(sample, Knobs()), *self.provided(sample))]
+        return {name for item in built for name in pass_names(item)}
 
     def check_option(
         self, option: str, value: Any, span: Span | None = None, target: Target | str | None = None
@@ -104,7 +110,7 @@ class Phase:
     def _owners(self, target: Target | str) -> dict[str, list[type[Pass]]]:
         """Options -> the classes of passes that have them."""
         owners: dict[str, list[type[Pass]]] = {}
-        for cls in dict.fromkeys(type(item) for item in _flat(self.passes_for(target))):
+        for cls in dict.fromkeys(type(item) for item in _flat(self.passes_for(target, more=self.provided(target)))):
             for option in cls.option_types():
                 owners.setdefault(option, []).append(cls)
         return owners
@@ -133,7 +139,7 @@ class RunPhase(Pass, abstract=True):
         target = self.target or Target.current() or module.attrs.get(CARRIED)
         for option, value in self.options.items():
             self.phase.check_option(option, value, target=target)
-        passes = self.phase.passes_for(target)
+        passes = self.phase.passes_for(target, more=self.phase.provided(target))
         return Pipeline([_with_options(item, self.options) for item in passes]).run(module)
 
     def __str__(self) -> str:

@@ -18,11 +18,13 @@ Their names are names in the text of a pipeline too: `legalize,fuse{max_ops=8}`.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError
 from weft.ir.module import IRModule
+from weft.ir.node import FrozenMap
 from weft.ir.structure.structural import structural_hash
 from weft.target import Target
 from weft.target.kinds import know_phases
@@ -203,10 +205,12 @@ def run_phases(
     stop: str | None = None,
     trace: list[Step] | None = None,
     knobs: Knobs | None = None,
+    more: Mapping[str, tuple[Pass, ...]] = FrozenMap(),
 ) -> IRModule:
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
-    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules.
+    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules, `more` passes that join
+    those which are built in, by phase.
     Passes whose level is above `opt` of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
@@ -223,7 +227,8 @@ def run_phases(
     first = 0 if start is None else names.index(start)
     last = len(names) if stop is None else names.index(stop) + 1
     for item in PHASES[first:last]:
-        module = _run_phase(module, Pipeline(item.passes_for(target, knobs), name=item.name), trace)
+        passes = item.passes_for(target, knobs, more.get(item.name, ()))
+        module = _run_phase(module, Pipeline(passes, name=item.name), trace)
     return module
 
 

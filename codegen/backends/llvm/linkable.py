@@ -13,6 +13,7 @@ Errors: TargetError W742 for kernels that need a runtime.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
-from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
+from weft.codegen.backends.llvm.machine.machine import Machine, compile_module, llvm_version
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module
 from weft.codegen.host.kernels import is_noalias
@@ -102,13 +103,17 @@ def object_source(
     return ObjectSource(text, _header(entry, model), externs, _prototype(model))
 
 
-def object_artifacts(source: ObjectSource, code: bytes, model: str, target: str) -> list[Artifact]:
-    """Object code and its header, for C programs to link."""
+def object_artifacts(
+    source: ObjectSource, code: bytes, model: str, target: str, flags: Sequence[str]
+) -> list[Artifact]:  # fmt: skip
+    """Object code and its header, for C programs to link; `flags` are what LLVM was told of the machine."""
     message = Symbol(f"{model}_message", f"const char *{model}_message(int32_t code)")
     symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
     symbols, needs = (symbol, message), tuple(Symbol(name) for name in source.needs)
+    facts = {"llvm": llvm_version(), "flags": list(flags)}
+    made = Artifact("object", f"{model}.o", code, target, symbols, needs, "llvm", "cc", facts)
     return [
-        true_symbols(Artifact("object", f"{model}.o", code, target, symbols, needs, codegen="llvm", loader="cc")),
+        true_symbols(made),
         Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
     ]
 
@@ -249,8 +254,10 @@ def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     model = plan.model
     options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
     source = object_source(module, entry, model, hosted=True, features=machine.names, **options)
-    code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
-    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
+    told = Machine(machine.cpu, machine.features, plan.opt)
+    code, _ = compile_module(told, source.text)
+    flags = [f"-mtriple={told.triple}", f"-mcpu={told.cpu}", f"-mattr={told.features}"]
+    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json(), flags)
 
 
 def object_code(job: Job) -> ArtifactSet:
@@ -269,5 +276,6 @@ def object_code(job: Job) -> ArtifactSet:
         c_functions=job.plan.c_functions, features=machine.names,
     )  # fmt: skip
     code = emit_object(machine, source.text)
-    found = object_artifacts(source, code, job.plan.model, part.to_json())
+    flags = [f"-mtriple={machine.triple}", f"-mcpu={machine.cpu}", f"-mattr={machine.features}"]
+    found = object_artifacts(source, code, job.plan.model, part.to_json(), flags)
     return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)
