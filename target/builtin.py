@@ -6,6 +6,7 @@ each other, so that a contradiction is found when the target is built and not by
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from weft.errors import TargetError
@@ -157,7 +158,24 @@ C = target_kind(
     doc="C source without heap or runtime files",
     canonicalise=_canonical_c,
 )
+
+
+def _on_this_machine(home: Any, other: Any) -> bool:
+    """Whether two parts both are code of this machine, which is linked into one program."""
+    own = Triple.parse(f"{platform.machine() or 'x86_64'}-{platform.system().lower()}")
+    triples = [part.triple for part in (home, other) if part.triple is not None]
+    return all((triple.arch, triple.os) == (own.arch, own.os) for triple in triples)
+
+
+def _in_one_image(home: Any, other: Any) -> bool:
+    """Whether two parts both are sources for this machine, or for microcontrollers of one family."""
+    families = [_architecture_family(part.cpu.arch)[:5] if part.cpu is not None else "" for part in (home, other)]
+    return families[0] == families[1] and families[0] in ("", "thumb")
+
+
 C.plans_memory = True
+C.alike = _in_one_image
+LLVM.alike = _on_this_machine
 LLVM.explicit_vectors = True
 COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
 CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

@@ -122,6 +122,10 @@ class TargetKind:
     """The memory of its own that its code works in; empty where it shares that of the host."""
     explicit_vectors: bool = False
     """Whether its code generator takes kernels that are written with vectors."""
+    alike: Callable[[Any, Any], bool] | None = None
+    """Whether two parts of the kind can do the same work in one program, so that calls go where they take less."""
+    cost_of_call: Callable[[Any, Any], float | None] | None = None
+    """What a call takes on a part of the kind, in cycles of one core of the host; None for what it does not do."""
     externs: dict[str, Extern] = field(default_factory=dict)
     """The C functions that programs may call whose target has a part of this kind."""
 
@@ -180,6 +184,16 @@ class TargetKind:
         """Register the lowering hook `(module, function) -> (module, global variable)`; TargetError W706 otherwise."""
         _check_arity(self, "lowering hook", function, 2)
         self.lowering_hook = function
+        return function
+
+    def cost(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what calls take on the kind, `(call, target) -> cycles`, None for what it does not do.
+
+        Calls without labels go to a part of the kind where that is less than on the part that they stand in, copies
+        between memories included; its lowering hook has to take what it says a price for. TargetError W706 otherwise.
+        """
+        _check_arity(self, "cost", function, 2)
+        self.cost_of_call = function
         return function
 
     def codegen(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -296,8 +296,8 @@ def test_code_is_generated_by_passes_that_hooks_stand_around() -> None:
     finally:
         for hook in (before, after, linked):
             kind.remove_hook(hook)
-    declared = {"ExternFunc"}
-    assert seen == [("before", {"Function", "PrimFunc"}, False), ("after", declared, True), ("linked", declared, True)] * 2
+    lowered, declared = {"Function", "PrimFunc"}, {"ExternFunc"}
+    assert seen == [("before", lowered, False), ("after", declared, True), ("linked", declared, True)] * 2
 
 
 def test_a_hook_that_changes_an_artifact_changes_what_runs() -> None:

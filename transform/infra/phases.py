@@ -59,7 +59,8 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.apply_rules import ApplyRules
-from weft.transform.target.assign import assignment_passes
+from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
+from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.parts import OnParts, driving_label, leaf_parts
 from weft.transform.target.place_copies import PlaceCopies
 
@@ -68,8 +69,10 @@ __all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "ph
 
 def _assign(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """Parts for functions and calls, and copies where their memories differ."""
-    passes = assignment_passes(target)
-    return (*passes, PlaceCopies(target.to_str())) if passes else ()
+    if len(leaf_parts(target)) == 1:
+        return ()
+    passes = (VerifyTargets, AssignByCost, OutlineLabelled, SpecialiseByLabel, PlaceCopies)
+    return tuple(item(target.to_str()) for item in passes)
 
 
 def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
