@@ -43,6 +43,7 @@ class GenerateCode(Pass):
     """
 
     keeps_meaning: ClassVar[bool] = False
+    names_itself: ClassVar[bool] = False
     target: str | None = None
     executor: str | None = None
     opt: int = 2
@@ -99,6 +100,7 @@ class LinkArtifacts(Pass):
     """
 
     keeps_meaning: ClassVar[bool] = False
+    names_itself: ClassVar[bool] = False
 
     def run(self, module: IRModule) -> IRModule:
         """Link a compiled module; any other one stays as it is."""

@@ -155,7 +155,7 @@ def phase(name: str, target: Target | str | None = None) -> Pipeline:
     """
     for item in PHASES:
         if item.name == name:
-            return Pipeline(item.passes_for(target), name=name)
+            return Pipeline(item.passes_for(target, more=item.provided(target)), name=name)
     raise PassError(f"there is no phase {name!r}", code="W507", hint=nearest(name, phases()) or ", ".join(phases()))
 
 

@@ -108,8 +108,9 @@ def _family(dtype: str) -> tuple[bool, int]:
 
 def _has_floats(part: Target, bits: int) -> bool:
     """Whether a unit computes floats of so many bits; small units have single precision only."""
-    unit = part.cpu.fpu if part.cpu is not None else "host"
-    return bool(unit) and not (bits > 32 and "-sp-" in f"{unit}-")
+    if part.cpu is None:  # a machine that runs weft
+        return True
+    return bool(part.cpu.fpu) and not (bits > 32 and "-sp-" in f"{part.cpu.fpu}-")
 
 
 def _bytes_in_a_cycle(part: Target) -> float:

@@ -36,8 +36,8 @@ def list_passes(name: str | None, as_json: bool) -> int:
 
 def described_passes(own: bool = False) -> list[dict[str, Any]]:
     """What there is to say about every pass, by name; with `own` those of weft alone."""
+    places = _places()  # and loads what is loaded when it first runs
     classes = sorted(set(PASSES.values()), key=lambda cls: cls.text_name)
-    places = _places()
     return [_facts(cls, places) for cls in classes if not own or cls.__module__.startswith("weft.")]
 
 
