@@ -60,21 +60,20 @@ class ObjectSource:
 
 
 def object_source(
-    module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False,
-    c_functions: frozenset[str] = frozenset(), features: frozenset[str] = frozenset(),
+    module: IRModule, entry: Entry, model: str, *, opt: int = 2, hosted: bool = False,
+    c_functions: frozenset[str] = frozenset(), **machine: Any,
 ) -> ObjectSource:  # fmt: skip
     """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
 
-    `c_functions` are C functions that kernels may call beside those that are declared, `features` those of the
-    processor that the code may use.
+    `c_functions` are C functions that kernels may call beside those that are declared, `machine` what else the emission
+    is told: the features of the processor, how floats are computed.
     """
     check_model(model)
     made = entry_module(module, entry, c_calls=True)
     externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
     functions = _reached(made, entry.name)
     emission = Emission(
-        functions, opt, fast_math=fast_math, c_functions=c_functions.union(externs), links_later=True, serial=True,
-        features=features,
+        functions, opt, c_functions=c_functions.union(externs), links_later=True, serial=True, **machine
     )
     writer = ModuleWriter()
     for name, function in functions.items():
@@ -252,8 +251,10 @@ def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     """The program of an entry for C programs of this machine to link: object code and a header."""
     machine = plan.machines[plan.driver]
     model = plan.model
-    options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
-    source = object_source(module, entry, model, hosted=True, features=machine.names, **options)
+    options: dict[str, Any] = {"opt": plan.opt, "c_functions": plan.c_functions, "features": machine.names}
+    options |= {"fast_math": machine.fast_math, "strict_math": machine.strict_math}
+    options |= {"gathers": machine.described().machine.gather}
+    source = object_source(module, entry, model, hosted=True, **options)
     told = Machine(machine.cpu, machine.features, plan.opt)
     code, _ = compile_module(told, source.text)
     flags = [f"-mtriple={told.triple}", f"-mcpu={told.cpu}", f"-mattr={told.features}"]
@@ -271,9 +272,9 @@ def object_code(job: Job) -> ArtifactSet:
     assert program is not None
     machine = cross_machine(part, job.plan.opt)
     source = object_source(
-        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")),
-        hosted=job.plan.hosted,
-        c_functions=job.plan.c_functions, features=machine.names,
+        made, program, job.plan.model, opt=job.plan.opt, hosted=job.plan.hosted, c_functions=job.plan.c_functions,
+        features=machine.names, gathers=part.machine.gather, fast_math=bool(part.get("fast_math")),
+        strict_math=bool(part.get("strict_math")),
     )  # fmt: skip
     code = emit_object(machine, source.text)
     flags = [f"-mtriple={machine.triple}", f"-mcpu={machine.cpu}", f"-mattr={machine.features}"]
