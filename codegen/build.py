@@ -11,35 +11,83 @@ or an entry that the back end of the driving part does not have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as with_fields
 from typing import Any
 
 from weft.codegen.backends.base import Job, Plan, back_end_of
-from weft.codegen.backends.generators import ARTIFACTS, Generator
+from weft.codegen.backends.generators import ARTIFACTS, Generator, provenance
+from weft.codegen.backends.llvm.machine.host_target import HostTarget
 from weft.codegen.plan import CARRIED, make_plan
 from weft.errors import TargetError
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, replace
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import PrimFunc
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.executable import Executable
 from weft.runtime.program import EXECUTABLE
 from weft.target import Target
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.context import PassContext
+from weft.transform.infra.decisions import numbers, without_decisions
 from weft.transform.infra.phases import run_phases
-from weft.transform.target.parts import LABEL
+from weft.transform.target.parts import LABEL, owners
 
-__all__ = ["build", "job_of"]
+__all__ = ["build", "job_of", "library"]
 
 
 def build(
     module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY
 ) -> Executable | ArtifactSet:
-    """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python."""
-    return back_end_of(plan.parts[plan.driver]).build(job_of(module, plan, members))
+    """The executable of a lowered module, or its artifacts where they do not run here; `members` are its Python.
+
+    Every artifact says what it was made from and by.
+    """
+    made = back_end_of(plan.parts[plan.driver]).build(job_of(module, plan, members))
+    facts = _facts(module, plan)
+    if not isinstance(made, Executable):
+        return ArtifactSet(_completed(item, facts) for item in made.values())
+    program, carried = made._program, module.attrs.get(ARTIFACTS, ArtifactSet())
+    program.provenance |= {**facts, **_parts(module, plan)}
+    others = program.artifacts.values()
+    program.artifacts = ArtifactSet(item if item.name in carried else _completed(item, facts) for item in others)
+    return made
+
+
+def library(jobs: Sequence[Job]) -> ArtifactSet:
+    """Several models for C programs to link together, with what they were made from and by."""
+    made = back_end_of(jobs[0].plan.parts[jobs[0].plan.driver]).library(jobs)
+    each = {job.plan.name: _facts(job.module, job.plan) for job in jobs}
+    functions = {name: facts["functions"] for name, facts in each.items()}
+    return ArtifactSet(_completed(item, {**each[jobs[0].plan.name], "functions": functions}) for item in made.values())
+
+
+def _facts(module: IRModule, plan: Plan) -> dict[str, Any]:
+    """What a lowered module was compiled from and by: hashes of its functions, versions, options, decisions."""
+    kernels = {name: without_decisions(f) if isinstance(f, PrimFunc) else f for name, f in module.items()}
+    asked = {"target": plan.target.to_str(), "opt": plan.opt, "executor": plan.executor}
+    return {**provenance(module.with_functions(kernels)), **asked, "decisions": numbers(module)}
+
+
+def _parts(module: IRModule, plan: Plan) -> dict[str, Any]:
+    """The target of each part in full, which one drives, and the part of each function where there are several."""
+    parts = {label: _expanded(part, plan.machines.get(label)) for label, part in plan.parts.items()}
+    labels = {"labels": owners(module, plan.parts)} if len(parts) > 1 else {}
+    return {"parts": parts, "driver": plan.driver, **labels}
+
+
+def _expanded(part: Target, machine: HostTarget | None) -> str:
+    """The JSON of the target of a part, with the level of processor that this machine stands for."""
+    if machine is None:
+        return part.to_json()
+    found = machine.described().to_dict()
+    flags = dict.fromkeys([*part.options.get("mattr", ()), *found.get("mattr", ())])
+    return Target({**part.to_dict(), **found, **({"mattr": list(flags)} if flags else {})}).complete().to_json()
+
+
+def _completed(item: Artifact, facts: Mapping[str, Any]) -> Artifact:
+    return with_fields(item, provenance={**facts, **item.provenance})
 
 
 def job_of(module: IRModule, plan: Plan, members: Mapping[str, Callable[..., Any]] = EMPTY) -> Job:
@@ -99,7 +147,7 @@ def build_nested(module: IRModule, label: str, part: Target, outer: Plan) -> Exe
             f"part {label!r} is a configuration of its own, and {plan.where(plan.driver)} cannot run beside this one",
             code="W736",
         )
-    with PassContext(level=0):  # what its own kinds ask for; the rest was done with the whole
+    with PassContext(opt=0):  # what its own kinds ask for; the rest was done with the whole
         lowered = run_phases(alone, plan.passes)
     made = build(lowered, plan)
     assert isinstance(made, Executable)

@@ -24,18 +24,11 @@ import numpy as np
 
 import weft.transform as transform
 from weft import dtypes
-from weft.codegen.backends.base import Job, back_end_of
-from weft.codegen.backends.generators import ARTIFACTS, provenance
-from weft.codegen.build import build, job_of
+from weft.codegen.backends.base import Job
+from weft.codegen.backends.generators import ARTIFACTS
+from weft.codegen.build import build, job_of, library
 from weft.codegen.cache.programs import find, keep, key_of
-from weft.codegen.compiled import (
-    compiled_module,
-    declared_module,
-    holds_program,
-    is_compiled,
-    linked,
-    load_module,
-)
+from weft.codegen.compiled import holds_program, is_compiled, linked, load_module
 from weft.codegen.foreign import (
     check_externs,
     member_functions,
@@ -43,6 +36,7 @@ from weft.codegen.foreign import (
     refuse_undeclared,
     refuse_untrusted,
 )
+from weft.codegen.generate import CODE, GenerateCode, code_passes
 from weft.codegen.host.entry import only_entry
 from weft.codegen.host.single_kernel import with_entry
 from weft.codegen.plan import Plan, make_plan
@@ -59,7 +53,6 @@ from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.infra.base import nested_too_deeply
-from weft.transform.infra.decisions import without_decisions
 from weft.transform.infra.phases import Step, phases, phases_of, run_phases
 
 __all__ = ["as_module", "call", "compile", "lower"]
@@ -143,10 +136,9 @@ def compile(
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
     began = time.perf_counter()
+    generate = GenerateCode.of(plan, member_functions(module))
     with _room():
-        lowered = _lowered(module, plan, pipeline, start, trace)
-        refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
-        made = _built(module, lowered, plan)
+        made = generate.loaded(_through(module, plan, generate, pipeline=pipeline, start=start, trace=trace))
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
     _log.info("%s for %s: %.2f s", ", ".join(module), plan.target, time.perf_counter() - began)
@@ -185,7 +177,7 @@ def _library(
         _refuse_scalable(module)
         refuse_spread(module.functions.values())
         with _room():
-            lowered = _lowered(module, plan, None, None, None)
+            lowered = _through(module, plan, stop=PLANNED)
             refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
             if not any(isinstance(function, Function) for function in lowered.functions.values()):
                 lowered, _ = with_entry(lowered)
@@ -193,8 +185,7 @@ def _library(
     if not jobs:
         raise PassError("a library of no models", code="W511", hint='{"name": module, ...}')
     with _room():
-        made = back_end_of(jobs[0].plan.parts[jobs[0].plan.driver]).library(jobs)
-    found = _packaged(made, with_fields(jobs[0].plan, name=""))
+        found = _packaged(library(jobs), with_fields(jobs[0].plan, name=""))
     assert isinstance(found, ArtifactSet)
     return found
 
@@ -205,7 +196,7 @@ def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, st
     def linkable() -> ArtifactSet:
         straight = with_fields(plan, executor="aot")
         with _room():
-            lowered = _lowered(module, straight, pipeline, start, None)
+            lowered = _through(module, straight, pipeline=pipeline, start=start, stop=PLANNED)
             refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
             if only_entry(lowered) is None:
                 lowered, _ = with_entry(lowered)
@@ -270,42 +261,13 @@ def lower(
     if stop in CODE and start in CODE and is_compiled(module):
         return linked(module) if stop == "link" else module
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
-    names = phases()
-    last = names[names.index(CODE[0]) - 1] if stop in CODE else stop
-    with transform.PassContext(level=plan.opt):
-        bound = _bound(module, params)
-        if start not in CODE:
-            bound = run_phases(bound, plan.passes, start=start, stop=last, trace=trace, knobs=plan.knobs)
-    return _generated(module, bound, plan, stop == "link") if stop in CODE else bound
-
-
-CODE = ("codegen", "link")
-"""The phases that make and link code; `lower` does them when they are named."""
-
-
-def _built(module: IRModule, lowered: IRModule, plan: Plan) -> Any:
-    """What the back end makes of a lowered module, with what it was made from and by, from whatever phase on."""
-    made = build(lowered, plan, member_functions(module))
-    if isinstance(made, Executable):
-        asked = {"target": plan.target.to_str(), "opt": plan.opt, "executor": plan.executor}
-        made._program.provenance |= {**provenance(_plain(lowered)), **asked}
-    return made
-
-
-def _plain(module: IRModule) -> IRModule:
-    """The module without what was decided about its kernels, which names variables."""
-    kernels = {n: without_decisions(f) if isinstance(f, PrimFunc) else f for n, f in module.items()}
-    return module.with_functions(kernels)
-
-
-def _generated(module: IRModule, lowered: IRModule, plan: Plan, link: bool) -> IRModule:
-    """The compiled module of a lowered one."""
+    generate = GenerateCode.of(plan, member_functions(module))
     with _room():
-        refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=not plan.runs_here or plan.executor == "aot")
-        made = _built(module, lowered, plan)
-    if not isinstance(made, Executable):
-        return declared_module(module, made)
-    return compiled_module(made._program, link=link)
+        return _through(_bound(module, params), plan, generate, start=start, stop=stop or PLANNED, trace=trace)
+
+
+PLANNED = "plan"
+"""The last phase that is passes on functions; `lower` goes on to make code when that is asked for."""
 
 
 def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
@@ -318,43 +280,57 @@ def _bound(module: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     return transform.BindParams(name, {key: np.asarray(value) for key, value in params.items()})(module)
 
 
-def _lowered(
-    module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
+def _through(
+    module: IRModule, plan: Plan, generate: GenerateCode | None = None, *, pipeline: Any = None,
+    start: str | None = None, stop: str = CODE[-1], trace: list[Step] | None = None,
 ) -> IRModule:  # fmt: skip
-    """The module after the phases of a plan, ready for code generators."""
+    """The module after the phases of a plan from `start` to `stop`; a user's pipeline replaces the optional passes."""
     level = plan.opt
     if plan.straight_line and start is None:
         for item in (transform.UnrollLoops(), transform.LambdaLift(), transform.InlinePrivateFunctions()):
             module = item(module)
     if pipeline is not None:
         module, start, level = *_piped(module, plan, pipeline, start, trace), 0
-        if start is None:
-            return module
-    with transform.PassContext(level=level):
-        return run_phases(module, plan.passes, start=start, trace=trace, knobs=plan.knobs)
+    more = {phase: code_passes(phase, generate) for phase in CODE}
+    with transform.PassContext(opt=level):
+        return run_phases(module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, more=more)
 
 
 def _piped(
     module: IRModule, plan: Plan, pipeline: Any, start: str | None, trace: list[Step] | None
 ) -> tuple[IRModule, str | None]:  # fmt: skip
-    """The module after a user's pipeline, and the phase to go on with (None: it ran the last one).
+    """The module after a user's pipeline, and the phase to go on with.
 
     A phase that the pipeline names is not run again: what is mandatory before its first one runs before it.
     """
-    if isinstance(pipeline, str):
-        with plan.passes:
-            pipeline = transform.parse_pipeline(pipeline)
+    pipeline = _checked_pipeline(pipeline, plan)
     names, named = phases(), phases_of(pipeline)
     first = 0 if start is None else names.index(start)
     if named and (before := names.index(named[0])) > first:
-        with transform.PassContext(level=0):
+        with transform.PassContext(opt=0):
             module = run_phases(
                 module, plan.passes, start=start, stop=names[before - 1], trace=trace, knobs=plan.knobs
             )  # fmt: skip
     with plan.passes, transform.PassContext(config={"knobs": plan.knobs}):
         module = pipeline(module)
-    following = max(first, names.index(named[-1]) + 1) if named else first
-    return module, names[following] if following < len(names) else None
+    return module, names[max(first, names.index(named[-1]) + 1) if named else first]
+
+
+def _checked_pipeline(pipeline: Any, plan: Plan) -> transform.Pass:
+    """The pipeline of a user, or of its text; PassError W511 for what is none, W543 for phases that come after it."""
+    if isinstance(pipeline, str):
+        with plan.passes:
+            pipeline = transform.parse_pipeline(pipeline)
+    if not isinstance(pipeline, transform.Pass):
+        raise PassError(
+            f"pipeline= takes a pass, a pipeline or the text of one, got {described(pipeline)}", code="W511",
+            hint="declare a function of modules as a pass: @weft.transform.module_pass" if callable(pipeline) else None,
+        )  # fmt: skip
+    late = [name for name in phases_of(pipeline) if name in CODE]
+    if late:
+        hint = f'leave {" and ".join(late)} out; weft.lower(module, stop="{late[-1]}") gives the module after it'
+        raise PassError(f"pipeline= names {late[0]}, which weft.compile runs itself", code="W543", hint=hint)
+    return pipeline
 
 
 _cache: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

@@ -153,6 +153,12 @@ def _check_fields(plan: Plan) -> None:
     if plan.package == "shared":
         _check_shared(plan)
     for label, part in plan.parts.items():
+        threads = part.options.get("threads")
+        if threads and int(threads) > 1 and label not in plan.machines:
+            raise TargetError(
+                f"loops of object code for another machine run in order, and {plan.where(label)} asks for {threads}"
+                " threads", code="W738", hint="leave -threads out",
+            )  # fmt: skip
         planner = part.options.get("planner")
         if planner and label == plan.driver:
             find_planner(planner)

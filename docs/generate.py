@@ -164,7 +164,7 @@ def passes_page() -> str:
         keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
         also = f", also `{'`, `'.join(facts['aliases'])}`" if facts["aliases"] else ""
         parts.append(f"## {facts['name']}\n\n`weft.transform.{facts['class']}`{also}, `{facts['source']}`.")
-        parts.append(f"{runs}, from level {facts['level']} on; {keeps}.\n\n```\n{facts['about']}\n```")
+        parts.append(f"{runs}, from opt={facts['level']} on; {keeps}.\n\n```\n{facts['about']}\n```")
         rows = [_option_row(item) for item in facts["options"]]
         if rows:
             parts.append("\n".join(["| option | type | default |", "|---|---|---|", *rows]))

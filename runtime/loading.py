@@ -46,8 +46,8 @@ BESIDE = ("header", "constants", "build")
 FOLDERS = ("include", "src")
 """The folders of a source tree that an artifact may ask for (`folder` in its provenance)."""
 _STRICT = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC")
-# Of what an archive says about flags, only the choice of a processor is taken over.
-_FLAG = re.compile(r"-m(thumb|(arch|cpu|tune|fpu|float-abi)=[\w.+-]+)")
+# Of what an archive says about flags, only the choice of a processor and of a standard are taken over.
+_FLAG = re.compile(r"-m(thumb|(arch|cpu|tune|fpu|float-abi)=[\w.+-]+)|-std=c(99|11)")
 _C_TYPES = {
     "void": None, "float": ctypes.c_float, "double": ctypes.c_double, "int": ctypes.c_int, "size_t": ctypes.c_size_t,
     **{f"{sign}int{bits}_t": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -262,15 +262,16 @@ def _compiler(what: str) -> str:
     return found
 
 
-def compile_c(source: str, name: str) -> bytes:
-    """Object code of a C99 source for this machine, under a file name of its own.
+def compile_c(source: str, name: str, standard: str = "c99") -> bytes:
+    """Object code of a C source for this machine, under a file name of its own.
 
     Raises: ArtifactError W819 when no C compiler is there, W805 for a source that it refuses.
     """
     compiler = _compiler(f"code of {name}")
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         Path(folder, name).write_text(source, encoding="utf-8")
-        _call([compiler, *_STRICT, "-c", str(Path(folder, name)), "-o", str(Path(folder, f"{name}.o"))])
+        place = [str(Path(folder, name)), "-o", str(Path(folder, f"{name}.o"))]
+        _call([compiler, *_STRICT, f"-std={standard}", "-c", *place])
         return Path(folder, f"{name}.o").read_bytes()
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,13 +75,16 @@ class Program:
 
 def program_artifacts(program: Program) -> ArtifactSet:
     """The artifacts that a program consists of."""
-    target = json.dumps(dict(zip(("triple", "cpu", "features"), program.target, strict=True)))
+    target = _target_of(program.provenance, ())
     signatures = program_bytes({"functions": [signature_to_json(function) for function in program.functions]})
     public = tuple(Symbol(function.name) for function in public_signatures(program))
     made = [Artifact("signatures", "signatures.json", signatures, target, codegen="weft")]
     objects = [f"code{index}.o" for index in range(len(program.objects))]
     for name, code in zip(objects, program.objects, strict=True):
-        made.append(true_symbols(Artifact("object", name, code, target, codegen=program.kind)))
+        item = true_symbols(Artifact("object", name, code, codegen=program.kind))
+        symbols = {part for symbol in item.provides for part in symbol.name.split(".")}
+        facts = _object_facts(program, symbols)
+        made.append(replace(item, target=_target_of(program.provenance, facts.get("functions", ())), provenance=facts))
     constants, names = [], {}
     for array, dtype in program.constants:
         facts = {"dtype": dtype, "shape": list(array.shape)}
@@ -102,6 +105,23 @@ def program_artifacts(program: Program) -> ArtifactSet:
     made.append(Artifact(PROGRAM, "program.json", whole, target, public, codegen="weft", loader=PROGRAM,
                          provenance=program.provenance))  # fmt: skip
     return ArtifactSet([*made, *program.artifacts.values()])
+
+
+def _target_of(facts: Mapping[str, Any], functions: Iterable[str]) -> str:
+    """The target of the code of some functions as JSON: that of their part, else of the part that drives."""
+    parts, labels = facts.get("parts", {}), facts.get("labels", {})
+    label = next((labels[name] for name in functions if name in labels), facts.get("driver", ""))
+    return str(parts.get(label, "{}"))
+
+
+def _object_facts(program: Program, names: Collection[str]) -> dict[str, Any]:
+    """What one object was made from and by: of the whole program's, what is about the functions that it holds."""
+    facts = {key: program.provenance[key] for key in ("weft", "llvm", "opt") if key in program.provenance}
+    for key in ("functions", "decisions"):
+        known = program.provenance.get(key, {})
+        facts[key] = {name: known[name] for name in known if name in names}
+    triple, cpu, features = program.target
+    return {**facts, "flags": [f"-mtriple={triple}", f"-mcpu={cpu}", f"-mattr={features}"]}
 
 
 def public_signatures(program: Program) -> list[Signature]:

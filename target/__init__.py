@@ -1,5 +1,6 @@
 """Targets: what to compile for. The value, its grammar, the kinds, the processors, the triples."""
 
+from weft.target.boards import BOARDS, Board
 from weft.target.config import Config
 from weft.target.kinds import Bool, Field, Hook, Int, List, Size, Str, TargetKind, remove_target_kind, target_kind
 from weft.target.machine_model import DOT_PRODUCTS, DotProduct, MachineModel

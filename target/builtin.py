@@ -6,22 +6,21 @@ each other, so that a contradiction is found when the target is built and not by
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from weft.errors import TargetError
+from weft.target.derived import machine_of, triple_of
+from weft.target.float_units import UNITS, canonical_floats, no_unit
 from weft.target.kinds import Bool, Field, Int, List, Size, Str, target_kind
-from weft.target.processors import CPU, find_cpu, nearest_cpu
+from weft.target.processors import CPU, HOST_CPUS, find_cpu, nearest_cpu
 from weft.target.triple import Triple
 
 __all__ = ["EXECUTORS", "HOST_CPUS", "RUNTIMES", "canonical_processor"]
 
-HOST_CPUS = ("host", "native")
 EXECUTORS = ("native", "vm", "graph", "aot")
 RUNTIMES = ("host", "bare", "rtos")
-_FPUS = (
-    "none", "auto", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16", "fp-armv8-fullfp16-d16", "neon", "neon-vfpv4",
-    "vfpv3-d16",
-)  # fmt: skip
+_FPUS = ("none", "auto", *UNITS)
 
 _PROCESSOR = {
     "mtriple": Str(None, "the machine, as arch-vendor-os-environment"),
@@ -49,6 +48,8 @@ _MACHINE = {
     "stack_bytes": Size(None, "buffers of at most so many bytes stay on the stack", (0, 16 << 10)),
 }
 """What a target may say of its machine instead of the table of processors (`weft.target.machine_model.OVERRIDES`)."""
+OF_VECTORS = tuple(name for name in _MACHINE if name not in ("vector_bits", "stack_bytes"))
+"""Those that only schedules over vectors go by."""
 
 
 def _architecture_family(arch: str) -> str:
@@ -74,11 +75,12 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     if triple is not None:
         options["mtriple"] = str(triple)
         if triple.env.endswith("hf") and triple.arch == "thumbv6m":
-            raise _no_unit(f"no processor of {triple.arch}", triple)
+            raise no_unit(f"no processor of {triple.arch}", triple)
     name = options.get("mcpu", "host")
     if name in HOST_CPUS:
         if "mcpu" in options:
             options["mcpu"] = "host"
+        canonical_floats(None, triple, options)
         return options
     cpu = find_cpu(name)
     if cpu is None:
@@ -89,16 +91,33 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     options["mcpu"] = str(cpu)
     if triple is not None:
         _check_architecture(cpu, triple)
-    _canonical_fpu(cpu, options)
-    has_unit = options.get("mfpu", cpu.fpu) not in ("", "none")
-    if triple is not None and triple.env.endswith("hf") and cpu.arch.startswith("thumb") and not has_unit:
-        raise _no_unit(f"{cpu} without a floating-point unit", triple)
+    canonical_floats(cpu, triple, options)
     return options
 
 
-def _no_unit(subject: str, triple: Triple) -> TargetError:
-    wanted = f"passes floats in registers, as {triple} says"
-    return TargetError(f"{subject} {wanted}", code="W724", hint="eabi in place of eabihf, or a processor with a unit")
+def _canonical_llvm(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of LLVM; TargetError W726 for what is said of the vectors of a machine that has none."""
+    options = canonical_processor(options)
+    said, machine = [name for name in OF_VECTORS if options.get(name) is not None], machine_of(options)
+    if options.get("gather") and machine.vector_bits and not machine.has_masks:
+        raise TargetError(
+            "-gather=true: lanes are loaded from anywhere under masks, and this machine has none", code="W726",
+            hint="-masks=true",
+        )  # fmt: skip
+    if said and not machine.vector_bits:
+        flags = ", ".join(f"-{name.replace('_', '-')}" for name in said)
+        raise TargetError(
+            f"{flags}: schedules go by that on machines with vectors, and this one has none", code="W726",
+            hint="leave it out, or say -vector-bits",
+        )  # fmt: skip
+    return options
+
+
+def _same_system(given: Triple, derived: Triple) -> bool:
+    """Whether two triples differ in the vendor and in how floats are passed alone."""
+    return (given.os.replace("unknown", "none"), given.env.removesuffix("hf"), given.format) == (
+        derived.os.replace("unknown", "none"), derived.env.removesuffix("hf"), derived.format,
+    )  # fmt: skip
 
 
 def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
@@ -115,27 +134,17 @@ def _canonical_c(options: dict[str, Any]) -> dict[str, Any]:
             f"what the C compiler is told follows from the processor, which {options['mtriple']} does not name",
             code="W725", hint="c -mcpu=...",
         )  # fmt: skip
+    if "mtriple" in options:
+        cpu = find_cpu(str(options["mcpu"]))
+        assert cpu is not None
+        given, derived = Triple.parse(options["mtriple"]), triple_of(cpu, {})
+        assert derived is not None
+        if not _same_system(given, derived):
+            raise TargetError(
+                f"C sources do not obey the triple {given}: what the C compiler is told follows from {cpu}, as for "
+                f"{derived}", code="W725", hint="leave it out",
+            )  # fmt: skip
     return options
-
-
-def _canonical_fpu(cpu: CPU, options: dict[str, Any]) -> None:
-    wanted = options.get("mfpu", "auto")
-    unit = cpu.fpu
-    if wanted == "none":
-        unit = ""
-    elif wanted != "auto":
-        if not cpu.facts.fpu:
-            raise TargetError(f"{cpu} has no floating-point unit, but -mfpu={wanted} asks for one", code="W723")
-        unit = wanted
-    elif "mfpu" in options and cpu.facts.fpu_optional:
-        unit = cpu.facts.fpu
-    if cpu.facts.fpu_optional and unit:
-        options["mfpu"] = unit
-    elif wanted == "auto":
-        options.pop("mfpu", None)
-    convention = options.get("mfloat_abi")
-    if convention == "hard" and not unit:
-        raise TargetError(f"{cpu} without a floating-point unit cannot use -mfloat-abi=hard", code="W724")
 
 
 LLVM = target_kind(
@@ -149,7 +158,7 @@ LLVM = target_kind(
         **_MACHINE,
     },
     doc="machine code by LLVM, for this machine or another",
-    canonicalise=canonical_processor,
+    canonicalise=_canonical_llvm,
 )
 C = target_kind(
     "c",
@@ -157,7 +166,24 @@ C = target_kind(
     doc="C source without heap or runtime files",
     canonicalise=_canonical_c,
 )
+
+
+def _on_this_machine(home: Any, other: Any) -> bool:
+    """Whether two parts both are code of this machine, which is linked into one program."""
+    own = Triple.parse(f"{platform.machine() or 'x86_64'}-{platform.system().lower()}")
+    triples = [part.triple for part in (home, other) if part.triple is not None]
+    return all((triple.arch, triple.os) == (own.arch, own.os) for triple in triples)
+
+
+def _in_one_image(home: Any, other: Any) -> bool:
+    """Whether two parts both are sources for this machine, or for microcontrollers of one family."""
+    families = [_architecture_family(part.cpu.arch)[:5] if part.cpu is not None else "" for part in (home, other)]
+    return families[0] == families[1] and families[0] in ("", "thumb")
+
+
 C.plans_memory = True
+C.alike = _in_one_image
+LLVM.alike = _on_this_machine
 LLVM.explicit_vectors = True
 COMPOSITE = target_kind("composite", {}, device="several", doc="labelled parts; functions carry a label")
 CONFIG = target_kind("config", {}, device="several", doc="parts with executor, runtime, memory pools and packaging")

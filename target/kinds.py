@@ -67,8 +67,9 @@ def List(default: tuple[str, ...] = (), doc: str = "") -> Field:
 class Hook:
     """A function of a target that returns the Pass to run in a phase.
 
-    `before` and `after` are names of hooks of the same phase. With scope "function" the pass sees the functions that
-    belong to the target, with "module" all of them. A `labelled` one is told the label of its part as well.
+    `before` and `after` are names of passes or hooks of the same phase, `instead` that of a pass whose place it takes.
+    With scope "function" the pass sees the functions that belong to the target, with "module" all of them. A `labelled`
+    one is told the label of its part as well.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Hook:
     after: tuple[str, ...] = ()
     scope: str = "function"
     labelled: bool = False
+    instead: str | None = None
 
 
 _phase_names: list[str] = []
@@ -120,6 +122,10 @@ class TargetKind:
     """The memory of its own that its code works in; empty where it shares that of the host."""
     explicit_vectors: bool = False
     """Whether its code generator takes kernels that are written with vectors."""
+    alike: Callable[[Any, Any], bool] | None = None
+    """Whether two parts of the kind can do the same work in one program, so that calls go where they take less."""
+    cost_of_call: Callable[[Any, Any], float | None] | None = None
+    """What a call takes on a part of the kind, in cycles of one core of the host; None for what it does not do."""
     externs: dict[str, Extern] = field(default_factory=dict)
     """The C functions that programs may call whose target has a part of this kind."""
 
@@ -138,13 +144,16 @@ class TargetKind:
         name: str | None = None,
         before: str | Iterable[str] = (),
         after: str | Iterable[str] = (),
+        instead: str | None = None,
         scope: str = "function",
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register a function of the target, `(target)` or `(target, label)`, that returns the Pass to run at the end
-        of a phase.
+        """Register a function of the target, `(target)` or `(target, label)`, that returns the Pass to run in a phase.
 
-        Hooks run in the order of the target's parts, then of registration, unless `before` or `after` name others of
-        the phase. Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
+        It runs at the end of the phase; right before or after the passes of the phase that `before` and `after` name;
+        or in place of the pass that `instead` names (for the functions of its part, with scope "function"). Hooks run
+        in the order of the target's parts, then of registration; `before` and `after` may name hooks, too. A name that
+        the phase does not have is refused when the passes of the phase are asked for (PassError W561).
+        Raises: PassError W507 for an unknown phase; TargetError W706 for a wrong scope or arity.
         """
         check_phase(phase)
         if scope not in ("function", "module"):
@@ -157,7 +166,7 @@ class TargetKind:
             if not labelled:
                 _check_arity(self, f"hook of phase {phase!r}", function, 1)
             label = name or getattr(function, "__name__", type(function).__name__)
-            made = Hook(label, function, _names(before), _names(after), scope, labelled)
+            made = Hook(label, function, _names(before), _names(after), scope, labelled, instead)
             self.hooks.setdefault(phase, []).append(made)
             return function
 
@@ -175,6 +184,16 @@ class TargetKind:
         """Register the lowering hook `(module, function) -> (module, global variable)`; TargetError W706 otherwise."""
         _check_arity(self, "lowering hook", function, 2)
         self.lowering_hook = function
+        return function
+
+    def cost(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register what calls take on the kind, `(call, target) -> cycles`, None for what it does not do.
+
+        Calls without labels go to a part of the kind where that is less than on the part that they stand in, copies
+        between memories included; its lowering hook has to take what it says a price for. TargetError W706 otherwise.
+        """
+        _check_arity(self, "cost", function, 2)
+        self.cost_of_call = function
         return function
 
     def codegen(self, function: Callable[..., Any]) -> Callable[..., Any]:

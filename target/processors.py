@@ -11,7 +11,10 @@ import difflib
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CPU", "CPUS", "CPUFacts", "find_cpu", "nearest_cpu"]
+__all__ = ["CPU", "CPUS", "HOST_CPUS", "CPUFacts", "find_cpu", "nearest_cpu"]
+
+HOST_CPUS = ("host", "native")
+"""The names of the processor of this machine, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class CPUFacts:
     `features` are LLVM's names of what schedules ask for (`weft.target.machine_model`); `caches` the bytes of the
     first, second and third level that one core works with (0: there is none), typical ones where a name stands for
     many processors. `slow` names dot-product instructions that are slower than multiply-adds of converted operands.
+    `units` are the floating-point units that the same processor is made with, where there are several.
     """
 
     arch: str
@@ -32,6 +36,12 @@ class CPUFacts:
     features: tuple[str, ...] = ()
     caches: tuple[int, int, int] = (32 << 10, 1 << 20, 32 << 20)
     slow: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+    @property
+    def possible_units(self) -> tuple[str, ...]:
+        """The floating-point units that such a processor may have."""
+        return self.units or (self.fpu,)
 
     @property
     def vector_registers(self) -> int:
@@ -93,14 +103,15 @@ def _rows() -> dict[str, CPUFacts]:
     add("cortex-m0 cortex-m0plus cortex-m1", "thumbv6m", caches=_SMALL)
     add("cortex-m3", "thumbv7m", caches=_SMALL)
     add("cortex-m4", "thumbv7em", "fpv4-sp-d16", **dsp)
-    add("cortex-m7", "thumbv7em", "fpv5-sp-d16", **dsp)
+    add("cortex-m7", "thumbv7em", "fpv5-sp-d16", units=("fpv5-sp-d16", "fpv5-d16"), **dsp)
     add("cortex-m23", "thumbv8m.base", caches=_SMALL)
     add("cortex-m33 cortex-m35p", "thumbv8m.main", "fpv5-sp-d16", **dsp)
     add(
         "cortex-m55 cortex-m85", "thumbv8.1m.main", "fp-armv8-fullfp16-d16", 128, has_dsp=True, has_mve=True,
         features=("dsp", "mve"), caches=_SMALL,
     )  # fmt: skip
-    add("cortex-a5 cortex-a7 cortex-a8 cortex-a9 cortex-a15", "armv7a", "neon-vfpv4", 128)
+    add("cortex-a8 cortex-a9", "armv7a", "neon", 128, units=("neon", "vfpv3-d16"))
+    add("cortex-a5 cortex-a7 cortex-a15", "armv7a", "neon-vfpv4", 128, units=("neon-vfpv4", "neon", "vfpv3-d16"))
     add("generic-aarch64 cortex-a35 cortex-a53 cortex-a57 cortex-a72 cortex-a73", "aarch64", "neon", 128)
     add("cortex-a55 cortex-a75 cortex-a76 cortex-a78 cortex-x1 neoverse-n1", "aarch64", "neon", 128, features=_ARM_V8_4)
     add("apple-m1 apple-m2 apple-m3", "aarch64", "neon", 128, features=_ARM_V8_4, caches=(128 * _K, 12 * _M, 0))

@@ -1,6 +1,6 @@
 """Target triples, in LLVM's component order, parsed and normalised without LLVM.
 
-    triple ::= arch ["-" vendor] ["-" os] ["-" environment]
+    triple ::= arch ["-" vendor] ["-" os] ["-" environment] ["-" format of objects]
 
 Components are recognised by what they are, not by position, as LLVM's normalisation does: `thumbv6m-none-eabi` has no
 vendor; `x86_64-linux-gnu` neither. Source: LLVM, Triple.h.
@@ -24,10 +24,15 @@ _ARCHITECTURES = {
 }  # fmt: skip
 _ARM = re.compile(r"(arm|thumb)v(4t|5te|6|6k|6m|7|7a|7r|7m|7em|7s|8a|8r|8m\.base|8m\.main|8\.1m\.main)")
 _VENDORS = ("unknown", "pc", "apple", "nvidia", "none")
-_SYSTEMS = ("none", "unknown", "linux", "macosx", "darwin", "windows", "wasi", "cuda", "freebsd", "ios", "emscripten")
-_ENVIRONMENTS = (
-    "gnu", "gnueabi", "gnueabihf", "musl", "musleabi", "musleabihf", "eabi", "eabihf", "elf", "msvc", "android",
+_SYSTEMS = (
+    "none", "unknown", "linux", "macosx", "darwin", "windows", "wasi", "cuda", "freebsd", "netbsd", "openbsd", "ios",
+    "tvos", "watchos", "emscripten", "fuchsia", "uefi",
 )  # fmt: skip
+_ENVIRONMENTS = (
+    "gnu", "gnux32", "gnueabi", "gnueabihf", "musl", "musleabi", "musleabihf", "eabi", "eabihf", "msvc", "android",
+    "androideabi", "simulator", "macabi", "ohos",
+)  # fmt: skip
+_FORMATS = ("elf", "coff", "macho", "wasm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,10 @@ class Triple:
     vendor: str = "unknown"
     os: str = "unknown"
     env: str = ""
+    format: str = ""
 
     def __str__(self) -> str:
-        return "-".join(part for part in (self.arch, self.vendor, self.os, self.env) if part)
+        return "-".join(part for part in (self.arch, self.vendor, self.os, self.env, self.format) if part)
 
     @property
     def pointer_bits(self) -> int:
@@ -56,14 +62,14 @@ class Triple:
         """Read a triple; TargetError W720 under the component that is not known."""
         components = text.split("-")
         arch = cls._architecture(text, components[0])
-        found = {"vendor": "", "os": "", "env": ""}
+        found = {"vendor": "", "os": "", "env": "", "format": ""}
         offset = len(components[0]) + 1
         for component in components[1:]:
             cls._place(text, component, offset, found)
             offset += len(component) + 1
         # The bare-metal form leaves one of vendor and system out: thumbv6m-none-eabi.
         system = found["os"] or ("none" if found["vendor"] == "none" else "unknown")
-        return cls(arch, found["vendor"] or "unknown", system, found["env"])
+        return cls(arch, found["vendor"] or "unknown", system, found["env"], found["format"])
 
     @staticmethod
     def _architecture(text: str, name: str) -> str:
@@ -76,15 +82,19 @@ class Triple:
 
     @staticmethod
     def _place(text: str, name: str, offset: int, found: dict[str, str]) -> None:
-        base = re.sub(r"[\d.]+$", "", name)  # macosx14.2, ios17
+        base = re.sub(r"[\d.]+$", "", name)  # macosx14.2, ios17, android21
+        if found["format"]:
+            raise _unknown(text, "component", name, offset, [])
         if not found["os"] and not found["env"] and not found["vendor"] and name in _VENDORS:
             found["vendor"] = name
         elif not found["os"] and not found["env"] and (name in _SYSTEMS or base in _SYSTEMS):
             found["os"] = name
-        elif not found["env"] and name in _ENVIRONMENTS:
+        elif not found["env"] and (name in _ENVIRONMENTS or base in ("android", "androideabi", "gnu", "msvc")):
             found["env"] = name
+        elif name in _FORMATS:
+            found["format"] = name
         else:
-            raise _unknown(text, "component", name, offset, [*_VENDORS, *_SYSTEMS, *_ENVIRONMENTS])
+            raise _unknown(text, "component", name, offset, [*_VENDORS, *_SYSTEMS, *_ENVIRONMENTS, *_FORMATS])
 
 
 def _unknown(text: str, what: str, name: str, offset: int, known: list[str]) -> TargetError:

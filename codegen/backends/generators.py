@@ -24,12 +24,12 @@ from weft.errors import ArtifactError, described
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import FrozenMap, Node, replace
+from weft.ir.structure.references import referenced_functions
 from weft.ir.structure.structural import structural_hash
 from weft.ir.structure.visit import rewrite, walk
 from weft.ir.tensor import AssertStmt, BufferStore, Evaluate, PrimFunc, Stmt
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.target import Target
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.target.parts import leaf_parts, owners, part_view
 from weft.version import VERSION
 

@@ -6,7 +6,7 @@
     export   write the files that a target makes         ops      list or describe the operators
     target   list, show and explain targets              artifact show, verify and compare archives
     cache    show or empty what is kept on disk          explain  say what is decided, and why
-    import   a model of another framework as text
+    import   a model of another framework as text        qemu     run C sources on an emulated board
 
 A FILE is Python with decorated units, or script text, or `-` for standard input; nothing of it is run.
 Exit status: 0 fine, 1 the user's input is wrong, 2 wrong usage; 130 after Ctrl-C, 141 when the reader of a pipe left,
@@ -48,6 +48,7 @@ _COMMANDS = {
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
     "ops": ("listing", "list the operators, or describe one"),
     "import": ("import_cmd", "write an ONNX model as text, report on it, check it"),
+    "qemu": ("qemu", "run exported C sources on an emulated board, or list the boards"),
     "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
 
@@ -227,6 +228,19 @@ def _ops_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="describe this operator, as nn.relu")
 
 
+def _qemu_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "weft qemu list, weft qemu run [OPTION...] FOLDER"
+    parser.add_argument("action", choices=("run", "list"), help="what to do")
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="what weft export wrote, or an archive of it")
+    parser.add_argument("--inputs", metavar="PATH", action="append", default=[], help="an .npz file of the inputs")
+    parser.add_argument("--input", metavar="NAME=PATH", action="append", default=[], help="one input, an .npy file")
+    parser.add_argument("--part", metavar="LABEL", help="on the board of its processor (default: the greatest)")
+    parser.add_argument("--board", metavar="NAME", help="on this board, whatever the processor")
+    parser.add_argument("--model", metavar="NAME", help="which model, when there are several")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=60, help="default: 60")
+    parser.add_argument("-o", "--output", metavar="PATH", help="write the results to a .npy or .npz file")
+
+
 def _cache_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("info", "clear"), help="what to do")
 
@@ -256,6 +270,7 @@ _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "phases": _phases_options,
     "ops": _ops_options,
     "import": _import_options,
+    "qemu": _qemu_options,
     "cache": _cache_options,
 }
 

@@ -27,6 +27,7 @@ PROVIDERS: dict[str, str] = {
     "export": "weft.runtime.loading:export",
     "load_executable": "weft.runtime.executable:load_bytes",
     "load_c_kernels": "weft.runtime.programs.c_kernels:load_c_kernels",
+    "code_passes": "weft.codegen.generate:phase_passes",
     "compiled_module": "weft.codegen.compiled:compiled_module",
     "source": "weft.codegen.backends.base:source_of",
     "entry": "weft.codegen.host.entry_kernel:lower_to_entry",

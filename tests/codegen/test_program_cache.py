@@ -186,6 +186,7 @@ def test_a_trace_or_another_pipeline_runs_the_passes() -> None:
     ran = []
     pipeline = weft.transform.default_pipeline()
 
+    @weft.transform.module_pass(name="tests-noted")
     def noted(given: weft.IRModule) -> weft.IRModule:
         ran.append(given)
         return pipeline(given)

@@ -10,7 +10,7 @@ import pytest
 from tests.embedded import boards, network, quantised
 
 import weft
-from weft import TargetError, transform
+from weft import ArtifactError, TargetError, transform
 from weft.codegen.backends.c import CSource, SourceTree, generate, source_tree
 from weft.ir import PrimFunc
 from weft.target import Target
@@ -60,13 +60,10 @@ def test_the_integer_network_gives_the_same_bits_on_the_board(processor: str, in
 def test_an_image_for_another_processor_does_not_run(digits, tmp_path: Path) -> None:
     """B17: an M7 image on an M0 board stops with a fault."""
     source, image, expected = digits
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(boards.MACHINES, "cortex-m7", boards.MACHINES["cortex-m0"])
-        try:
-            boards.run(source, "digits", Target("c -mcpu=cortex-m7f"), {"images": image}, expected, tmp_path)
-        except (RuntimeError, subprocess.TimeoutExpired):
-            return
-    pytest.fail("the wrong processor ran the image")
+    target, smallest = Target("c -mcpu=cortex-m7f"), boards.of_processor("cortex-m0")
+    with pytest.raises(ArtifactError) as caught:
+        boards.run(source, "digits", target, {"images": image}, expected, tmp_path, smallest)
+    assert caught.value.code == "W826"
 
 
 BOTH = Target("low_power_cpu: c -mcpu=cortex-m0; inference_cpu: c -mcpu=cortex-m7f")
@@ -90,16 +87,15 @@ def architectures(folder: Path) -> dict[str, str]:
 def test_two_processors_share_one_image(tree: SourceTree, digits, tmp_path: Path) -> None:
     """B17, G7: one C file per label, each compiled for its own processor; linked, they run on the greater one."""
     _, image, expected = digits
-    digit, confidence = boards.run_tree(
-        tree, "digits", {"images": image}, expected, tmp_path, boards.MACHINES["cortex-m7"]
-    )
+    digit, confidence = boards.run_tree(tree, {"images": image}, expected, tmp_path, boards.of_processor("cortex-m7f"))
     assert digit.tolist() == expected[0].tolist()
     np.testing.assert_allclose(confidence, expected[1], atol=1e-5)
-    assert architectures(tmp_path) == {
+    built = tmp_path / "built" / "tree"
+    assert architectures(built) == {
         "digits_data": "v6S-M", "digits_main": "v6S-M", "digits_ops_low_power_cpu": "v6S-M",
         "digits_ops_inference_cpu": "v7E-M",
     }  # fmt: skip
-    command = ["arm-none-eabi-objdump", "-d", tmp_path / "src" / "digits_ops_inference_cpu.o"]
+    command = ["arm-none-eabi-objdump", "-d", built / "src" / "digits_ops_inference_cpu.o"]
     floats = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "vmul.f32" in floats or "vfma.f32" in floats or "vmla.f32" in floats
 
@@ -117,18 +113,17 @@ def test_the_integer_network_on_two_processors_is_exact(integers, tmp_path: Path
         }
     )
     made = source_tree(labelled, BOTH, name="digits")
-    (logits,) = boards.run_tree(
-        made, "digits", {"images": images}, [expected], tmp_path, boards.MACHINES["cortex-m7"]
-    )
+    board = boards.of_processor("cortex-m7f")
+    (logits,) = boards.run_tree(made, {"images": images}, [expected], tmp_path, board)
     np.testing.assert_array_equal(logits, expected)
-    assert set(architectures(tmp_path).values()) == {"v6S-M", "v7E-M"}
+    assert set(architectures(tmp_path / "built" / "tree").values()) == {"v6S-M", "v7E-M"}
 
 
 def test_the_image_of_both_is_refused_by_the_lesser_processor(tree: SourceTree, digits, tmp_path: Path) -> None:
     """B17: code of the greater processor stops the lesser one with a fault."""
     _, image, expected = digits
-    with pytest.raises((RuntimeError, subprocess.TimeoutExpired)):
-        boards.run_tree(tree, "digits", {"images": image}, expected, tmp_path, boards.MACHINES["cortex-m0"])
+    with pytest.raises(ArtifactError, match="failed on microbit"):
+        boards.run_tree(tree, {"images": image}, expected, tmp_path, boards.of_processor("cortex-m0"))
 
 
 def test_a_processor_refuses_to_compile_the_code_of_another(tmp_path: Path) -> None:

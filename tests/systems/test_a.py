@@ -18,7 +18,7 @@ from weft.target import Target, TargetKind
 from weft.target.builtin import EXECUTORS, LLVM, RUNTIMES
 from weft.target.kinds import KINDS
 from weft.transform import PassContext, Pipeline, default_pipeline, function_pass, module_pass, parse_pipeline, phases
-from weft.transform.target.hooks import hook_passes
+from weft.transform.target.phase_hooks import with_hooks
 
 MODEL = """
 @I.ir_module
@@ -155,7 +155,7 @@ def test_a_hook_is_called_with_the_target_of_its_part(toy: TargetKind) -> None:
         labels.append(label)
         return seal
 
-    hook_passes(Target("host: llvm; small: toy -lanes=2; large: toy -lanes=16"), "fuse")
+    with_hooks(Target("host: llvm; small: toy -lanes=2; large: toy -lanes=16"), "fuse", ())
     assert seen == [Target("toy -lanes=2"), Target("toy -lanes=16")]
     assert labels == ["small", "large"]
 
@@ -306,8 +306,94 @@ def test_before_and_after_change_the_order(toy: TargetKind) -> None:
     toy.hook("fuse", name="one", after="three")(lambda target: appending("p"))
     toy.hook("fuse", name="two")(lambda target: appending("q"))
     toy.hook("fuse", name="three")(lambda target: appending("r"))
-    toy.hook("fuse", name="four", before=["two", "not-installed"])(lambda target: appending("s"))
+    toy.hook("fuse", name="four", before=["two"])(lambda target: appending("s"))
     assert log("toy") == ("r", "p", "s", "q")
+
+
+def order(target: str, phase: str = "fuse") -> list[str]:
+    """The passes of a phase, each by what it does where it stands for a part."""
+    passes = next(item for item in default_pipeline(Target(target)) if item.name == phase)
+    return [str(item) for item in passes]  # type: ignore[attr-defined]
+
+
+def test_a_hook_stands_before_after_or_in_place_of_a_built_in_pass(toy: TargetKind) -> None:
+    """H6, A13: at its place, with hooks that name no place at the end; hooks may name each other at that place."""
+    builtin = ["convert-to-dataflow", "annotate-tir-op-pattern", "fuse-ops", "fuse-tir"]
+    assert order("toy") == builtin
+    toy.hook("fuse", name="last")(lambda target: appending("last"))
+    toy.hook("fuse", before="fuse-ops", after="first")(lambda target: appending("second"))
+    toy.hook("fuse", name="first")(lambda target: appending("first"))
+    toy.hook("fuse", after="convert-to-dataflow")(lambda target: appending("early"))
+    toy.hook("fuse", instead="fuse-tir")(lambda target: appending("other"))
+
+    def appended(item: str) -> str:
+        return str(appending(item))
+
+    assert order("toy") == [
+        builtin[0], appended("early"), builtin[1], appended("first"), appended("second"), builtin[2], appended("other"),
+        appended("last"),
+    ]  # fmt: skip
+
+
+def test_a_pass_is_replaced_for_the_functions_of_its_part(toy: TargetKind) -> None:
+    """H6: the other parts keep the built-in pass, also where it runs for some parts only."""
+    toy.hook("fuse", instead="fuse-ops")(lambda target: seal)
+    got = order(TWO_PARTS)
+    assert got.index("on-parts{parts=[acc], labels=[host, acc], item=tests-seal}") + 1 == got.index(
+        "on-parts{parts=[host], labels=[host, acc], item=fuse-ops}"
+    )
+    assert "fuse-ops" not in got
+    toy.hook("schedule", instead="vectorize-nests")(lambda target: seal)
+    before, after = (order(target, "schedule") for target in ("host: llvm; acc: llvm", TWO_PARTS))
+    assert sum("vectorize-nests" in item for item in before) == 2
+    assert sum("vectorize-nests" in item for item in after) == 1
+    assert not any("tests-seal" in item for item in after), "the part has no such pass, so there is nothing to replace"
+
+
+def test_the_trace_shows_what_hooks_replace_and_add(toy: TargetKind) -> None:
+    """H6: pass by pass, under the part that it runs for."""
+    LLVM.hook("fuse", instead="fuse-ops")(replaced := lambda target: append)
+    LLVM.hook("legalize", before="legalize-ops", scope="module")(added := lambda target: append)
+    steps: list[weft.transform.Step] = []
+    try:
+        compile(model(), "host: llvm; acc: llvm", trace=steps)
+    finally:
+        LLVM.remove_hook(replaced)
+        LLVM.remove_hook(added)
+    items = [(step.phase, step.item.partition("{")[0], step.label) for step in steps]
+    assert items.index(("legalize", "tests-append", "")) < items.index(("legalize", "legalize-ops", ""))
+    assert ("fuse", "on-parts", "host") in items
+    assert ("fuse", "fuse-ops", "") not in items
+
+
+@pytest.mark.parametrize("place", ["before", "after", "instead"])
+@pytest.mark.parametrize(("name", "hint"), [("fuse_opps", "did you mean"), ("legalize-ops", "it has: ")])
+def test_a_hook_whose_place_there_is_not_is_refused(toy: TargetKind, place: str, name: str, hint: str) -> None:
+    """H6, A13, E5: never run elsewhere instead."""
+    toy.hook("fuse", name="mine", **{place: name})(lambda target: seal)  # type: ignore[arg-type]
+    with pytest.raises(PassError) as caught:
+        compile(model(), TWO_PARTS)
+    assert caught.value.code == "W564"
+    assert f"'mine' of target toy names {name!r}, which is no pass of phase 'fuse'" in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_pass_has_one_hook_in_its_place(toy: TargetKind) -> None:
+    """H6: for each part; two kinds may each replace it for theirs."""
+    toy.hook("fuse", name="one", instead="fuse-ops")(lambda target: seal)
+    with toy_accelerator.installed("toy2") as other:
+        other.hook("fuse", name="two", instead="fuse-ops")(lambda target: seal)
+        assert sum("tests-seal" in item for item in order("host: llvm; acc: toy; more: toy2")) == 2
+        other.hook("fuse", name="three", instead="fuse-ops", scope="module")(lambda target: seal)
+        with pytest.raises(PassError, match="both stand in place of 'fuse-ops'"):
+            order("host: llvm; acc: toy; more: toy2")
+
+
+def test_a_hook_before_what_must_come_before_it_is_a_cycle(toy: TargetKind) -> None:
+    """A13: passes have their order, too."""
+    toy.hook("fuse", name="mine", before="convert-to-dataflow", after="fuse-ops")(lambda target: seal)
+    with pytest.raises(PassError, match="phase 'fuse' is a cycle: mine"):
+        order("toy")
 
 
 def test_an_order_that_contradicts_itself_is_an_error(toy: TargetKind) -> None:

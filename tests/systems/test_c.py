@@ -272,7 +272,10 @@ def test_every_pass_keeps_artifacts(name: str) -> None:
         after = item(before)
     except WeftError:  # some take the explicit-memory form only, for known sizes
         after = item(transform.default_pipeline()(transform.BindSymbolicVars({"n": 3})(before)))
-    assert after.attrs["artifacts"].content_hash == before.attrs["artifacts"].content_hash
+    kept = after.attrs["artifacts"]
+    if name == "generate-code":  # it knows of artifacts: it adds more
+        kept = ArtifactSet(kept[name] for name in before.attrs["artifacts"])
+    assert kept.content_hash == before.attrs["artifacts"].content_hash
 
 
 def test_modules_compare_by_the_contents_of_their_artifacts() -> None:

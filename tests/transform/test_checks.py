@@ -115,6 +115,47 @@ def test_level_3_finds_a_change_of_meaning_and_leaves_a_reproducer(tmp_path: Pat
     assert error.notes[0] == f"reproducer: {file}"
 
 
+def test_the_level_of_a_context_switches_the_checks_on(tmp_path: Path) -> None:
+    """A7: level 1 verifies, level 2 reads the text back, level 3 runs; the innermost level that is stated holds."""
+    with PassContext(level=0), PassContext(config={"check.directory": str(tmp_path)}):
+        swap_operands(module(TEXT))
+        with PassContext(level=1), pytest.raises(VerifyError):
+            lose_a_definition(module(TEXT))
+        with PassContext(level=2), pytest.raises(PassError, match="the text of the module"):
+            add_unprintable(module(TEXT))
+        with PassContext(level=3), PassContext(opt=2), pytest.raises(PassError, match="changed what"):
+            swap_operands(module(TEXT))
+        with PassContext(level=3), PassContext(level=2):
+            swap_operands(module(TEXT))
+    with pytest.raises(PassError) as caught:
+        PassContext(level=4)
+    assert caught.value.code == "W505"
+
+
+def test_level_3_names_the_first_binding_that_differs_and_keeps_what_the_function_needs(tmp_path: Path) -> None:
+    program = module("""
+    @R.function
+    def main(x: R.Tensor((3,), "float32"), y: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        with R.dataflow():
+            first = R.multiply(x, y)
+            second = R.subtract(first, y)
+            third = R.exp(second)
+            R.output(third)
+        return third
+
+    @R.function
+    def other(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        z = R.tanh(x)
+        return z
+    """)
+    with level(3, **{"check.directory": str(tmp_path)}), pytest.raises(PassError) as caught:
+        swap_operands(program)
+    assert "the first binding that differs is 'second'" in caught.value.message
+    (file,) = tmp_path.iterdir()
+    assert "R.subtract" in file.read_text()
+    assert "tanh" not in file.read_text()
+
+
 def test_a_pass_that_changes_signatures_on_purpose_is_not_compared() -> None:
     from weft.transform import BindSymbolicVars
 

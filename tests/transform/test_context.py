@@ -35,9 +35,9 @@ def nothing(module: IRModule) -> IRModule:
 
 def test_contexts_nest_and_end() -> None:
     outside = PassContext.current()
-    with PassContext(level=2) as outer:
+    with PassContext(opt=2) as outer:
         assert PassContext.current() is outer
-        with PassContext(level=0) as inner:
+        with PassContext(opt=0) as inner:
             assert PassContext.current() is inner
         assert PassContext.current() is outer
     assert PassContext.current() is outside
@@ -52,8 +52,8 @@ def test_a_context_ends_when_an_error_leaves_it() -> None:
 
 def test_a_context_belongs_to_its_thread() -> None:
     seen = []
-    with PassContext(level=7):
-        thread = threading.Thread(target=lambda: seen.append(PassContext.current().level))
+    with PassContext(opt=7):
+        thread = threading.Thread(target=lambda: seen.append(PassContext.current().opt))
         thread.start()
         thread.join()
     assert seen == [1]
@@ -63,7 +63,7 @@ def test_a_disabled_pass_is_left_out_wherever_it_is_called() -> None:
     with PassContext(disabled=["step"]):
         assert "steps" not in step(IRModule()).attrs
         assert "steps" not in Pipeline([step])(IRModule()).attrs
-        with PassContext(level=3):
+        with PassContext(opt=3):
             assert "steps" not in step(IRModule()).attrs
 
 

@@ -93,10 +93,10 @@ def test_module_pass_takes_the_module_and_the_context() -> None:
 
     @module_pass(name="SeeContext", level=2)
     def look(module: IRModule, context: PassContext) -> IRModule:
-        seen.append(context.level)
+        seen.append(context.opt)
         return module
 
-    with PassContext(level=3):
+    with PassContext(opt=3):
         look(IRModule())
     assert seen == [3]
     assert (look.name, look.level) == ("see-context", 2)

@@ -61,7 +61,7 @@ def test_an_empty_pipeline_returns_the_module_itself() -> None:
 def test_a_pipeline_leaves_out_passes_above_the_level_of_the_context() -> None:
     pipeline = Pipeline([append, append_late])
     assert pipeline(IRModule()).attrs["log"] == ("a",)
-    with PassContext(level=2):
+    with PassContext(opt=2):
         assert pipeline(IRModule()).attrs["log"] == ("a", "late")
 
 

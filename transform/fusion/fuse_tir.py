@@ -47,6 +47,7 @@ from weft.ir.dim import Dim, DimExpr, symbol
 from weft.ir.kernel.prim import as_expr, cast, const
 from weft.ir.kernel.prim_dim import buffer_symbols, dim_to_prim, kernel_signature, symbol_names
 from weft.ir.module import fresh_name
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import (
     AllocBuffer,
     Bind,
@@ -66,7 +67,6 @@ from weft.transform.analysis.access_pattern import statements_of
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.fusion.annotate_pattern import op_pattern
 from weft.transform.fusion.inline_blocks import inline_producers, reuse_outputs
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derived
 from weft.transform.kernel.scheduled import is_scheduled

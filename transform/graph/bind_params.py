@@ -35,7 +35,7 @@ from weft.ir import (
 from weft.ir.deduction.infer import infer_type, type_text
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import prove_equal
-from weft.transform.graph.dead_code import referenced_functions
+from weft.ir.structure.references import referenced_functions
 from weft.transform.infra.base import Pass
 from weft.transform.infra.registry import nearest
 from weft.transform.infra.reinfer import retype_module

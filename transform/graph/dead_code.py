@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import (
-    BaseFunc,
     Binding,
     BindingBlock,
     DataflowVar,
     Expr,
     Function,
-    GlobalVar,
     If,
     IRModule,
     SeqExpr,
@@ -27,8 +25,8 @@ from weft.ir import (
     Var,
     VarBinding,
     replace,
-    walk,
 )
+from weft.ir.structure.references import reached_from
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.failing import CanFail
 from weft.transform.infra.base import Pass, map_functions
@@ -71,19 +69,8 @@ def without_dead_values(block: BindingBlock, module: IRModule) -> BindingBlock:
 def remove_unreachable(module: IRModule, entry_functions: tuple[str, ...] = ()) -> IRModule:
     """The module without private functions that no public one (and no entry function) refers to, directly or not."""
     reached = {name for name, function in module.items() if not getattr(function, "private", False)}
-    reached.update(entry_functions)
-    pending = sorted(reached)
-    while pending:
-        for name in referenced_functions(module[pending.pop()]):
-            if name in module and name not in reached:
-                reached.add(name)
-                pending.append(name)
+    reached = reached_from(module, reached.union(entry_functions))
     return module.with_functions({name: function for name, function in module.items() if name in reached})
-
-
-def referenced_functions(function: BaseFunc) -> set[str]:
-    """The names of the functions of the module that a function refers to."""
-    return {node.name for node in walk(function) if isinstance(node, GlobalVar)}
 
 
 class _Sweep:

@@ -37,9 +37,10 @@ from weft.ir import (
 from weft.ir.deduction.infer import TypeContext, exact_type, infer_type, is_base_of
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, fresh_name, symbol
+from weft.ir.structure.references import referenced_functions
 from weft.transform.analysis.free_symbols import symbols_of
 from weft.transform.analysis.value_numbering import same_type
-from weft.transform.graph.dead_code import referenced_functions, remove_unreachable
+from weft.transform.graph.dead_code import remove_unreachable
 from weft.transform.graph.to_non_dataflow import PlainBlocks
 from weft.transform.infra.base import Pass
 from weft.transform.infra.rewriting import FunctionRewriter, bindings_of, derived

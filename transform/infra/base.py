@@ -53,13 +53,15 @@ class Pass:
     text_name: ClassVar[str] = "pass"
     aliases: ClassVar[tuple[str, ...]] = ()
     level: ClassVar[int] = 0
-    """The lowest level of a `PassContext` at which a pipeline runs the pass."""
+    """The least `opt` of a `PassContext` with which a pipeline runs the pass."""
     checks_itself: ClassVar[bool] = False
     """True for a pass made of passes, each of which is checked."""
     former_options: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Options that older texts have -> the option that holds them now, and the name in it."""
     keeps_meaning: ClassVar[bool] = True
     """False when the pass changes signatures or results on purpose: WEFT_CHECK=3 then compares nothing."""
+    names_itself: ClassVar[bool] = True
+    """Whether errors have a note that they were found in this pass."""
 
     def __init_subclass__(cls, abstract: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -105,7 +107,8 @@ class Pass:
             with deep_recursion():  # passes follow the nesting of conditionals, never the number of bindings
                 new = self.run(module)
         except WeftError as error:
-            _note_pass(error, self.name)
+            if self.names_itself and not self.checks_itself:
+                _note_pass(error, self.name)
             raise
         except RecursionError as error:
             raise nested_too_deeply(f"for pass {self.name}") from error

@@ -5,8 +5,9 @@
     2  1, and the text of the module reads back as the module
     3  2, and the interpreter gives the same results before and after on small random inputs
 
-Each error names the guilty pass. A failure inside a pass leaves a reproducer: a file with the module as it was. The
-error says where it is, and how to run the pass on it again.
+Levels are `PassContext(level=...)`, else WEFT_CHECK. Each error names the guilty pass, that of level 3 the first
+binding that differs, with a script of what the function needs. A failure inside a pass leaves a reproducer: a file with
+the module as it was. The error says where it is, and how to run the pass on it again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weft.errors import PassError, VerifyError, WeftError
 from weft.ir import IRModule, first_mismatch
 from weft.ir.verify import assert_well_formed, fault_of
 from weft.providers import provider
-from weft.transform.infra.comparison import comparable_functions, first_difference
+from weft.transform.infra.comparison import comparable_functions, first_difference, needed_for
 from weft.transform.infra.context import check_level, setting
 from weft.transform.infra.registry import PassType
 
@@ -79,7 +80,7 @@ def _check_meaning(old: IRModule, new: IRModule, item: PassType) -> None:
         if difference is not None:
             raise PassError(
                 f"pass {item.name} changed what function {name!r} computes: {difference}",
-                code="W522", notes=_keep(old.script(), item),
+                code="W522", notes=_keep(needed_for(old, name).script(), item),
             )  # fmt: skip
 
 

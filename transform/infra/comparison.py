@@ -14,10 +14,11 @@ import numpy as np
 from weft.errors import ArgumentError
 from weft.ir import Function, IRModule
 from weft.ir.interpret import interpret
+from weft.ir.structure.references import reached_from
 from weft.transform.infra.generators.arguments import random_arguments
 from weft.transform.infra.generators.choices import SeededChoices
 
-__all__ = ["comparable_functions", "first_difference", "results_differ"]
+__all__ = ["comparable_functions", "first_difference", "needed_for", "results_differ"]
 
 TRIALS = 3
 
@@ -52,15 +53,40 @@ def first_difference(old: IRModule, new: IRModule, name: str, trials: int = TRIA
             actual = _run(new, name, arguments)
         except Exception as error:
             return f"on inputs {_shapes(arguments)} it fails now: {error}"
-        if results_differ(expected, actual):
-            return f"on inputs {_shapes(arguments)} it gave {_short(expected)}, now {_short(actual)}"
+        if results_differ(expected[0], actual[0]):
+            where = _first_binding(expected[1], actual[1])
+            given = f"on inputs {_shapes(arguments)} it gave {_short(expected[0])}, now {_short(actual[0])}"
+            return given if where is None else f"{given}; {where}"
     return None
 
 
-def _run(module: IRModule, name: str, arguments: list[Any]) -> Any:
+Values = list[tuple[str, Any]]
+"""What each binding of a run gave, by name."""
+
+
+def _first_binding(before: Values, after: Values) -> str | None:
+    """The first binding of a name that both runs have whose values differ, in words."""
+    known: dict[str, Any] = {}
+    for name, value in before:
+        known.setdefault(name, value)
+    seen: set[str] = set()
+    for name, value in after:
+        if name in known and name not in seen and results_differ(known[name], value):
+            return f"the first binding that differs is {name!r}: {_short(known[name])}, now {_short(value)}"
+        seen.add(name)
+    return None
+
+
+def _run(module: IRModule, name: str, arguments: list[Any]) -> tuple[Any, Values]:
     copies = [np.array(value) if isinstance(value, np.ndarray) else value for value in arguments]
     with np.errstate(all="ignore"):
-        return interpret(module)[name](*copies)
+        return interpret(module)[name](*copies, trace=True)
+
+
+def needed_for(module: IRModule, name: str) -> IRModule:
+    """The module with a function and what it refers to, and nothing else."""
+    reached = reached_from(module, [name])
+    return module.with_functions({key: function for key, function in module.items() if key in reached})
 
 
 def results_differ(a: Any, b: Any) -> bool:

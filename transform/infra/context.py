@@ -4,13 +4,15 @@
         module = pipeline(module)
 
 Contract: nothing is ignored. An unknown pass in `disabled` or an unknown key in `config` is a PassError (W504, W505).
-Contexts nest: the innermost `level` holds; `disabled`, `instruments` and `config` add to those of the contexts around
-(the inner value of a key wins). Contexts belong to the thread (and task) that entered them.
+Contexts nest: the innermost `level` and `opt` that are stated hold; `disabled`, `instruments` and `config` add to those
+of the contexts around (the inner value of a key wins). Contexts belong to the thread (and task) that entered them.
 
-    level       a pipeline leaves out passes whose own `level` is higher; a pass called directly always runs
+    level       0-3, what is checked after every pass (`weft.transform.infra.checks`), over WEFT_CHECK
+    opt         a pipeline leaves out passes whose own `level` is higher; a pass called directly always runs; 1 where
+                nothing is stated, and `weft.compile` states its own
     disabled    names of passes that are left out wherever they are called
     config      "<pass>.<option>": the value of the option in every such pass that has it at its default;
-                "check.level": 0-3, over WEFT_CHECK; "check.directory": where reproducers are written;
+                "check.level": as `level`; "check.directory": where reproducers are written;
                 "knobs": the tunables of the scheduler (`weft.transform.Knobs`, or some of them by name)
 """
 
@@ -62,26 +64,32 @@ class Watcher(Protocol):
 
 
 class PassContext:
-    """Level, disabled passes, instruments and settings for the passes that run inside the `with` block.
+    """Checks, disabled passes, instruments, settings and `opt` for the passes that run inside the `with` block.
 
-    Raises: W504 for an unknown pass in `disabled`, W505 for an unknown key or a value of the wrong type in `config`.
+    Raises: W504 for an unknown pass in `disabled`, W505 for an unknown key or a value of the wrong type in `config`,
+    and for a `level` that is not 0 to 3.
 
     >>> with PassContext(level=2) as context:
-    ...     PassContext.current() is context
-    True
+    ...     PassContext.current() is context, check_level()
+    (True, 2)
     """
 
     def __init__(
         self,
-        level: int = 1,
+        level: int | None = None,
         disabled: Iterable[str] = (),
         instruments: Iterable[Watcher] = (),
         config: Mapping[str, Any] | None = None,
+        *,
+        opt: int | None = None,
     ) -> None:
-        self.level = level
+        if opt is not None and (not isinstance(opt, int) or isinstance(opt, bool)):
+            raise PassError(f"opt is a number, got {opt!r}", code="W505")
+        self.opt: int = PassContext.current().opt if opt is None else opt
         self.disabled = frozenset(_disabled_name(name) for name in disabled)
         self.instruments = tuple(instruments)
-        self.config = {_checked_key(key, value): value for key, value in (config or {}).items()}
+        stated = {} if level is None else {"check.level": level}
+        self.config = {_checked_key(key, value): value for key, value in {**(config or {}), **stated}.items()}
         self._tokens: list[Token[tuple[PassContext, ...]]] = []
 
     @staticmethod
@@ -111,7 +119,7 @@ class PassContext:
             instrument.exit_context(self)
 
 
-_stack: ContextVar[tuple[PassContext, ...]] = ContextVar("weft-pass-contexts", default=(PassContext(),))
+_stack: ContextVar[tuple[PassContext, ...]] = ContextVar("weft-pass-contexts", default=(PassContext(opt=1),))
 
 
 def active_instruments() -> tuple[Watcher, ...]:
@@ -151,7 +159,7 @@ def changed_options(item: PassType) -> dict[str, Any]:
 
 
 def check_level() -> int:
-    """How much is checked after each pass (0-3): the setting `check.level`, else WEFT_CHECK, else 0.
+    """How much is checked after each pass (0-3): the `level` of the contexts around, else WEFT_CHECK, else 0.
 
     Raises: W505 when WEFT_CHECK is not a number from 0 to 3.
     """

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from weft.errors import PassError, described
-from weft.ir import BaseFunc, FrozenMap, replace
+from weft.ir import BaseFunc, FrozenMap, IRModule, replace
 from weft.runtime.explanation import line
 
 __all__ = [
-    "DECISIONS", "Decision", "decisions_of", "refused", "with_decisions", "without_decisions",
+    "DECISIONS", "Decision", "decisions_of", "numbers", "refused", "with_decisions", "without_decisions",
 ]  # fmt: skip
 
 DECISIONS = "decisions"
@@ -96,6 +96,20 @@ def decisions_of(function: BaseFunc) -> Iterator[Decision]:
     if not isinstance(found, (tuple, list)):
         raise refused(f"decisions are a list of records, got {described(found)}")
     return map(Decision.of_attribute, found)
+
+
+def numbers(module: IRModule) -> dict[str, list[list[Any]]]:
+    """What was decided about each function, without the names of its variables: the kinds, and what is a number.
+
+    >>> numbers(IRModule({}))
+    {}
+    """
+    found = {
+        name: [[item.kind, {key: value for key, value in item.values.items() if isinstance(value, (int, float))}]
+               for item in decisions_of(function)]
+        for name, function in module.items()
+    }  # fmt: skip
+    return {name: items for name, items in found.items() if items}
 
 
 def with_decisions(function: F, made: Iterable[Decision]) -> F:

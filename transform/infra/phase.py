@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from weft.errors import PassError, Span
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
+from weft.providers import provider
 from weft.target import Target
 from weft.target.kinds import KINDS
 from weft.transform.autoschedule.knobs import Knobs
@@ -25,8 +26,9 @@ from weft.transform.infra.base import Pass
 from weft.transform.infra.pipeline import Pipeline
 from weft.transform.infra.registry import nearest
 from weft.transform.memory.lower_to_memory import LowerToMemory
-from weft.transform.target.hooks import RunLoweringHooks, has_lowering_hooks, hook_passes, on_host_parts
+from weft.transform.target.hooks import RunLoweringHooks, has_lowering_hooks, on_host_parts
 from weft.transform.target.parts import OnParts
+from weft.transform.target.phase_hooks import pass_names, with_hooks
 
 __all__ = ["CARRIED", "Phase", "RunPhase"]
 
@@ -40,22 +42,42 @@ CARRIED = "target"
 class Phase:
     """A named step on the way from a module to an executable, and its built-in passes.
 
-    `for_target` gives passes that follow from the facts of a target; without a target they do not run. After them come
-    the passes of the hooks that the kinds of the target have for the phase. What is not `mandatory` may be left out.
+    `for_target` gives passes that follow from the facts of a target; without a target they do not run. The hooks that
+    the kinds of the target have for the phase add theirs after them, or where they say. What is not `mandatory` may be
+    left out. A phase of the `whole` is about artifacts, which are the module's: no pass of it sees one part only.
     """
 
     name: str
     passes: tuple[Pass, ...] = ()
     for_target: Callable[[Target, Knobs], tuple[Pass, ...]] | None = None
     mandatory: bool = True
+    whole: bool = False
 
-    def passes_for(self, target: Target | str | None, knobs: Knobs | None = None) -> tuple[Pass, ...]:
-        """The passes for a target, with the knobs of its schedules."""
+    def passes_for(
+        self, target: Target | str | None, knobs: Knobs | None = None, more: tuple[Pass, ...] = ()
+    ) -> tuple[Pass, ...]:  # fmt: skip
+        """The passes for a target, with the knobs of its schedules; `more` join those that are built in."""
         if target is None:
-            return self.passes
+            return (*self.passes, *more)
         target = Target(target)
-        more = () if self.for_target is None else self.for_target(target, knobs or Knobs())
-        return (*_with_lowering_hooks(self.passes, target), *more, *hook_passes(target, self.name))
+        built = (*self._built(target, knobs or Knobs()), *more)
+        return with_hooks(target, self.name, built, self._names, whole=self.whole)
+
+    def _built(self, target: Target, knobs: Knobs) -> tuple[Pass, ...]:
+        """The passes for a target without those of hooks."""
+        more = () if self.for_target is None else self.for_target(target, knobs)
+        return (*_with_lowering_hooks(self.passes, target), *more)
+
+    def provided(self, target: Target | str | None) -> tuple[Pass, ...]:
+        """What layers above give a phase of the whole, for a pipeline that names it."""
+        return provider("code_passes")(self.name, target) if self.whole else ()
+
+    def _names(self) -> set[str]:
+        """The names of the passes that the phase has for some target."""
+        one = _richest()
+        samples = (one, Target(f"first: {one}; second: {one}"))
+        built = [item for sample in samples for item in (*self._built(sample, Knobs()), *self.provided(sample))]
+        return {name for item in built for name in pass_names(item)}
 
     def check_option(
         self, option: str, value: Any, span: Span | None = None, target: Target | str | None = None
@@ -88,7 +110,7 @@ class Phase:
     def _owners(self, target: Target | str) -> dict[str, list[type[Pass]]]:
         """Options -> the classes of passes that have them."""
         owners: dict[str, list[type[Pass]]] = {}
-        for cls in dict.fromkeys(type(item) for item in _flat(self.passes_for(target))):
+        for cls in dict.fromkeys(type(item) for item in _flat(self.passes_for(target, more=self.provided(target)))):
             for option in cls.option_types():
                 owners.setdefault(option, []).append(cls)
         return owners
@@ -117,7 +139,7 @@ class RunPhase(Pass, abstract=True):
         target = self.target or Target.current() or module.attrs.get(CARRIED)
         for option, value in self.options.items():
             self.phase.check_option(option, value, target=target)
-        passes = self.phase.passes_for(target)
+        passes = self.phase.passes_for(target, more=self.phase.provided(target))
         return Pipeline([_with_options(item, self.options) for item in passes]).run(module)
 
     def __str__(self) -> str:

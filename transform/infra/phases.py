@@ -18,11 +18,13 @@ Their names are names in the text of a pipeline too: `legalize,fuse{max_ops=8}`.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import PassError
 from weft.ir.module import IRModule
+from weft.ir.node import FrozenMap
 from weft.ir.structure.structural import structural_hash
 from weft.target import Target
 from weft.target.kinds import know_phases
@@ -57,7 +59,8 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.apply_rules import ApplyRules
-from weft.transform.target.assign import assignment_passes
+from weft.transform.target.assign import OutlineLabelled, SpecialiseByLabel, VerifyTargets
+from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.parts import OnParts, driving_label, leaf_parts
 from weft.transform.target.place_copies import PlaceCopies
 
@@ -66,8 +69,10 @@ __all__ = ["PHASES", "Phase", "Step", "default_pipeline", "phase", "phases", "ph
 
 def _assign(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     """Parts for functions and calls, and copies where their memories differ."""
-    passes = assignment_passes(target)
-    return (*passes, PlaceCopies(target.to_str())) if passes else ()
+    if len(leaf_parts(target)) == 1:
+        return ()
+    passes = (VerifyTargets, AssignByCost, OutlineLabelled, SpecialiseByLabel, PlaceCopies)
+    return tuple(item(target.to_str()) for item in passes)
 
 
 def _schedule(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
@@ -126,8 +131,8 @@ PHASES: tuple[Phase, ...] = (
     Phase("schedule", for_target=_schedule, mandatory=False),
     Phase("lower", (LambdaLift(), LowerToMemory())),
     Phase("plan", for_target=_plan),
-    Phase("codegen"),
-    Phase("link"),
+    Phase("codegen", whole=True),
+    Phase("link", whole=True),
 )
 know_phases(item.name for item in PHASES)
 NAMED_PHASES.update((item.name, item) for item in PHASES)
@@ -150,7 +155,7 @@ def phase(name: str, target: Target | str | None = None) -> Pipeline:
     """
     for item in PHASES:
         if item.name == name:
-            return Pipeline(item.passes_for(target), name=name)
+            return Pipeline(item.passes_for(target, more=item.provided(target)), name=name)
     raise PassError(f"there is no phase {name!r}", code="W507", hint=nearest(name, phases()) or ", ".join(phases()))
 
 
@@ -203,11 +208,13 @@ def run_phases(
     stop: str | None = None,
     trace: list[Step] | None = None,
     knobs: Knobs | None = None,
+    more: Mapping[str, tuple[Pass, ...]] = FrozenMap(),
 ) -> IRModule:
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
-    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules.
-    Passes above the level of the `PassContext` are left out.
+    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules, `more` passes that join
+    those which are built in, by phase.
+    Passes whose level is above `opt` of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
     >>> steps = []
@@ -223,7 +230,8 @@ def run_phases(
     first = 0 if start is None else names.index(start)
     last = len(names) if stop is None else names.index(stop) + 1
     for item in PHASES[first:last]:
-        module = _run_phase(module, Pipeline(item.passes_for(target, knobs), name=item.name), trace)
+        passes = item.passes_for(target, knobs, more.get(item.name, ()))
+        module = _run_phase(module, Pipeline(passes, name=item.name), trace)
     return module
 
 

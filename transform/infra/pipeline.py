@@ -46,7 +46,7 @@ STRING: /"([^"\\]|\\.)*"/
 
 @dataclass(frozen=True, init=False)
 class Pipeline(Pass, abstract=True):
-    """Passes run in order; itself a pass. Those above the level of the `PassContext` are left out.
+    """Passes run in order; itself a pass. Those whose level is above `opt` of the `PassContext` are left out.
 
     Raises: TypeError for an item that is not a pass.
 
@@ -74,9 +74,9 @@ class Pipeline(Pass, abstract=True):
 
     def run(self, module: IRModule) -> IRModule:
         """Run the passes in order."""
-        level = PassContext.current().level
+        opt = PassContext.current().opt
         for item in self.passes:
-            if item.level <= level:
+            if item.level <= opt:
                 module = item(module)
         return module
 

@@ -1,7 +1,7 @@
 """ApplyRules: the rules of sets applied to graph functions until none is found any more.
 
 How exact rules must be is an option: "bit", "real" or "approximate", each with those before it, or "level", which the
-default pipeline has: results keep their bits up to level 1, from level 2 on rules of real arithmetic are applied as
+default pipeline has: results keep their bits up to opt=1, from opt=2 on rules of real arithmetic are applied as
 well, which round otherwise, and never approximate ones. Where a rule that states `cheaper` is found, both sides are
 priced with symbolic sizes (`cost`), and it is applied only if the replacement is proved to cost less, whatever the
 sizes. Sets come in order: the first rule that holds has a value.
@@ -71,7 +71,7 @@ class RulePass(Pass, abstract=True):
         """The classes of exactness that are allowed here; PassError W506 for an unknown one."""
         stated = self.exactness
         if stated == "level":
-            stated = "real" if PassContext.current().level >= 2 else "bit"
+            stated = "real" if PassContext.current().opt >= 2 else "bit"
         if stated not in EXACTNESS:
             raise PassError(f"exactness is one of {', '.join(EXACTNESS)} and level, got {stated!r}", code="W506")
         return frozenset(EXACTNESS[: EXACTNESS.index(stated) + 1])

@@ -3,8 +3,10 @@
     label of a call site (`target="npu"`)  >  label of the function called  >  automatic
 
 Automatic is the part of the function that the call stands in (`weft.transform.target.parts`), unless a policy says
-otherwise. `Assign` asks the policy, `SpecialiseByLabel` gives each part a function of its own where parts share one, so
-that afterwards the label of every kernel is that of its calls, and `VerifyTargets` refuses what cannot be honoured.
+otherwise, or what the compiler knows of the parts does (`weft.transform.target.assign_by_cost`). `Assign` asks the
+policy, and marks the functions that it was asked about (`ASSIGNED`); `SpecialiseByLabel` gives each part a function of
+its own where parts share one, so that afterwards the label of every kernel is that of its calls; `VerifyTargets`
+refuses what cannot be honoured.
 """
 
 from __future__ import annotations
@@ -28,20 +30,14 @@ from weft.transform.target.partition_calls import outlined_function
 from weft.transform.target.parts import LABEL, leaf_parts, owners
 
 __all__ = [
-    "Assign", "OutlineLabelled", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment", "assignment_passes",
+    "ASSIGNED", "Assign", "OutlineLabelled", "Policy", "SpecialiseByLabel", "VerifyTargets", "assignment",
     "refuse_labels",
 ]  # fmt: skip
 
+ASSIGNED = "assigned"
+"""The attribute of a graph function whose calls without labels are meant to be where the function is."""
 Policy = Callable[[Call, str, Target], str]
 """A policy: (a call, the label of the function it stands in, the whole target) -> the label of the call."""
-
-
-def assignment_passes(target: Target) -> tuple[Pass, ...]:
-    """The passes of the phase `assign`: none for a target of one part."""
-    if len(leaf_parts(target)) == 1:
-        return ()
-    text = target.to_str()
-    return (VerifyTargets(text), Assign(text), OutlineLabelled(text), SpecialiseByLabel(text))
 
 
 def callee_of(call: Call) -> str | None:
@@ -99,7 +95,8 @@ class Assign(Pass):
         owner = owners(module, parts)
 
         def assign(name: str, function: Function) -> Function:
-            return _Assigner(module, self.policy, owner[name], target, tuple(parts)).run(function)  # type: ignore[arg-type]
+            new = _Assigner(module, self.policy, owner[name], target, tuple(parts)).run(function)  # type: ignore[arg-type]
+            return new if ASSIGNED in new.attrs else replace(new, attrs=new.attrs.set(ASSIGNED, True))
 
         return map_functions(module, assign)
 

@@ -1,12 +1,6 @@
-"""What the kinds of a target add to the phases: hooks that give passes, and lowering hooks.
+"""Lowering hooks: what kinds of targets make of the graph functions of their parts, in the phase `lower`.
 
-    hook            (target) -> Pass                    run at the end of the phase that it names; it may take the
-                    (target, label) -> Pass             label of its part too
-    lowering hook   (module, function) -> (IRModule, GlobalVar)
-                                                        run in the phase `lower`, before memory is made explicit
-
-Hooks run in the order of the parts, then of registration; `before` and `after` change that. The pass of a hook sees the
-functions of its part (`weft.transform.target.parts`) unless the hook asks for scope "module".
+    lowering hook   (module, function) -> (IRModule, GlobalVar)       before memory is made explicit
 
 A lowering hook gets each graph function of its part that other parts call (or that is public), and the whole module
 to look at; `Target.current()` is its part. A part is never given what it cannot do: a hook that does not take a
@@ -51,83 +45,14 @@ from weft.ir.dim import prove_equal
 from weft.ir.kernel.prim_dim import kernel_signature
 from weft.ir.op import get_op
 from weft.ir.structure.merge import merge
-from weft.target import Hook, Target
-from weft.target.kinds import check_phase
-from weft.transform.graph.dead_code import referenced_functions
+from weft.ir.structure.references import referenced_functions
+from weft.target import Target
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass
 from weft.transform.target.partition_calls import Declined
 from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owners
 
-__all__ = ["RunLoweringHooks", "has_lowering_hooks", "hook_passes", "on_host_parts"]
-
-
-# Hooks that give passes.
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A hook together with the part it runs for; the whole of a composite target has no label."""
-
-    hook: Hook
-    label: str | None
-    target: Target
-
-
-def hook_passes(target: Target, phase: str) -> tuple[Pass, ...]:
-    """The passes that the kinds of a target give for a phase, in order.
-
-    Raises: PassError W507 for a hook of an unknown phase, W560 for a hook that gives something else than a pass,
-    W561 for an order that contradicts itself.
-    """
-    parts = leaf_parts(target)
-    labels = tuple(label for label, _ in parts)
-    whole = [] if target.is_leaf else [(None, target)]
-    found = []
-    for label, part in (*whole, *parts):
-        for name in part.kind.hooks:
-            check_phase(name)
-        found += [_Found(hook, label, part) for hook in part.kind.hooks.get(phase, ())]
-    passes = []
-    for item in _ordered(found, phase):
-        made = _made(item, phase)
-        restricted = item.label is not None and item.hook.scope == "function" and len(labels) > 1
-        passes.append(OnParts((item.label or "",), labels, made) if restricted else made)
-    return tuple(passes)
-
-
-def _made(found: _Found, phase: str) -> Pass:
-    made = found.hook.make(*((found.target, found.label or "") if found.hook.labelled else (found.target,)))
-    if isinstance(made, Pass):
-        return made
-    raise PassError(
-        f"hook {found.hook.name!r} of target {found.target} for phase {phase!r} must return a Pass, "
-        f"it returned {described(made)}",
-        code="W560",
-        hint="return an instance, not the class" if isinstance(made, type) else None,
-    )
-
-
-def _ordered(found: list[_Found], phase: str) -> list[_Found]:
-    """The hooks in their order, changed as little as `before` and `after` ask."""
-    waits: list[set[int]] = [set() for _ in found]
-    for index, item in enumerate(found):
-        for other, peer in enumerate(found):
-            if peer.hook.name in item.hook.after:
-                waits[index].add(other)
-            if peer.hook.name in item.hook.before:
-                waits[other].add(index)
-    order: list[int] = []
-    while len(order) < len(found):
-        ready = next((i for i in range(len(found)) if i not in order and waits[i] <= set(order)), None)
-        if ready is None:
-            names = dict.fromkeys(found[i].hook.name for i in range(len(found)) if i not in order)
-            raise PassError(f"the order of hooks in phase {phase!r} is a cycle: {', '.join(names)}", code="W561")
-        order.append(ready)
-    return [found[index] for index in order]
-
-
-# Lowering hooks.
+__all__ = ["RunLoweringHooks", "has_lowering_hooks", "on_host_parts"]
 
 
 def has_lowering_hooks(target: Target | None) -> bool:

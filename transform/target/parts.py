@@ -20,9 +20,9 @@ from weft.errors import TargetError
 from weft.ir import BaseFunc, ExternFunc, FrozenMap, Function, IRModule, replace
 from weft.ir.deduction.infer import func_type
 from weft.ir.structure.merge import merge
+from weft.ir.structure.references import referenced_functions
 from weft.target import Target
 from weft.target.kinds import DRIVING_LABEL
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.infra.base import Pass
 from weft.transform.infra.options import to_text
 from weft.transform.infra.pipeline import parse_pipeline

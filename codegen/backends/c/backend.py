@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace as with_fields
-from pathlib import Path
 from typing import Any
 
 from weft.codegen.backends.base import BackEnd, Job, Plan
-from weft.codegen.backends.c.library import SourceTree, source_tree
+from weft.codegen.backends.c.library import source_tree
 from weft.codegen.backends.c.part import compiles_here, kernels_of_part
 from weft.codegen.backends.generators import Generator
 from weft.codegen.host.single_kernel import with_entry
@@ -21,22 +19,7 @@ from weft.target import Target
 from weft.target.builtin import C
 from weft.transform.memory.planners import find_planner
 
-__all__ = ["BACK_END", "CBackEnd", "SourceArtifacts"]
-
-
-class SourceArtifacts(ArtifactSet):
-    """The artifacts of a tree of C sources; exported to a folder they are the whole tree with its build files."""
-
-    def __init__(self, tree: SourceTree) -> None:
-        super().__init__(tree.artifacts().values())
-        self.tree = tree
-
-    def export(self, path: str | os.PathLike[str]) -> Path:
-        """Write a shared object (a path that ends in .so) or the tree; ArtifactError W818 when that cannot be done."""
-        if Path(path).suffix == ".so":
-            return super().export(path)
-        self.tree.write(path)
-        return Path(path)
+__all__ = ["BACK_END", "CBackEnd"]
 
 
 class CBackEnd(BackEnd):
@@ -55,7 +38,7 @@ class CBackEnd(BackEnd):
     def build(self, job: Job) -> ArtifactSet:
         """C for all parts: those of other kinds give C drivers of their own."""
         made, entry = _c_module(job)
-        return SourceArtifacts(source_tree(made, name=job.plan.model, function=entry, **_options(job.plan)))
+        return source_tree(made, name=job.plan.model, function=entry, **_options(job.plan)).artifacts()
 
     def library(self, jobs: Sequence[Job]) -> ArtifactSet:
         """One tree, with memory that suffices for each of its models."""
@@ -63,7 +46,7 @@ class CBackEnd(BackEnd):
         plan = with_fields(jobs[0].plan, name="")
         entries = {name: entry for name, (_, entry) in made.items()}
         modules = {name: module for name, (module, _) in made.items()}
-        return SourceArtifacts(source_tree(modules, name=plan.model, function=entries, **_options(plan)))
+        return source_tree(modules, name=plan.model, function=entries, **_options(plan)).artifacts()
 
 
 def _options(plan: Plan) -> dict[str, Any]:

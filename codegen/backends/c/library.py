@@ -111,7 +111,7 @@ class SourceTree:
         return Artifact(
             {".c": "c", ".h": "header"}.get(path[-2:], "build"), name, self.files[path].encode(),
             part.to_json() if part is not None else "{}", tuple(provides), codegen="c", loader="cc",
-            provenance={**self.provenance, "flags": self.flags(path), "folder": folder},
+            provenance={**self.provenance, "flags": [*self.flags(path), f"-std={_standard(self)}"], "folder": folder},
         )  # fmt: skip
 
 
@@ -182,8 +182,14 @@ def _join(files: dict[str, str], labels: dict[str, str], artifact: Artifact, pro
 
 
 def _check_linked(target: Target) -> None:
-    """TargetError W748 for parts that pass floats in different ways: they cannot be one image."""
+    """TargetError W748 for parts that cannot be one image: floats passed in different ways, several standards of C."""
     ways: dict[str, str] = {}
+    standards = {str(part.get("std")): label for label, part in _leaves(target) if "std" in part.kind.fields}
+    if len(standards) > 1:
+        raise TargetError(
+            f"parts {standards['c99']!r} and {standards['c11']!r} are compiled together, by one standard of C",
+            code="W748", hint="give both the same -std",
+        )  # fmt: skip
     for label, part in _leaves(target):
         cpu = part.cpu
         if cpu is not None and cpu.arch.startswith("thumb"):
@@ -314,5 +320,7 @@ def _cross(tree: SourceTree) -> str:
         return ""
     if triple.arch.startswith("thumb"):
         return "arm-none-eabi-"
+    if triple.arch == "armv7a":
+        return f"arm-linux-{triple.env}-"
     known = {"aarch64": "aarch64-linux-gnu-", "riscv64": "riscv64-linux-gnu-", "riscv32": "riscv64-unknown-elf-"}
     return known.get(triple.arch, "")

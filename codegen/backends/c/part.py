@@ -53,10 +53,12 @@ def kernels_of_part(label: str) -> Generator:
             *(f"{writer.head()};" for writer in writers.values()), "",
             *(f"{writer.text()}\n" for writer in writers.values()),
         ]  # fmt: skip
-        code = compile_c("\n".join(lines), f"{label}.c")
+        standard = str(part.get("std"))
+        code = compile_c("\n".join(lines), f"{label}.c", standard)
         functions = [_described(name, writer) for name, writer in writers.items()]
         data = c_kernels_data(code, functions, helpers.messages)
-        return Artifact(C_KERNELS, f"{label}.kernels", data, part.to_json(), tuple(map(Symbol, writers)), codegen="c")
+        return Artifact(C_KERNELS, f"{label}.kernels", data, part.to_json(), tuple(map(Symbol, writers)), codegen="c",
+                        provenance={"flags": [f"-std={standard}"]})  # fmt: skip
 
     return generate
 

@@ -13,6 +13,7 @@ Errors: TargetError W742 for kernels that need a runtime.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from weft.codegen.backends.llvm.asm.program import kernel_symbol
 from weft.codegen.backends.llvm.kernel.emitter import kernel_params
 from weft.codegen.backends.llvm.kernel.kernel import emit_kernel
 from weft.codegen.backends.llvm.machine.cross import cross_machine, emit_object
-from weft.codegen.backends.llvm.machine.machine import Machine, compile_module
+from weft.codegen.backends.llvm.machine.machine import Machine, compile_module, llvm_version
 from weft.codegen.host.entry import Entry, Place, only_entry
 from weft.codegen.host.entry_kernel import entry_module
 from weft.codegen.host.kernels import is_noalias
@@ -37,11 +38,11 @@ from weft.codegen.host.single_kernel import with_entry
 from weft.errors import TargetError
 from weft.ir.kernel.prim_dim import buffer_symbols
 from weft.ir.module import IRModule
+from weft.ir.structure.references import referenced_functions
 from weft.ir.tensor import PrimFunc
 from weft.runtime.abi.frame import FRAME_WORDS, SITE
 from weft.runtime.artifact import Artifact, ArtifactSet, Symbol
 from weft.runtime.device.object_symbols import true_symbols
-from weft.transform.graph.dead_code import referenced_functions
 from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.kernel.lower_vector_loops import lower_vector_loops
 
@@ -59,21 +60,20 @@ class ObjectSource:
 
 
 def object_source(
-    module: IRModule, entry: Entry, model: str, *, opt: int = 2, fast_math: bool = False, hosted: bool = False,
-    c_functions: frozenset[str] = frozenset(), features: frozenset[str] = frozenset(),
+    module: IRModule, entry: Entry, model: str, *, opt: int = 2, hosted: bool = False,
+    c_functions: frozenset[str] = frozenset(), **machine: Any,
 ) -> ObjectSource:  # fmt: skip
     """The program of an entry, ready for a code generator of LLVM; `hosted` where there is an operating system.
 
-    `c_functions` are C functions that kernels may call beside those that are declared, `features` those of the
-    processor that the code may use.
+    `c_functions` are C functions that kernels may call beside those that are declared, `machine` what else the emission
+    is told: the features of the processor, how floats are computed.
     """
     check_model(model)
     made = entry_module(module, entry, c_calls=True)
     externs = tuple(dict.fromkeys(step.name for step in entry.steps if step.kind == "extern"))
     functions = _reached(made, entry.name)
     emission = Emission(
-        functions, opt, fast_math=fast_math, c_functions=c_functions.union(externs), links_later=True, serial=True,
-        features=features,
+        functions, opt, c_functions=c_functions.union(externs), links_later=True, serial=True, **machine
     )
     writer = ModuleWriter()
     for name, function in functions.items():
@@ -102,13 +102,17 @@ def object_source(
     return ObjectSource(text, _header(entry, model), externs, _prototype(model))
 
 
-def object_artifacts(source: ObjectSource, code: bytes, model: str, target: str) -> list[Artifact]:
-    """Object code and its header, for C programs to link."""
+def object_artifacts(
+    source: ObjectSource, code: bytes, model: str, target: str, flags: Sequence[str]
+) -> list[Artifact]:  # fmt: skip
+    """Object code and its header, for C programs to link; `flags` are what LLVM was told of the machine."""
     message = Symbol(f"{model}_message", f"const char *{model}_message(int32_t code)")
     symbol = Symbol(f"{model}_run", f"int32_t {model}_run(void *, void *, void *, void *)")
     symbols, needs = (symbol, message), tuple(Symbol(name) for name in source.needs)
+    facts = {"llvm": llvm_version(), "flags": list(flags)}
+    made = Artifact("object", f"{model}.o", code, target, symbols, needs, "llvm", "cc", facts)
     return [
-        true_symbols(Artifact("object", f"{model}.o", code, target, symbols, needs, codegen="llvm", loader="cc")),
+        true_symbols(made),
         Artifact("header", f"{model}.h", source.header.encode(), target, codegen="llvm", loader="cc"),
     ]
 
@@ -247,10 +251,14 @@ def linkable(module: IRModule, entry: Entry, plan: Plan) -> list[Artifact]:
     """The program of an entry for C programs of this machine to link: object code and a header."""
     machine = plan.machines[plan.driver]
     model = plan.model
-    options = {"opt": plan.opt, "fast_math": machine.fast_math, "c_functions": plan.c_functions}
-    source = object_source(module, entry, model, hosted=True, features=machine.names, **options)
-    code, _ = compile_module(Machine(machine.cpu, machine.features, plan.opt), source.text)
-    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json())
+    options: dict[str, Any] = {"opt": plan.opt, "c_functions": plan.c_functions, "features": machine.names}
+    options |= {"fast_math": machine.fast_math, "strict_math": machine.strict_math}
+    options |= {"gathers": machine.described().machine.gather}
+    source = object_source(module, entry, model, hosted=True, **options)
+    told = Machine(machine.cpu, machine.features, plan.opt)
+    code, _ = compile_module(told, source.text)
+    flags = [f"-mtriple={told.triple}", f"-mcpu={told.cpu}", f"-mattr={told.features}"]
+    return object_artifacts(source, code, model, plan.parts[plan.driver].to_json(), flags)
 
 
 def object_code(job: Job) -> ArtifactSet:
@@ -264,10 +272,11 @@ def object_code(job: Job) -> ArtifactSet:
     assert program is not None
     machine = cross_machine(part, job.plan.opt)
     source = object_source(
-        made, program, job.plan.model, opt=job.plan.opt, fast_math=bool(part.get("fast_math")),
-        hosted=job.plan.hosted,
-        c_functions=job.plan.c_functions, features=machine.names,
+        made, program, job.plan.model, opt=job.plan.opt, hosted=job.plan.hosted, c_functions=job.plan.c_functions,
+        features=machine.names, gathers=part.machine.gather, fast_math=bool(part.get("fast_math")),
+        strict_math=bool(part.get("strict_math")),
     )  # fmt: skip
     code = emit_object(machine, source.text)
-    found = object_artifacts(source, code, job.plan.model, part.to_json())
+    flags = [f"-mtriple={machine.triple}", f"-mcpu={machine.cpu}", f"-mattr={machine.features}"]
+    found = object_artifacts(source, code, job.plan.model, part.to_json(), flags)
     return made.attrs.get(ARTIFACTS, ArtifactSet()).union(found)

@@ -99,13 +99,14 @@ def _kernels(
 ) -> dict[str, list[Future[Any]]]:  # fmt: skip
     """Code of the kernels of each part, under way; what only hands their loops to threads is added to `graphs`."""
     jobs: dict[str, list[Future[Any]]] = {label: [] for label in machines}
+    gathers = {label: target.described().machine.gather for label, target in machines.items()}
     for name, function in functions.items():
         if not isinstance(function, PrimFunc) or name in aliases:
             continue
         label = owner[name] if owner[name] in machines else driver
         emission.fast_math, emission.strict_math = machines[label].fast_math, machines[label].strict_math
         emission.threads = machines[label].threads
-        emission.features = machines[label].names
+        emission.features, emission.gathers = machines[label].names, gathers[label]
         lowered = lower_vector_loops(lower_blocks(function))
 
         def compile_apart(part: ModuleWriter, explicit: bool, label: str = label) -> None:

@@ -19,7 +19,7 @@ from weft.runtime import archive
 from weft.runtime.abi.scalars import storage
 from weft.runtime.program import Program
 
-__all__ = ["compile_command", "export_command", "run_command"]
+__all__ = ["compile_command", "export_command", "row_text", "run_command"]
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -58,11 +58,11 @@ def _report_run(
     if chosen:
         say(f"chosen at random: {', '.join(f'{symbol} = {size}' for symbol, size in chosen.items())}")
     for row in rows:
-        say(_row_text(row))
+        say(row_text(row))
     say(f"{name} took {seconds * 1e3:.3f} ms")
 
 
-def _row_text(row: dict[str, Any]) -> str:
+def row_text(row: dict[str, Any]) -> str:
     """One result in a line or two: `out  float32 (2, 3)  min 0  max 1  mean 0.5`."""
     if "value" in row:
         return f"{row['name']}  {row['value']}"

@@ -36,8 +36,8 @@ def list_passes(name: str | None, as_json: bool) -> int:
 
 def described_passes(own: bool = False) -> list[dict[str, Any]]:
     """What there is to say about every pass, by name; with `own` those of weft alone."""
+    places = _places()  # and loads what is loaded when it first runs
     classes = sorted(set(PASSES.values()), key=lambda cls: cls.text_name)
-    places = _places()
     return [_facts(cls, places) for cls in classes if not own or cls.__module__.startswith("weft.")]
 
 
@@ -96,5 +96,5 @@ def page_of(facts: dict[str, Any]) -> str:
         lines.append(f"also {', '.join(facts['aliases'])}")
     runs = f"runs in {', '.join(facts['phases'])}" if facts["phases"] else "runs where it is asked for"
     keeps = "keeps what programs compute" if facts["keeps_meaning"] else "changes signatures or results on purpose"
-    lines.append(f"{runs}, from level {facts['level']} on; {keeps}")
+    lines.append(f"{runs}, from opt={facts['level']} on; {keeps}")
     return "\n".join([*lines, "", facts["doc"], "", facts["about"]]).rstrip()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 
 import pytest
 from hypothesis import given, settings
@@ -165,32 +168,102 @@ def test_a_kind_is_added_from_outside() -> None:
         del KINDS["tests-npu"]
 
 
-TRIPLES = [
-    ("x86_64-linux-gnu", "x86_64-unknown-linux-gnu", 64), ("x86_64-pc-linux-gnu", "x86_64-pc-linux-gnu", 64),
-    ("amd64-unknown-freebsd", "x86_64-unknown-freebsd", 64), ("x86_64-pc-windows-msvc", "x86_64-pc-windows-msvc", 64),
-    ("x86_64-apple-macosx14.2", "x86_64-apple-macosx14.2", 64), ("x86_64", "x86_64-unknown-unknown", 64),
-    ("i686-linux-gnu", "i686-unknown-linux-gnu", 32), ("i386-pc-linux-gnu", "i386-pc-linux-gnu", 32),
-    ("aarch64-linux-gnu", "aarch64-unknown-linux-gnu", 64), ("arm64-apple-darwin", "aarch64-apple-darwin", 64),
-    ("aarch64-none-elf", "aarch64-none-none-elf", 64), ("aarch64-linux-android", "aarch64-unknown-linux-android", 64),
-    ("armv7a-linux-gnueabihf", "armv7a-unknown-linux-gnueabihf", 32), ("arm-none-eabi", "arm-none-none-eabi", 32),
-    ("armv6m-none-eabi", "armv6m-none-none-eabi", 32), ("thumbv6m-none-eabi", "thumbv6m-none-none-eabi", 32),
-    ("thumbv7m-none-eabi", "thumbv7m-none-none-eabi", 32), ("thumbv7em-none-eabihf", "thumbv7em-none-none-eabihf", 32),
-    ("thumbv8m.base-none-eabi", "thumbv8m.base-none-none-eabi", 32), ("thumbv8m.main-none-eabi",
-    "thumbv8m.main-none-none-eabi", 32), ("thumbv8.1m.main-none-eabi", "thumbv8.1m.main-none-none-eabi", 32),
-    ("thumb-none-eabi", "thumb-none-none-eabi", 32), ("riscv32-unknown-elf", "riscv32-unknown-unknown-elf", 32),
-    ("riscv64-linux-gnu", "riscv64-unknown-linux-gnu", 64), ("riscv64-unknown-linux-musl",
-    "riscv64-unknown-linux-musl", 64), ("wasm32", "wasm32-unknown-unknown", 32), ("wasm32-wasi",
-    "wasm32-unknown-wasi", 32), ("wasm32-unknown-unknown", "wasm32-unknown-unknown", 32), ("nvptx64-nvidia-cuda",
-    "nvptx64-nvidia-cuda", 64),
-]  # fmt: skip
+TRIPLES = """
+x86_64-linux-gnu                  x86_64-unknown-linux-gnu           64
+x86_64-pc-linux-gnu               x86_64-pc-linux-gnu                64
+x86_64-unknown-linux-musl         x86_64-unknown-linux-musl          64
+x86_64-linux-gnux32               x86_64-unknown-linux-gnux32        64
+amd64-unknown-freebsd             x86_64-unknown-freebsd             64
+x86_64-unknown-netbsd             x86_64-unknown-netbsd              64
+x86_64-unknown-openbsd            x86_64-unknown-openbsd             64
+x86_64-pc-windows-msvc            x86_64-pc-windows-msvc             64
+x86_64-pc-windows-gnu             x86_64-pc-windows-gnu              64
+x86_64-pc-windows-msvc-elf        x86_64-pc-windows-msvc-elf         64
+x86_64-pc-windows-msvc-macho      x86_64-pc-windows-msvc-macho       64
+x86_64-apple-macosx14.2           x86_64-apple-macosx14.2            64
+x86_64-apple-darwin-macho         x86_64-apple-darwin-macho          64
+x86_64-unknown-none-elf           x86_64-unknown-none-elf            64
+x86_64-unknown-fuchsia            x86_64-unknown-fuchsia             64
+x86_64                            x86_64-unknown-unknown             64
+i686-linux-gnu                    i686-unknown-linux-gnu             32
+i386-pc-linux-gnu                 i386-pc-linux-gnu                  32
+i686-pc-windows-msvc              i686-pc-windows-msvc               32
+aarch64-linux-gnu                 aarch64-unknown-linux-gnu          64
+aarch64-unknown-linux-musl        aarch64-unknown-linux-musl         64
+aarch64-pc-windows-msvc           aarch64-pc-windows-msvc            64
+arm64-apple-darwin                aarch64-apple-darwin               64
+arm64-apple-ios17-simulator       aarch64-apple-ios17-simulator      64
+aarch64-none-elf                  aarch64-none-none-elf              64
+aarch64-linux-android             aarch64-unknown-linux-android      64
+aarch64-linux-android21           aarch64-unknown-linux-android21    64
+armv7a-linux-gnueabihf            armv7a-unknown-linux-gnueabihf     32
+armv7a-linux-androideabi          armv7a-unknown-linux-androideabi   32
+arm-linux-gnueabi                 arm-unknown-linux-gnueabi          32
+arm-none-eabi                     arm-none-none-eabi                 32
+armv6m-none-eabi                  armv6m-none-none-eabi              32
+thumbv6m-none-eabi                thumbv6m-none-none-eabi            32
+thumbv7m-none-eabi                thumbv7m-none-none-eabi            32
+thumbv7em-none-eabihf             thumbv7em-none-none-eabihf         32
+thumbv7em-none-eabi-elf           thumbv7em-none-none-eabi-elf       32
+thumbv8m.base-none-eabi           thumbv8m.base-none-none-eabi       32
+thumbv8m.main-none-eabi           thumbv8m.main-none-none-eabi       32
+thumbv8.1m.main-none-eabi         thumbv8.1m.main-none-none-eabi     32
+thumb-none-eabi                   thumb-none-none-eabi               32
+riscv32-unknown-elf               riscv32-unknown-unknown-elf        32
+riscv64-linux-gnu                 riscv64-unknown-linux-gnu          64
+riscv64-unknown-linux-musl        riscv64-unknown-linux-musl         64
+wasm32                            wasm32-unknown-unknown             32
+wasm32-wasi                       wasm32-unknown-wasi                32
+wasm32-unknown-unknown            wasm32-unknown-unknown             32
+wasm32-unknown-emscripten         wasm32-unknown-emscripten          32
+wasm64-unknown-unknown            wasm64-unknown-unknown             64
+nvptx64-nvidia-cuda               nvptx64-nvidia-cuda                64
+"""
+"""As written, as weft has it, the width of an address."""
+ROWS = [line.split() for line in TRIPLES.strip().splitlines()]
 
 
-@pytest.mark.parametrize(("text", "normal", "bits"), TRIPLES)
-def test_triples_are_normalised(text: str, normal: str, bits: int) -> None:
+@pytest.mark.parametrize(("text", "normal", "bits"), ROWS)
+def test_triples_are_normalised(text: str, normal: str, bits: str) -> None:
     """E11."""
     triple = Triple.parse(text)
-    assert (str(triple), triple.pointer_bits) == (normal, bits)
+    assert (str(triple), triple.pointer_bits) == (normal, int(bits))
     assert Triple.parse(normal) == triple
+
+
+def components(triple: str) -> tuple[str, ...]:
+    """What a triple says: no system is one that is not known, and arm64 is aarch64."""
+    same = {"none": "unknown", "amd64": "x86_64", "arm64": "aarch64", "i686": "i386"}
+    words = [same.get(word, word) for word in [*triple.split("-"), *["unknown"] * 5][:5]]
+    return words[0], *(re.sub(r"(?<=[a-z])[\d.]+$", "", word) for word in words[1:])
+
+
+LLC = next(filter(None, map(shutil.which, ("llc", "llc-19", "llc-18", "llc-16", "llc-14"))), None)
+CLANG = shutil.which("clang")
+
+
+@pytest.mark.skipif(LLC is None and CLANG is None, reason="needs llc or clang")
+@pytest.mark.parametrize("text", [row[0] for row in ROWS])
+def test_triples_mean_what_they_mean_to_llvm(text: str) -> None:
+    """E11: as written and as weft has it, LLVM reads the same triple."""
+    normal = str(Triple.parse(text))
+    readings = []
+    for triple in (text, normal):
+        if CLANG is not None:
+            command, source = [CLANG, f"--target={triple}", "-print-effective-triple"], ""
+        else:
+            command, source = [str(LLC), f"-mtriple={triple}", "-stop-before=finalize-isel", "-o", "-"], EMPTY
+        done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        if "unable to get target" in done.stderr or "No available targets" in done.stderr:
+            pytest.skip(f"this LLVM has no {text}")
+        assert done.returncode == 0, done.stderr
+        said = re.search(r'target triple = "(.*)"', done.stdout)
+        readings.append(components(said.group(1) if said else done.stdout.strip()))
+    assert readings[0] == readings[1]
+    assert readings[1][0] == components(normal)[0]
+
+
+EMPTY = "define void @f() {\n  ret void\n}\n"
 
 
 @pytest.mark.parametrize(

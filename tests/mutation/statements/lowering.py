@@ -42,10 +42,10 @@ def a_formula_gives_another_function_each_time(right: Any) -> Any:
 def hooks_run_before_their_phase(right: Any) -> Any:
     def wrong(self: Any, target: Any, *args: Any) -> Any:
         from weft.target import Target
-        from weft.transform.target.hooks import hook_passes
+        from weft.transform.target.phase_hooks import with_hooks
 
         found = right(self, target, *args)
-        hooks = len(hook_passes(Target(target), self.name)) if target is not None else 0
+        hooks = len(with_hooks(Target(target), self.name, ())) if target is not None else 0
         return (*found[len(found) - hooks :], *found[: len(found) - hooks])
 
     return wrong
@@ -73,9 +73,11 @@ def a_phase_is_not_listed(right: Any) -> Any:
     return then(lambda names: names[:-1])(right)
 
 
-@fault("A6", "weft.transform.target.hooks:_made", f"{A}::test_a_hook_that_gives_no_pass_is_refused")
+@fault(
+    "A6", "weft.transform.target.phase_hooks:_Placing.made", f"{A}::test_a_hook_that_gives_no_pass_is_refused"
+)
 def what_a_hook_gives_is_taken(right: Any) -> Any:
-    def wrong(found: Any, phase: str) -> Any:
+    def wrong(self: Any, found: Any) -> Any:
         return found.hook.make(*((found.target, found.label or "") if found.hook.labelled else (found.target,)))
 
     return wrong
@@ -130,6 +132,6 @@ def a_hook_stays_when_it_is_removed(right: Any) -> Any:
     return returning(None)(right)
 
 
-@fault("A13", "weft.transform.target.hooks:_ordered", f"{A}::test_before_and_after_change_the_order")
+@fault("A13", "weft.transform.target.phase_hooks:_Placing.order", f"{A}::test_before_and_after_change_the_order")
 def before_and_after_are_overlooked(right: Any) -> Any:
-    return lambda found, *args: found
+    return lambda self: list(range(len(self.waits)))

@@ -275,7 +275,8 @@ def _down_columns(found: Reduction, var: PrimVar) -> Stmt:
     outer, name = found.fresh(x for x in nest.spatial if x is not var), var.name.removeprefix("v")
     widths = [found.knobs.column_vectors, 1]
     if len(nest.reduction) == 1 and _is_long(nest.extents[nest.reduction[0]], found.knobs.column_rows):
-        widths.insert(0, found.knobs.wide_column_vectors)
+        room = found.machine.l1_bytes * 8 // (found.knobs.column_rows * found.machine.vector_bits)
+        widths.insert(0, max(found.knobs.column_vectors, min(found.knobs.wide_column_vectors, room)))
     if isinstance(extent, int):  # as many vectors in each tile, rather than full tiles and a small one
         vectors = max(1, extent // lanes)
         widths = [-(-vectors // -(-vectors // width)) for width in widths]

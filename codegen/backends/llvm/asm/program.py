@@ -35,6 +35,7 @@ class Program:
     """Collects what the emitters of one executable produce besides code.
 
     `features` are those of the processor that code may use by name; without them it is the same for every processor.
+    `gathers` says whether lanes are loaded from anywhere by one instruction.
     `c_functions` are C functions that may be called beside those that are declared; with `links_later` they are found
     when the object code is linked, not in this process. Memory of `guarded` code has no room behind it.
     """
@@ -47,6 +48,7 @@ class Program:
     serial: bool = False
     strict_math: bool = False
     features: frozenset[str] = frozenset()
+    gathers: bool = True
     aliases: Mapping[str, str] = field(default_factory=dict)
     c_functions: frozenset[str] = frozenset()
     links_later: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.errors import TargetError
 from weft.target import Target
 from weft.target.features import named_features
+from weft.target.float_units import llvm_features
 from weft.target.triple import Triple
 
 __all__ = ["CrossMachine", "cross_machine", "emit_object"]
@@ -42,8 +43,8 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
     name = str(cpu) if cpu is not None else ""
     features = [str(item) for item in target.get("mattr")]
     abi, model = "", "default"
-    if triple.arch.startswith("thumb") and cpu is not None and not cpu.fpu:
-        features.insert(0, "+soft-float")
+    if cpu is not None:
+        features[:0] = llvm_features(cpu, target.options)
     if triple.arch == "riscv64":
         name, abi, model = ("generic-rv64" if not name or name.startswith("generic") else name), "lp64d", "medium"
         features[:0] = ["+m", "+a", "+f", "+d", "+c"]
@@ -57,7 +58,7 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
 def _spelled(triple: Triple) -> str:
     """All four components for bare metal: LLVM takes the convention of floats from the last one."""
     system = "unknown" if triple.os == "none" else triple.os
-    return "-".join(part for part in (triple.arch, triple.vendor, system, triple.env) if part)
+    return str(replace(triple, os=system))
 
 
 def emit_object(machine: CrossMachine, text: str) -> bytes:

@@ -64,7 +64,7 @@ class ExpressionEmitter:
         self.program = program
         self.arith = Arithmetic(writer, flags, program.strict_math, program.features)
         self.index = IndexEmitter(self.arith, self.value)
-        self.memory = MemoryEmitter(writer)
+        self.memory = MemoryEmitter(writer, program.gathers)
         self.size = self.index.size
         self.calls = calls or {}
         self.variables: dict[PrimVar, str] = {}

@@ -35,8 +35,8 @@ __all__ = ["MemoryEmitter"]
 class MemoryEmitter:
     """Emits accesses of memory into one function."""
 
-    def __init__(self, w: FunctionWriter) -> None:
-        self.w = w
+    def __init__(self, w: FunctionWriter, gathers: bool = True) -> None:
+        self.w, self.gathers = w, gathers
         self.masks: dict[str, str] = {}
         """Of values that were read under one: the mask."""
 
@@ -140,7 +140,7 @@ class MemoryEmitter:
             assert isinstance(where, Linear)
             assert mask is not None
             return self._guarded(mask, scalar, lambda: self.load(view, where))
-        if mask is not None and memory_type(dtype) == ty:
+        if mask is not None and memory_type(dtype) == ty and self.gathers:
             return self._gather(view, where, lanes, dtype, mask)
         for lane in range(lanes):
             pointer = self.lane_address(view, where, lane)
