@@ -58,8 +58,8 @@ def of_type(path: Path, kind: Any) -> Any:
     """The value in a file, which the type of an input or output says how to read."""
     import onnx
 
-    message = {"tensor_type": onnx.TensorProto, "sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}
-    value = message[kind.WhichOneof("value")]()
+    kinds = {"tensor_type": onnx.TensorProto, "sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}
+    value = kinds[kind.WhichOneof("value")]()
     value.ParseFromString(path.read_bytes())
     return value
 

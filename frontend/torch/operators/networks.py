@@ -32,10 +32,11 @@ def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, p
         raise Unsupported(f"windows over {rank} axes")
     stride, dilation = sequence(stride, rank), sequence(dilation, rank)
     if isinstance(padding, str):
-        if padding == "same":
-            raise Unsupported("padding by name")
-        padding = 0
-    pads = [*sequence(padding, rank), *sequence(padding, rank)]
+        total = [(n.dims_of(w)[2 + axis] - 1) * dilation[axis] for axis in range(rank)]
+        total = total if padding == "same" else [0] * rank
+        pads = [*(size // 2 for size in total), *(size - size // 2 for size in total)]
+    else:
+        pads = [*sequence(padding, rank), *sequence(padding, rank)]
 
     def made(x: Expr) -> Expr:
         if transposed:
@@ -44,6 +45,18 @@ def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, p
 
     result = _batched(n, x, rank, made)
     return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
+
+
+def _folded(n: Node, x: Expr, function: Any) -> Expr:
+    if n.rank(x) == 3:
+        return function(x)
+    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
+
+
+def _unfolded(n: Node, x: Expr, function: Any) -> Expr:
+    if n.rank(x) == 4:
+        return function(x)
+    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
 
 
 def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
@@ -55,7 +68,7 @@ def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, p
 def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
              ceil: bool = False) -> Any:  # fmt: skip
     """The greatest element of each window."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("max_pool")[2][0]]
+    rank = n.spatial
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
     pads = [*sequence(padding, rank)] * 2
@@ -66,7 +79,7 @@ def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, 
 
 def max_pool_with_places(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
     """The greatest elements; their places have no form, and may not be used."""
-    if any(user.args[1] != 0 for user in n.fx.users):
+    if n.wanted(1) or n.wanted(2):
         raise Unsupported("the places of the greatest elements")
     return [max_pool(n, x, *args, **options), None]
 
@@ -74,7 +87,7 @@ def max_pool_with_places(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
 def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
              count_padding: bool = True, divisor: Any = None) -> Expr:  # fmt: skip
     """The mean of each window."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
+    rank = n.spatial
     if ceil or divisor:
         raise Unsupported("windows that stand out, or another divisor")
     kernel = sequence(kernel, rank)
@@ -85,7 +98,7 @@ def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, 
 
 def adaptive(n: Node, x: Expr, size: Any) -> Expr:
     """The means of as many windows as the result has elements."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
+    rank = n.spatial
     wanted = sequence(size, rank)
     if all(item == 1 for item in wanted):
         return R.mean(x, tuple(range(n.rank(x) - rank, n.rank(x))), True)
@@ -94,7 +107,7 @@ def adaptive(n: Node, x: Expr, size: Any) -> Expr:
 
 def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *rest: Any) -> Any:
     """Each channel normalised by the statistics that were learnt."""
-    name = n.fx.target._opname
+    name = n.operator
     epsilon = float(rest[-1]) if "no_training" in name else float(rest[2])
     if "no_training" not in name and rest[0]:
         raise Unsupported("statistics in training")
@@ -120,9 +133,9 @@ def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None
     gamma = R.ones(dims, n.dtype(x)) if scale is None else scale
     beta = R.zeros(dims, n.dtype(x)) if bias is None else bias
     y = R.nn.layer_norm(x, gamma, beta, axes, float(epsilon))
-    if n.fx.target._opname == "layer_norm":
+    if n.operator == "layer_norm":
         return y
-    if any(user.args[1] != 0 for user in n.fx.users):
+    if n.wanted(1) or n.wanted(2):
         raise Unsupported("the statistics of a norm")
     return [y, None, None]
 
@@ -136,7 +149,7 @@ def rms_norm(n: Node, x: Expr, shape: Any, scale: Any = None, epsilon: Any = Non
 
 def group_norm(n: Node, x: Expr, *args: Any) -> Any:
     """Groups of channels normalised together."""
-    native = n.fx.target._opname == "native_group_norm"
+    native = n.operator == "native_group_norm"
     groups, scale, bias, epsilon = _group_arguments(args, native)
     channels, axes = n.shape(x)[1], tuple(range(2, n.rank(x)))
     gamma = R.ones((channels,), n.dtype(x)) if scale is None else scale
@@ -155,6 +168,12 @@ def _group_arguments(args: tuple[Any, ...], native: bool) -> tuple[int, Any, Any
 
 row("convolution", convolution)
 row("conv1d conv2d conv3d", conv)
+row("conv_transpose1d conv_transpose2d conv_transpose3d", lambda n, x, w, bias=None, stride=1, padding=0, extra=0,
+    groups=1, dilation=1: convolution(n, x, w, bias, stride, padding, dilation, True, extra, groups))  # fmt: skip
+row("col2im", lambda n, x, size, kernel, dilation, padding, stride: _folded(
+    n, x, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)))  # fmt: skip
+row("im2col", lambda n, x, kernel, dilation, padding, stride: _unfolded(
+    n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)))  # fmt: skip
 row("max_pool1d max_pool2d max_pool3d", max_pool)
 row("max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
 row("avg_pool1d avg_pool2d avg_pool3d", avg_pool)
