@@ -38,12 +38,13 @@ def from_exported(program: Any, *, weights: Literal["constants", "parameters"] =
     if weights not in ("constants", "parameters"):
         raise ModelError(f'weights are "constants" or "parameters", got {weights!r}', code="W977")
     apart = _read(program).exported
+    importer, module, report = _imported(read_program(apart), weights == "parameters")
     for _ in range(_ROUNDS):
-        importer, module, report = _imported(read_program(apart), weights == "parameters")
         further = taken_apart(apart, importer.failed) if importer.failed else apart
         if further is apart:
             break
         apart = further
+        importer, module, report = _imported(read_program(apart), weights == "parameters")
     return attach_report(module, report)
 
 
@@ -66,6 +67,8 @@ def _imported(program: Program, parameters: bool) -> tuple[Importer, IRModule, I
 
     importer = Importer()
     exported = program.exported
+    if (environment := program.shape_environment) is not None:
+        importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
     attrs = _bounds(importer, exported.range_constraints)
     module, report = importer.run(
         exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs=attrs

@@ -84,6 +84,10 @@ class Node:
         """The sizes of a tensor, which must be numbers."""
         return self.ints(self.shape(expr))
 
+    def dims_of_last(self, expr: Expr, count: int) -> list[int]:
+        """The sizes of the last axes of a tensor, which must be numbers."""
+        return self.ints(self.shape(expr)[self.rank(expr) - count :])
+
     def axis(self, expr: Expr, axis: int) -> int:
         """An axis counted from the front."""
         return axis % max(self.rank(expr), 1)

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
 from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt
 from weft.ir.graph import Expr, PrimValue
@@ -84,7 +85,11 @@ def _size(importer: Importer, call: Call) -> Any:
 def _scalar_of(importer: Importer, call: Call) -> Expr:
     """A call on numbers as an expression of scalars."""
     if call.operator in ("item", "_local_scalar_dense"):
-        return R.reshape(importer.argument(call.args[0]), ())
+        x = importer.argument(call.args[0])
+        dtype = getattr(importer.out.type(x), "dtype", None) or "float32"
+        wide = "float64" if is_float(dtype) else "bool" if dtype == "bool" else "int64"
+        x = R.reshape(x, ())
+        return x if dtype == wide else R.astype(x, wide)
     function = _SCALARS.get(call.operator)
     if function is None:
         raise Unsupported(f"the number {call.operator}")

@@ -53,6 +53,15 @@ class Program:
         """The values that the buffers have before the first call, by their names in the model."""
         return {name: array_of(self.held[node]).copy() for node, name in self.state.items()}
 
+    @property
+    def shape_environment(self) -> Any:
+        """What PyTorch knows of the symbols; None for a program that was read from a file."""
+        for node in self.exported.graph.nodes:
+            found = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
+            if found is not None:
+                return found
+        return None
+
     def ordered_results(self, node: Any) -> list[Any]:
         """The outputs of the graph in the order of the results; tokens of effects are none."""
         first: list[Any] = []
@@ -94,7 +103,10 @@ def taken_apart(program: Any, operators: Iterable[Any] | None = None) -> Any:
     torch = require("torch", "torch")
     if operators is not None:
         found = require("torch._decomp", "torch").get_decompositions(list(operators))
-        return program.run_decompositions(found) if found else program
+        try:
+            return program.run_decompositions(found) if found else program
+        except Exception:  # some definitions cannot be traced
+            return program
     table = torch.export.default_decompositions()
     for operator in [key for key in table if getattr(key, "_opname", "") in TABLE]:
         table.pop(operator)

@@ -1,13 +1,15 @@
 """Sizes that PyTorch calls by sympy expressions over its symbols, as dimensions of ours.
 
-    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols of these names
+    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols of these names, or of those that the user
+                                                       gave (`torch.export.Dim("batch")`)
     any other expression                               the dimension that the import has computed for it, if it has
 """
 
 from __future__ import annotations
 
+import keyword
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -29,6 +31,13 @@ class Sizes:
 
     def __init__(self) -> None:
         self._learnt: dict[str, Dim] = {}
+
+    def name(self, sources: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Call symbols as the user does: which symbol a size of an input is, and what it is called."""
+        for source, called in names.items():
+            found = sources.get(source)
+            if found is not None and found.is_Symbol and called.isidentifier() and not keyword.iskeyword(called):
+                self._learnt.setdefault(str(found), symbol(called))
 
     def learn(self, size: Any, dim: Dim) -> None:
         """A dimension that was computed for a size."""

@@ -47,16 +47,21 @@ def choose(n: Node, predicate: Any, then: Any, other: Any, operands: Any = ()) -
         return n.importer.inlined(then if predicate else other, operands)
     types = _result_types(n)
     cond = n.emit(R.reshape(n.cast(predicate, "bool"), ()), "cond")
-    branches: list[SeqExpr] = []
-    for graph in (then, other):
-        body, _ = n.importer.collected(lambda graph=graph: _exprs(n, n.importer.inlined(graph, operands), types))
-        branches.append(body)
-    return _fields(n, If(cond, *branches), len(types))
+    first, second = (
+        n.importer.collected(lambda graph=graph: _exprs(n, n.importer.inlined(graph, operands), types))[0]
+        for graph in (then, other)
+    )
+    return _fields(n, If(cond, first, second), len(types))
 
 
 def _function(n: Node, params: Sequence[Var], step: Any, name: str) -> Function:
     body, ty = n.importer.collected(step)
     return Function(tuple(params), body, ty, name=name)
+
+
+def _named(n: Node, function: Function) -> Expr:
+    """A function under its own name."""
+    return n.importer.out.builder.emit(function, function.name)
 
 
 def _variable(n: Node, name: str, ty: Type) -> Var:
@@ -88,7 +93,7 @@ def repeat(n: Node, condition: Any, body: Any, carried: Any, further: Any = ()) 
     test = functions[1]
     (field,) = test.body.body.fields if isinstance(test.body.body, Tuple) else (test.body.body,)
     asked = Function(test.params, SeqExpr(test.body.blocks, field), TensorType((), "bool"), name="loop_condition")
-    loop = R.loop(functions[0], tuple(initial), types, condition=asked)
+    loop = R.loop(_named(n, functions[0]), tuple(initial), types, condition=_named(n, asked))
     return _fields(n, loop, len(types))
 
 
@@ -120,7 +125,7 @@ def _over_rows(n: Node, graph: Any, initial: list[Expr], rows: list[Expr], furth
     named = [TensorType((steps, *ty.dims[1:]), ty.dtype) for ty in stacked]  # type: ignore[attr-defined]
     body = _function(n, [index, *params], step, "loop_body")
     bounds = tuple(PrimValue(bound) for bound in (0, steps, 1))
-    loop = R.loop(body, tuple(initial), [*carried, *named], range=bounds, stacked=len(named))
+    loop = R.loop(_named(n, body), tuple(initial), [*carried, *named], range=bounds, stacked=len(named))
     return _fields(n, loop, len(types))
 
 

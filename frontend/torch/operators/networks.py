@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node, sequence
 from weft.frontend.torch.table import row
-from weft.ir.graph import Expr
+from weft.ir.dim import maximum
+from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
 
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
@@ -65,35 +69,107 @@ def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, p
     return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
 
 
+def _pooled(n: Node, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
+    """A pooling of windows; with ceil also of those that stand out at the end, if they begin before it."""
+    made = _batched(n, x, rank, function)
+    if not ceil:
+        return made
+    made = n.emit(made, "pooled")
+    front = n.rank(x) - rank
+    cut = [front + a for a in range(rank) if n.dims_out[front + a] != n.shape(made)[front + a]]
+    return R.strided_slice(made, cut, [0] * len(cut), [n.dims_out[a] for a in cut]) if cut else made
+
+
 def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
              ceil: bool = False) -> Any:  # fmt: skip
     """The greatest element of each window."""
     rank = n.spatial
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
-    pads = [*sequence(padding, rank)] * 2
-    if ceil:
-        raise Unsupported("windows that stand out at the end")
-    return _batched(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, sequence(dilation, rank), ceil))
+    pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
+    return _pooled(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
 
 
-def max_pool_with_places(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
-    """The greatest elements; their places have no form, and may not be used."""
-    if n.wanted(1) or n.wanted(2):
-        raise Unsupported("the places of the greatest elements")
-    return [max_pool(n, x, *args, **options), None]
+def max_pool_with_places(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+                         ceil: bool = False) -> Any:  # fmt: skip
+    """The greatest elements, and their places in the image where somebody uses these."""
+    if not n.wanted(1):
+        return [max_pool(n, x, kernel, stride, padding, dilation, ceil), None]
+    rank = n.spatial
+    kernel = sequence(kernel, rank)
+    steps = sequence(stride, rank) if stride else kernel
+    reads = [
+        np.arange(out)[:, None] * step - pad + np.arange(size) * apart
+        for out, size, step, pad, apart in zip(
+            n.ints(n.dims_out[-rank:]), kernel, steps, sequence(padding, rank), sequence(dilation, rank), strict=True
+        )
+    ]
+    return _greatest_of(n, x, reads)
+
+
+def adaptive_max_pool(n: Node, x: Expr, size: Any) -> Any:
+    """The greatest elements of as many windows as the result has elements, and their places."""
+    reads = []
+    for out, own in zip(n.ints(n.dims_out[-n.spatial :]), n.dims_of(x)[-n.spatial :], strict=True):
+        starts, ends = np.arange(out) * own // out, -(-(np.arange(out) + 1) * own // out)
+        longest = int((ends - starts).max(initial=1))
+        reads.append(np.minimum(starts[:, None] + np.arange(longest), ends[:, None] - 1))
+    return _greatest_of(n, x, reads)
+
+
+def _greatest_of(n: Node, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
+    """The greatest of the elements that each window reads along each axis, and its place in the image."""
+    rank, sizes = len(reads), n.dims_of_last(x, len(reads))
+    front = n.shape(x)[: n.rank(x) - rank]
+    valid, places = np.ones((), bool), np.zeros((), "int64")
+    for axis, (read, size) in enumerate(zip(reads, sizes, strict=True)):
+        shape = [1] * (2 * rank)
+        shape[2 * axis], shape[2 * axis + 1] = read.shape
+        valid = valid & ((read >= 0) & (read < size)).reshape(shape)
+        places = places * size + np.clip(read, 0, size - 1).reshape(shape)
+    order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
+    windows = (*(read.shape[0] for read in reads), math.prod(read.shape[1] for read in reads))
+    table, inside = (np.transpose(v, order).reshape(windows) for v in (places, np.broadcast_to(valid, places.shape)))
+    flat = R.reshape(x, (*front, math.prod(sizes)))
+    found = R.take(flat, Constant(np.ascontiguousarray(table)), len(front))
+    if not inside.all():
+        found = R.where(Constant(np.ascontiguousarray(inside)), found, n.cast(-math.inf, n.dtype(x)))
+    found = n.emit(found, "windows")
+    best = n.emit(R.argmax(found, -1, True), "best")
+    wide = R.broadcast_to(Constant(np.ascontiguousarray(table)), (*front, *windows))
+    last = n.rank(found) - 1
+    place = R.squeeze(R.gather_elements(n.emit(wide, "places"), best, last), [last])
+    return [R.squeeze(R.gather_elements(found, best, last), [last]), place]
 
 
 def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
              count_padding: bool = True, divisor: Any = None) -> Expr:  # fmt: skip
-    """The mean of each window."""
+    """The mean of each window, or its sum over another divisor."""
     rank = n.spatial
-    if ceil or divisor:
-        raise Unsupported("windows that stand out, or another divisor")
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
-    pads = [*sequence(padding, rank)] * 2
-    return _batched(n, x, rank, lambda v: _AVG_POOL[rank](v, kernel, stride, pads, (1,) * rank, False, count_padding))
+    pads, ones = sequence(padding, rank), (1,) * rank
+
+    def pooled(v: Expr) -> Expr:
+        if divisor:
+            whole = _padded_for(n, v, rank, kernel, stride, pads)
+            factor = math.prod(kernel) / float(divisor)
+            return R.multiply(_AVG_POOL[rank](whole, kernel, stride, (0,) * rank, ones, False, False), factor)
+        if ceil and count_padding and any(pads):  # padding counts, what stands out beyond it does not
+            wide = R.nn.pad(v, [0] * 4 + [pad for size in pads for pad in (size, size)], "constant", 0.0)
+            return _AVG_POOL[rank](n.emit(wide), kernel, stride, (0,) * rank, ones, True, False)
+        return _AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding and not ceil)
+
+    return _pooled(n, x, rank, pooled, ceil)
+
+
+def _padded_for(n: Node, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any) -> Expr:
+    """An image with zeros around, as far as windows reach."""
+    widths: list[Any] = [0] * 4
+    for axis in range(rank):
+        reach = (n.dims_out[n.out.ndim - rank + axis] - 1) * stride[axis] + kernel[axis]
+        widths += [pads[axis], maximum(reach - n.shape(x)[2 + axis] - pads[axis], 0)]
+    return n.emit(R.nn.pad(x, widths, "constant", 0.0), "padded")
 
 
 def adaptive(n: Node, x: Expr, size: Any) -> Expr:
@@ -121,7 +197,10 @@ def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *
     offset = R.negative(R.multiply(mean, factor))
     offset = n.emit(offset if bias is None else R.add(bias, offset), "offset")
     y = R.add(R.multiply(x, channels(factor)), channels(offset))
-    return y if name == "batch_norm" else [y, None, None]
+    if name == "batch_norm":
+        return y
+    none = R.zeros((0,), n.dtype(x))  # the statistics of a batch, outside of training
+    return [y, none, none]
 
 
 def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5,
@@ -150,6 +229,8 @@ def rms_norm(n: Node, x: Expr, shape: Any, scale: Any = None, epsilon: Any = Non
 def group_norm(n: Node, x: Expr, *args: Any) -> Any:
     """Groups of channels normalised together."""
     native = n.operator == "native_group_norm"
+    if native and (n.wanted(1) or n.wanted(2)):
+        raise Unsupported("the statistics of a norm")
     groups, scale, bias, epsilon = _group_arguments(args, native)
     channels, axes = n.shape(x)[1], tuple(range(2, n.rank(x)))
     gamma = R.ones((channels,), n.dtype(x)) if scale is None else scale
@@ -175,7 +256,8 @@ row("col2im", lambda n, x, size, kernel, dilation, padding, stride: _folded(
 row("im2col", lambda n, x, kernel, dilation, padding, stride: _unfolded(
     n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)))  # fmt: skip
 row("max_pool1d max_pool2d max_pool3d", max_pool)
-row("max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", adaptive_max_pool)
 row("avg_pool1d avg_pool2d avg_pool3d", avg_pool)
 row("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d", adaptive)
 row("batch_norm _native_batch_norm_legit_no_training _native_batch_norm_legit", batch_norm)

@@ -119,7 +119,11 @@ def cumulative(operator: Any) -> Any:
 
 def addmm(n: Node, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
     """beta * bias + alpha * a b."""
-    result = R.matmul(a, b)
+    return addmm_of(n, bias, R.matmul(a, b), beta, alpha)
+
+
+def addmm_of(n: Node, bias: Expr, result: Expr, beta: Any, alpha: Any) -> Expr:
+    """beta * bias + alpha * a product."""
     result = result if alpha == 1 else R.multiply(result, n.cast(alpha, n.dtype_out))
     if beta == 0:
         return result
@@ -211,6 +215,7 @@ row("linalg_cross", lambda n, a, b, *, dim=-1: R.cross(
 row("_cdist_forward", lambda n, a, b, p, mode=None: R.cdist(a, b, float(p)))
 row("addmm addmv", addmm)
 row("baddbmm", addmm)
+row("addbmm", lambda n, bias, a, b, beta=1, alpha=1: addmm_of(n, bias, R.sum(R.matmul(a, b), 0), beta, alpha))
 row("linear", linear)
 row("einsum", lambda n, equation, tensors, **o: R.einsum(tensors, equation.replace(" ", "")))
 row("topk", top_k)

@@ -125,6 +125,28 @@ def pad(n: Node, x: Expr, widths: list[int], value: Any = 0) -> Expr:
     return R.nn.pad(x, pairs, "constant", n.number(value or 0)) if any(pairs) else x
 
 
+def bordered(n: Node, x: Expr, widths: list[int], mode: str) -> Expr:
+    """Elements of the border, or of the tensor mirrored or repeated, around the last axes."""
+    rank = n.rank(x)
+    for position in range(len(n.ints(widths)) // 2):
+        before, after = widths[2 * position], widths[2 * position + 1]
+        if before or after:
+            axis = rank - 1 - position
+            x = n.emit(R.take(x, _border_places(n, n.shape(x)[axis], before, after, mode), axis))
+    return x
+
+
+def _border_places(n: Node, size: Dim, before: int, after: int, mode: str) -> Expr:
+    place = R.arange(-before, size + after, 1, "int64")
+    last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
+    if mode == "replicate":
+        return R.minimum(R.maximum(place, R.const(0, "int64")), last)
+    if mode == "circular":
+        return R.floor_mod(place, R.add(last, R.const(1, "int64")))
+    inner = n.emit(R.abs(place), "place")
+    return R.where(R.greater(inner, last), R.subtract(R.multiply(last, R.const(2, "int64")), inner), inner)
+
+
 def stack(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
     """Tensors along a new axis."""
     return R.stack([n.cast(x, n.dtype_out) for x in tensors], axis % n.out.ndim)
@@ -212,6 +234,11 @@ row("index_select", lambda n, x, axis, place: R.take(x, place, n.axis(x, axis)))
 row("embedding", embedding)
 row("repeat", repeat)
 row("constant_pad_nd", pad)
+row("pad", lambda n, x, widths, mode="constant", value=None: pad(n, x, widths, value) if mode == "constant"
+    else bordered(n, x, widths, mode))  # fmt: skip
+for _mode in ("reflect", "replicate"):
+    row(" ".join(f"{'reflection' if _mode == 'reflect' else 'replication'}_pad{rank}d" for rank in (1, 2, 3)),
+        lambda n, x, widths, mode=_mode: bordered(n, x, widths, mode))  # fmt: skip
 row("tril", triangle(R.tril))
 row("triu", triangle(R.triu))
 row("pixel_shuffle", lambda n, x, factor: R.nn.pixel_shuffle(x, factor))
@@ -222,7 +249,7 @@ row("unfold", windows)
 row("diag_embed", diag_embed)
 row("tril_indices", lambda n, rows, columns, offset=0, **o: _triangle_places(np.tril_indices(rows, offset, columns)))
 row("triu_indices", lambda n, rows, columns, offset=0, **o: _triangle_places(np.triu_indices(rows, offset, columns)))
-row("eye", lambda n, *a, **o: R.eye(*n.dims_out, 0, n.dtype_out))
+row("eye", lambda n, *a, **o: R.eye(n.dims_out[0], n.dims_out[1], 0, n.dtype_out))
 row("copy", lambda n, x, source, *rest: R.broadcast_to(n.cast(source, n.dtype_out), n.dims_out))
 row("alias_copy view_of", lambda n, x: x)
 row("repeat_interleave", lambda n, x, times, axis=None, **o: R.repeat(x, times, axis) if isinstance(times, int)
