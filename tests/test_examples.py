@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+import weft
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
@@ -65,3 +69,46 @@ def test_the_data_files_are_small_and_state_their_licence() -> None:
     text = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
     assert "CC BY 4.0" in text
     assert "UCI Machine Learning Repository" in text
+
+
+def example_module(name: str) -> Any:
+    """A module of the examples, imported as the examples import each other."""
+    folder = EXAMPLES / "search" if name != "llama" else EXAMPLES
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+
+
+def test_the_decoder_gives_the_same_for_a_prompt_at_once_and_token_by_token(tmp_path: Path) -> None:
+    llama = example_module("llama")
+    config = llama.Config(vocabulary=64, hidden=32, wide=48, layers=1, heads=4)
+    llama.random_checkpoint(config, tmp_path / "small.safetensors")
+    step = weft.interpret(llama.decoder(config, weft.frontend.safetensors.load(tmp_path / "small.safetensors")))["step"]
+    prompt = np.array([5, 9, 60, 2, 33])
+    keys = values = np.zeros((1, 0, 2, 8), "float32")
+    whole, *_ = step(prompt, keys, values)
+    for token in prompt:
+        scores, keys, values = step(np.array([token]), keys, values)
+    np.testing.assert_allclose(scores, whole, rtol=1e-4, atol=1e-5)
+    assert keys.shape == (1, 5, 2, 8)
+
+
+def test_words_are_taken_apart_into_the_longest_pieces(tmp_path: Path) -> None:
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##break", "##able", "break", "cafe", ".", "中"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    words = example_module("tokenizer").WordPiece(tmp_path / "vocab.txt")
+    named = [pieces[number] for number in words.encode("Unbreakable CAFÉ.中中 zz\x00")]
+    assert named == ["[CLS]", "un", "##break", "##able", "cafe", ".", "中", "中", "[UNK]", "[SEP]"]
+    assert len(words.encode("break " * 300)) == 256
+    ids, mask = words.batch(["break", "unbreakable ."])
+    assert ids.shape == mask.shape == (2, 6)
+    assert mask.sum(axis=1).tolist() == [3, 6]
+
+
+def test_without_its_weights_the_search_says_what_to_install() -> None:
+    run = run_example(EXAMPLES / "search" / "search.py", ROOT)
+    assert run.returncode == 1
+    assert "make example-search" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,6 +1,8 @@
 """Programs of PyTorch as modules.
 
     from_exported(torch.export.export(net, args, dynamic_shapes=...))        -> IRModule with one function, `main`
+    from_exported(program, weights="parameters"), parameters(program)        weights come after the inputs
+    state(program)                                                           the buffers that it changes, at first
     torch.compile(net, backend="weft", dynamic=True)                         found by its entry point
 
 Parameters and buffers are constants; dynamic sizes are symbols, with their upper bounds. What has no native form runs
@@ -11,84 +13,85 @@ that such nodes are calls of.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from weft.errors import ModelError
-from weft.frontend.extras import require
-from weft.frontend.report import attach_report
+from weft.frontend.report import ImportReport, attach_report
 from weft.frontend.torch import operators as _operators
 from weft.frontend.torch.importer import Importer
+from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
 from weft.frontend.torch.table import TABLE, row
 from weft.ir.dim import DimExpr
 from weft.ir.module import IRModule
 
-__all__ = ["TABLE", "from_exported", "row"]
+__all__ = ["TABLE", "array_of", "from_exported", "parameters", "row", "state"]
 
-_KEPT = (
-    "scaled_dot_product_attention", "layer_norm", "linear", "gelu", "silu", "conv1d", "conv2d", "conv3d", "batch_norm",
-    "softmax", "relu6", "hardswish", "matmul", "group_norm", "rms_norm", "embedding",
-)  # fmt: skip
-"""Operators that are imported as they are and not taken apart."""
-
-
-def from_exported(program: Any) -> IRModule:
+def from_exported(program: Any, *, weights: Literal["constants", "parameters"] = "constants") -> IRModule:
     """A module with the function `main` of an exported program: its inputs, in order, to its results.
 
-    Raises ModelError W977 for what has no form (a buffer that the program changes, a result that is None),
-    MissingExtraError W971 without torch.
+    Buffers that the program changes are state: parameters after the inputs, whose new values follow the results, as
+    those of inputs that it changes do. `weights` says what parameters and other buffers become; as parameters they come
+    last. Raises ModelError W977 for what has no form, MissingExtraError W971 without torch.
     """
-    torch = require("torch", "torch")
-    if not isinstance(program, torch.export.ExportedProgram):
-        raise ModelError(
-            f"an exported program is wanted, got {type(program).__name__}", code="W977",
-            hint="torch.export.export(net, args)",
-        )  # fmt: skip
-    program = program.run_decompositions(_decompositions(torch))
-    signature = program.graph_signature
-    if signature.buffers_to_mutate:
-        names = ", ".join(signature.buffers_to_mutate.values())
-        raise ModelError(f"the program changes its buffers {names}, which has no form", code="W977")
-    state = {**program.state_dict, **program.constants}
-    held = {
-        **signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants,
-    }  # fmt: skip
-
-    def placeholder(node: Any) -> np.ndarray | None:
-        name = held.get(node.name)
-        return None if name is None else array_of(state[name])
-
-    importer = Importer()
-    module, report = importer.run(
-        program.graph, placeholder, lambda node: node.args[0], attrs=_bounds(importer, program.range_constraints)
-    )
+    if weights not in ("constants", "parameters"):
+        raise ModelError(f'weights are "constants" or "parameters", got {weights!r}', code="W977")
+    apart = _read(program).exported
+    importer, module, report = _imported(read_program(apart), weights == "parameters")
+    for _ in range(_ROUNDS):
+        further = taken_apart(apart, importer.failed) if importer.failed else apart
+        if further is apart:
+            break
+        apart = further
+        importer, module, report = _imported(read_program(apart), weights == "parameters")
     return attach_report(module, report)
 
 
-def _decompositions(torch: Any) -> Any:
-    table = torch.export.default_decompositions()
-    for operator in [key for key in table if getattr(key, "_opname", "") in _KEPT]:
-        table.pop(operator)
-    return table
+def _read(program: Any) -> Program:
+    """A program without effects, in operators that have rows, as far as that goes."""
+    return read_program(taken_apart(read_program(program).exported))
 
 
-def array_of(tensor: Any) -> np.ndarray:
-    """The array of a tensor; bfloat16 as that of `ml_dtypes`."""
-    torch = require("torch", "torch")
-    tensor = tensor.detach().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        from weft.dtypes import array_dtype
+_ROUNDS = 4  # definitions of definitions
 
-        return tensor.view(torch.int16).numpy().view(array_dtype("bfloat16"))
-    return tensor.numpy()
+
+def _imported(program: Program, parameters: bool) -> tuple[Importer, IRModule, ImportReport]:
+    def placeholder(node: Any) -> Any:
+        if node.name in program.skipped:
+            return False
+        if node.name not in program.held or node.name in program.state:
+            return program.state.get(node.name)
+        array = array_of(program.held[node.name])
+        return node.name if parameters and node.name in program.weights else array
+
+    importer = Importer()
+    exported = program.exported
+    if (environment := program.shape_environment) is not None:
+        importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
+    attrs = _bounds(importer, exported.range_constraints)
+    module, report = importer.run(
+        exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs=attrs
+    )
+    return importer, module, report
+
+
+def state(program: Any) -> dict[str, np.ndarray]:
+    """The buffers that a program changes, by name in the order of the parameters, as they are before the first call."""
+    return _read(program).initial_state
+
+
+def parameters(program: Any) -> dict[str, np.ndarray]:
+    """The weights of a program in the order in which `from_exported(..., weights="parameters")` takes them."""
+    read = _read(program)
+    return {name: array_of(read.held[name]) for name in read.weights}
 
 
 def _bounds(importer: Importer, constraints: Mapping[Any, Any]) -> dict[str, Any] | None:
     """What the program says of the greatest sizes: the attribute that planners read."""
     found: dict[str, int] = {}
     for size, limits in constraints.items():
-        dim = importer.dim(size)
+        dim = importer.sizes.dim(size)
         upper = getattr(limits, "upper", None)
         most = int(str(upper)) if str(upper).isdecimal() else 2**31
         if most < 2**31 and isinstance(dim, DimExpr) and str(dim).isidentifier():

@@ -41,13 +41,7 @@ def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         results.extend(node.args[0])
         return [item for item in results if isinstance(item, torch.fx.Node)]
 
-    def attribute(name: str) -> np.ndarray:
-        found = graph
-        for part in name.split("."):
-            found = getattr(found, part)
-        return _array(torch, found)
-
-    module, _ = Importer().run(graph.graph, lambda node: None, outputs, attribute=attribute)
+    module, _ = Importer().run(graph, graph.graph, lambda node: None, outputs)
     main = compile_module(module)["main"]
     present = [isinstance(item, torch.fx.Node) for item in results]
 

@@ -1,38 +1,36 @@
 """A graph of ATen operators as a module: placeholders are parameters or constants, nodes bindings in order.
 
 A node is imported by the row of its operator, else it is a Python function that runs in PyTorch. Sizes that PyTorch
-calls `s0` are symbols; what it computes of them is computed while importing.
+calls `s0` are symbols; what it computes of them is computed while importing, and numbers that only the run can tell are
+scalars, which become sizes where a size is wanted.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from weft.errors import ModelError, Source, Span, WeftError
 from weft.frontend.emitter import Emitter, Unsupported, identifier
 from weft.frontend.extras import require
 from weft.frontend.report import How, ImportedNode, ImportReport
 from weft.frontend.torch.node import Node
+from weft.frontend.torch.numbers import number_of
 from weft.frontend.torch.reference import FUNCTION, call_data
+from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
-from weft.ir.dim import Dim, DimExpr, parse_dim
-from weft.ir.graph import Constant, Expr, PrimValue, StringImm, Tuple, TupleGetItem, Var
+from weft.ir.dim import Dim, DimExpr
+from weft.ir.graph import BindingBlock, Constant, Expr, PrimValue, SeqExpr, StringImm, Tuple, TupleGetItem, Var
 from weft.ir.module import IRModule
-from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
+from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script import relax as R
 
-__all__ = ["Importer"]
+__all__ = ["Call", "Importer", "dtype_name"]
 
-_PYTHON: dict[Any, Callable[..., Any]] = {
-    operator.add: operator.add, operator.sub: operator.sub, operator.mul: operator.mul, operator.neg: operator.neg,
-    operator.floordiv: operator.floordiv, operator.mod: operator.mod,
-}  # fmt: skip
-"""Functions of Python that graphs apply to sizes."""
 _DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64", "int": "int32"}
+_CHECKS = ("_assert", "sym_constrain", "_guards", "_linalg_check_errors", "_functional_assert", "_functional_sym")
 
 
 def dtype_name(dtype: Any) -> str:
@@ -45,188 +43,296 @@ def dtype_name(dtype: Any) -> str:
     return _DTYPES.get(name, name)
 
 
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A node of the graph, or the call inside one that says which effects it has."""
+
+    name: str
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    value: Any  # what PyTorch knows of the result
+    users: Sequence[Any]
+
+    @property
+    def operator(self) -> str:
+        """The name of the operator without its overload."""
+        found = getattr(self.target, "_opname", None)
+        return found or getattr(self.target, "__name__", str(self.target))
+
+
+def call_of(node: Any) -> Call:
+    """The call that a node is."""
+    return Call(node.name, node.target, tuple(node.args), node.kwargs, node.meta.get("val"), list(node.users))
+
+
 class Importer:
     """One import: what the nodes stand for, and what became of them."""
 
     def __init__(self) -> None:
         self.torch = require("torch", "torch")
         self.out = Emitter()
+        self.sizes = Sizes()
         self.values: dict[Any, Any] = {}  # node -> expression, dimension, number, or a list of them
         self.rows: list[ImportedNode] = []
+        self.failed: list[Any] = []
+        self.graphs: dict[Any, Any] = {}  # node -> the graph that it names
         self.lines = 0
 
     def run(
-        self, graph: Any, placeholder: Callable[[Any], np.ndarray | None], outputs: Callable[[Any], Sequence[Any]],
-        attrs: Mapping[str, Any] | None = None, attribute: Callable[[str], Any] | None = None,
+        self, owner: Any, graph: Any, placeholder: Callable[[Any], Any],
+        outputs: Callable[[Any], Sequence[Any]], attrs: Mapping[str, Any] | None = None,
     ) -> tuple[IRModule, ImportReport]:  # fmt: skip
-        """The module of a graph; `placeholder` gives the array of one that is no parameter of the function."""
+        """The module of a graph.
+
+        `placeholder` gives the array of a placeholder that is none of the function's parameters, a name for one that
+        comes after the others, and None for the others.
+        """
         params: list[Var] = []
-        results: list[Expr] = []
+        later: list[Var] = []
         for node in graph.nodes:
             if node.op == "placeholder":
                 array = placeholder(node)
-                if array is not None:
+                if array is None:
+                    params.extend(self._parameter(node, node.name))
+                elif isinstance(array, str):
+                    later.extend(self._parameter(node, array))
+                elif array is not False:
                     self.values[node] = Constant(array)
-                else:
-                    params.extend(self._parameter(node))
-        with self.out.builder.function("main", params, attrs=attrs):
+        params.extend(later)
+        with self.out.builder.function("main", params, attrs=dict(attrs) if attrs else None):
             self.out.reserve(params)
-            for node in graph.nodes:
-                if node.op == "get_attr" and attribute is not None:
-                    self.values[node] = Constant(attribute(node.target))
-                elif node.op == "call_function":
-                    self._node(node)
-                elif node.op == "output":
-                    results = [self._result(item) for item in outputs(node)]
+            results = [self.result(item) for item in outputs(self.nodes(owner, graph))]
             body = results[0] if len(results) == 1 else Tuple(tuple(results))
             self.out.builder.emit_func_output(body)
         return self.out.builder.get(), ImportReport(tuple(self.rows))
 
-    def _parameter(self, node: Any) -> list[Var]:
+    def nodes(self, owner: Any, graph: Any) -> Any:
+        """Import the nodes of a graph in order; its output node."""
+        for node in graph.nodes:
+            if node.op == "get_attr":
+                self._attribute(owner, node)
+            elif node.op == "call_function":
+                self.node(node)
+            elif node.op == "output":
+                return node
+        raise ModelError("the graph has no output", code="W977")
+
+    def inlined(self, node: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The results of the graph that a node names, on values, in place."""
+        owner = self.graphs[node]
+        places = [item for item in owner.graph.nodes if item.op == "placeholder"]
+        self.values.update(zip(places, inputs, strict=True))
+        found = self.nodes(owner, owner.graph).args[0]
+        return [self.argument(item) for item in (found if isinstance(found, (list, tuple)) else [found])]
+
+    def collected(self, step: Callable[[], list[Expr]]) -> tuple[SeqExpr, Type]:
+        """What a step emits, as a sequence of its own with its results as a tuple."""
+        with self.out.builder.collect() as bindings:
+            results = step()
+        made = Tuple(tuple(results))
+        block = (BindingBlock(tuple(bindings)),) if bindings else ()
+        return SeqExpr(block, made), TupleType(tuple(self.out.type(result) for result in results))
+
+    def _attribute(self, owner: Any, node: Any) -> None:
+        found = owner
+        for part in node.target.split("."):
+            found = getattr(found, part)
+        if isinstance(found, self.torch.Tensor):
+            from weft.frontend.torch.program import array_of
+
+            self.values[node] = Constant(array_of(found))
+        else:
+            self.graphs[node] = found
+
+    def _parameter(self, node: Any, name: str) -> list[Var]:
         value = node.meta["val"]
         if isinstance(value, self.torch.SymInt):
-            dim = self.dim(value)
+            dim = self.sizes.dim(value)
             self.values[node] = dim
-            return [self.out.parameter(node.name, PrimType("int64", dim))]
-        if not isinstance(value, self.torch.Tensor):
+            return [self.out.parameter(name, PrimType("int64", dim))]
+        if isinstance(value, self.torch.SymFloat):
+            var = self.out.parameter(name, TensorType((), "float64"))
+            self.values[node] = var
+            return [var]
+        if not isinstance(value, self.torch.Tensor):  # a constant of the program, which its callers pass all the same
             self.values[node] = value
-            return []
-        var = self.out.parameter(node.name, self.type_of(value))
+            return [self.out.parameter(name, AnyType())]
+        var = self.out.parameter(name, self.type_of(value))
         self.values[node] = var
         return [var]
 
-    def _result(self, item: Any) -> Expr:
+    def result(self, item: Any) -> Expr:
+        """A value of the program as a result of a function."""
         value = self.argument(item)
+        if value is None:
+            return self.out.builder.emit(R.null_value(), "none")
+        if isinstance(value, (bool, float)):
+            value = R.const(value, "bool" if isinstance(value, bool) else "float64")
         if isinstance(value, (int, DimExpr)):
             return PrimValue(value)
-        if value is None:
-            raise ModelError("a result that is None has no form", code="W977")
+        if isinstance(value, str):
+            return StringImm(value)
+        if not isinstance(value, Expr):
+            raise ModelError(f"a result of the type {type(value).__name__} has no form", code="W977")
         return value if isinstance(value, Var) else self.out.builder.emit(value, identifier(str(item)))
 
     # Types
 
-    def dim(self, size: Any) -> Dim:
-        """A size of PyTorch's: a number, or an expression over its symbols."""
-        if isinstance(size, int):
-            return size
-        node = getattr(size, "node", None)
-        if node is not None and node.maybe_as_int() is not None:
-            return node.maybe_as_int()
-        text = str(size).replace("Max(", "max(").replace("Min(", "min(")
-        try:
-            return parse_dim(text)
-        except WeftError:
-            raise Unsupported(f"the size {text}") from None
-
     def type_of(self, value: Any) -> Type:
-        """The type of a value that PyTorch has deduced."""
+        """The type of a value that PyTorch has deduced; any value where ours has no such type."""
         if isinstance(value, (list, tuple)):
             return TupleType(tuple(map(self.type_of, value)))
-        if isinstance(value, self.torch.Tensor):
-            try:
-                return TensorType(tuple(self.dim(size) for size in value.shape), dtype_name(value.dtype))
-            except (WeftError, Unsupported):
-                return TensorType(None, dtype_name(value.dtype), value.ndim)
-        return AnyType()
-
-    def result_type(self, node: Any) -> Type:
-        """The type that PyTorch gives a node."""
-        return self.type_of(node.meta.get("val"))
+        if not isinstance(value, self.torch.Tensor) or value.is_complex() or value.layout != self.torch.strided:
+            return AnyType()
+        try:
+            return TensorType(tuple(self.sizes.dim(size) for size in value.shape), dtype_name(value.dtype))
+        except (WeftError, Unsupported):
+            return TensorType(None, dtype_name(value.dtype), value.ndim)
 
     # Nodes
 
     def argument(self, value: Any) -> Any:
         """An argument of a node: what the node it names stands for."""
         if isinstance(value, self.torch.fx.Node):
-            return self.values[value]
+            return value if value in self.graphs else self.values[value]
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.argument(item) for key, item in value.items()}
         if isinstance(value, slice):
             return slice(*(self.argument(item) for item in (value.start, value.stop, value.step)))
         return value
 
-    def _node(self, node: Any) -> None:
-        target, out = node.target, self.out
+    def node(self, node: Any) -> None:
+        """Import one node, and note what became of it."""
+        call, out = call_of(node), self.out
+        before = out.span, out.used, out.cost
         self.lines += 1
         text = node.format_node() or str(node)
-        out.span, out.used, out.cost = Span(Source("<exported>", text, self.lines), 0, len(text)), [], 0.0
-        if self._known(node):
+        if out.span is None:
+            out.span = Span(Source("<exported>", text, self.lines), 0, len(text))
+        out.used, out.cost = [], 0.0
+        self._imported(node, call)
+        out.span = before[0]
+        out.used, out.cost = before[1] + (out.used if before[0] is not None else []), before[2]
+
+    def _imported(self, node: Any, call: Call) -> None:
+        if call.target is operator.getitem:
+            self.values[node] = self._part(call)
             return
-        how: How = "native"
-        name = getattr(target, "_opname", str(target))
-        why = out.attempt(lambda: self._by_table(node, name))
-        if why is not None:
-            how = "python"
-            self._by_reference(node)
-        elif len(out.used) != 1:
-            how = "composed" if out.used else "known"
-        self.rows.append(ImportedNode(node.name, str(target), how, tuple(dict.fromkeys(out.used)), why or "", out.cost))
+        if call.operator == "with_effects":
+            _, target, *rest = call.args
+            inner = call.value[1] if len(call.value) == 2 else call.value[1:]
+            call = Call(call.name, target, tuple(rest), call.kwargs, inner, [])
+            self.values[node] = [None, self._value(call)]
+        else:
+            self.values[node] = self._value(call)
 
-    def _known(self, node: Any) -> bool:
-        """What graphs say of sizes, and the parts of results."""
-        target = node.target
-        if target is operator.getitem:
-            whole, index = self.argument(node.args[0]), node.args[1]
-            if isinstance(whole, (list, tuple)):
-                self.values[node] = whole[index]
-            else:
-                self.values[node] = self.out.emit(TupleGetItem(whole, index), node.name)
-            return True
-        if target in _PYTHON:
-            self.values[node] = _PYTHON[target](*(self.argument(item) for item in node.args))
-            return True
-        name = getattr(target, "_opname", "")
-        if name == "sym_size" or isinstance(node.meta.get("val"), self.torch.SymInt):
-            if len(node.args) == 2 and name == "sym_size":
-                ty = self.out.type(self.argument(node.args[0]))
-                if isinstance(ty, TensorType) and ty.dims is not None:
-                    self.values[node] = ty.dims[node.args[1]]
-                    return True
-            self.values[node] = self.dim(node.meta["val"])
-            return True
-        if name.startswith(("_assert", "sym_constrain", "_guards")) or "assert" in str(target):
-            self.values[node] = None
-            return True
-        return target in (operator.eq, operator.ge, operator.le, operator.gt, operator.lt, operator.ne) and (
-            self.values.setdefault(node, True) is not None
-        )
+    def _part(self, call: Call) -> Any:
+        whole, index = self.argument(call.args[0]), call.args[1]
+        if isinstance(whole, (list, tuple)):
+            return whole[index]
+        return self.out.emit(TupleGetItem(whole, index), call.name)
 
-    def _by_table(self, node: Any, name: str) -> None:
-        function = TABLE.get(name)
+    def _value(self, call: Call) -> Any:
+        """What a call stands for."""
+        if call.operator.startswith(_CHECKS):
+            self._note(call, "known", "a check of PyTorch's, which is left out")
+            return None
+        if isinstance(call.value, (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool)):
+            return self._number(call)
+        if isinstance(call.value, (int, float, bool)) and call.target not in TABLE:
+            return call.value
+        found: list[Any] = []
+        why = self.out.attempt(lambda: found.append(self.by_table(call)))
+        if why is None:
+            how: How = "native" if len(self.out.used) == 1 else "composed" if self.out.used else "known"
+            if "call_py" in self.out.used:
+                how, why = "python", "a node of its graph has no native form"
+            self._note(call, how, why or "")
+            return found[0]
+        if not hasattr(call.target, "_opname"):
+            raise ModelError(f"{call.name}: {call.operator} has no form: {why}", code="W977", span=self.out.span)
+        result = self._by_reference(call)
+        self.failed.append(call.target)
+        self._note(call, "python", why)
+        return result
+
+    def _number(self, call: Call) -> Any:
+        try:
+            return number_of(self, call)
+        except Unsupported as error:
+            raise ModelError(f"{call.name}: {error} has no form", code="W977", span=self.out.span) from None
+
+    def _note(self, call: Call, how: How, why: str) -> None:
+        used = tuple(dict.fromkeys(self.out.used))
+        self.rows.append(ImportedNode(call.name, str(call.target), how, used, why, self.out.cost))
+
+    def by_table(self, call: Call) -> Any:
+        """The expression that the row of a call gives."""
+        function = TABLE.get(call.operator)
         if function is None:
             raise Unsupported("there is no row for the operator")
         try:
-            found = function(Node(self, node), *self.argument(list(node.args)),
-                             **{key: self.argument(item) for key, item in node.kwargs.items()})  # fmt: skip
+            found = function(Node(self, call), *self.argument(list(call.args)), **self.argument(dict(call.kwargs)))
         except TypeError as error:
             raise Unsupported(f"arguments that the row does not take: {error}") from None
-        self.values[node] = self._bound(node, found)
+        return self._bound(call, found, call.value)
 
-    def _bound(self, node: Any, found: Any) -> Any:
+    def _bound(self, call: Call, found: Any, value: Any) -> Any:
+        """A result bound to a name, with the sizes that PyTorch has named."""
         if isinstance(found, (list, tuple)):
-            return [None if item is None else self._bound(node, item) for item in found]
-        if not isinstance(found, Expr) or isinstance(found, (Var, Constant)):
+            values = value if isinstance(value, (list, tuple)) else [None] * len(found)
+            return [
+                None if item is None else self._bound(call, item, values[at] if at < len(values) else None)
+                for at, item in enumerate(found)
+            ]
+        if not isinstance(found, Expr) or isinstance(found, Constant):
             return found
-        return self.out.emit(found, node.name)
+        var = found if isinstance(found, Var) else self.out.emit(found, call.name)
+        return self.named(var, value, call.name)
 
-    def _by_reference(self, node: Any) -> None:
+    def named(self, var: Var, value: Any, name: str) -> Var:
+        """A tensor whose sizes only the run can tell, with the symbols by which PyTorch calls them."""
+        if not isinstance(var.ty, TensorType) or var.ty.dims is not None:
+            return var
+        wanted = self.type_of(value)
+        if isinstance(wanted, TensorType) and wanted.dims is not None:
+            return self.out.builder.match_cast(var, wanted, identifier(name))
+        return self.out.named_result(var, name)
+
+    def scalar_as_size(self, scalar: Expr, size: Any, name: str) -> Dim:
+        """A whole number of the run as a size, under the symbol by which PyTorch calls it."""
+        vector = self.out.emit(R.reshape(R.astype(scalar, "int64"), (1,)), name)
+        expr = getattr(getattr(size, "node", None), "expr", None)
+        if expr is not None and expr.is_Symbol:
+            dim = self.sizes.dim(size)
+            self.out.builder.match_cast(R.tensor_to_shape(vector), ShapeType((dim,)), "sizes")
+            return dim
+        (dim,) = self.out.sizes_of(vector, name)
+        self.sizes.learn(size, dim)
+        return dim
+
+    def _by_reference(self, call: Call) -> Any:
         """A call of the operator in PyTorch."""
         operands: list[Expr] = []
 
         def operand(value: Any) -> int | None:
             if not isinstance(value, self.torch.fx.Node):
                 return None
-            found = self.values[value]
+            found = self.values.get(value)
             if isinstance(found, (list, tuple)) or found is None:
-                raise ModelError(f"{node.name}: an argument that is a list of results has no text", code="W977")
+                raise ModelError(f"{call.name}: an argument that is a list of results has no text", code="W977")
             operands.append(found if isinstance(found, Expr) else PrimValue(found))
             return len(operands) - 1
 
-        data = call_data(node.target, node.args, node.kwargs, operand)
-        ty = self.result_type(node)
-        var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *operands), out_ty=ty), node.name)
-        if isinstance(ty, TupleType):
-            parts = [self.out.emit(TupleGetItem(var, index), node.name) for index in range(len(ty.fields))]
-            self.values[node] = [self.out.named_result(part, part.name) for part in parts]
-        else:
-            self.values[node] = self.out.named_result(var, node.name)
+        data = call_data(call.target, call.args, call.kwargs, operand)
+        ty = self.type_of(call.value)
+        var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *operands), out_ty=ty), call.name)
+        if not isinstance(ty, TupleType):
+            return self.named(var, call.value, call.name)
+        parts = [self.out.emit(TupleGetItem(var, index), call.name) for index in range(len(ty.fields))]
+        return [self.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
+
+

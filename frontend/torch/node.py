@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from weft.dtypes import is_float
-from weft.frontend.emitter import Emitter, Unsupported
+from weft.frontend.emitter import Unsupported
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, PrimValue, Var
-from weft.ir.types import TensorType, TupleType, Type
+from weft.ir.types import TensorType, TupleType
 from weft.script import relax as R
 
 __all__ = ["Node"]
 
 
-class Import(Protocol):
-    """What a node asks of the import that it is part of."""
-
-    out: Emitter
-    torch: Any
-
-    def result_type(self, node: Any) -> Type:
-        """The type that PyTorch gives a node."""
-        ...
-
-
 class Node:
-    """One node while it is imported: types of its operands, the type that PyTorch gives its result."""
+    """One call while it is imported: types of its operands, the type that PyTorch gives its result."""
 
-    def __init__(self, importer: Import, fx: Any) -> None:
-        self.importer, self.fx = importer, fx
+    def __init__(self, importer: Any, call: Any) -> None:
+        self.importer, self.call = importer, call
+
+    @property
+    def operator(self) -> str:
+        """The name of the operator without its overload."""
+        return self.call.operator
+
+    @property
+    def spatial(self) -> int:
+        """The number of axes that the operator's name says: max_pool2d has two."""
+        return next(int(letter) for letter in self.operator if letter.isdigit())
+
+    def wanted(self, index: int) -> bool:
+        """Whether somebody uses one of several results."""
+        return any(user.target is not operator.getitem or user.args[1] == index for user in self.call.users)
 
     @property
     def out(self) -> TensorType:
         """The type of the (first) result."""
-        ty = self.importer.result_type(self.fx)
+        ty = self.importer.type_of(self.call.value)
         first = ty.fields[0] if isinstance(ty, TupleType) else ty
         if not isinstance(first, TensorType) or first.dims is None or first.dtype is None:
             raise Unsupported("the type of the result is not known")
@@ -76,6 +80,14 @@ class Node:
         assert dtype is not None
         return dtype
 
+    def dims_of(self, expr: Expr) -> list[int]:
+        """The sizes of a tensor, which must be numbers."""
+        return self.ints(self.shape(expr))
+
+    def dims_of_last(self, expr: Expr, count: int) -> list[int]:
+        """The sizes of the last axes of a tensor, which must be numbers."""
+        return self.ints(self.shape(expr)[self.rank(expr) - count :])
+
     def axis(self, expr: Expr, axis: int) -> int:
         """An axis counted from the front."""
         return axis % max(self.rank(expr), 1)
@@ -89,7 +101,7 @@ class Node:
 
     def emit(self, expr: Expr, name: str = "") -> Var:
         """A value that is used more than once."""
-        return self.importer.out.emit(expr, name or self.fx.name)
+        return self.importer.out.emit(expr, name or self.call.name)
 
     def cast(self, value: Any, dtype: str) -> Expr:
         """An operand in a dtype: a tensor is converted, a number or a size becomes a scalar."""

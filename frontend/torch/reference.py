@@ -28,10 +28,17 @@ def call_data(target: Any, args: Any, kwargs: Any, operand: Callable[[Any], int 
     """What the text of a module keeps of a call; `operand` numbers values of the run, None for others."""
     torch = require("torch", "torch")
 
+    def strides(value: Any) -> dict[str, list[int]]:
+        """How an operand lies in memory, where its operator looks at that."""
+        made = value.meta["val"] if target._opname.startswith("as_strided") else None
+        if made is None or made.is_contiguous() or not all(isinstance(step, int) for step in made.stride()):
+            return {}
+        return {"strides": list(made.stride())}
+
     def coded(value: Any) -> Any:
         number = operand(value)
         if number is not None:
-            return {"value": number}
+            return {"value": number, **strides(value)}
         if isinstance(value, (list, tuple)):
             return [coded(item) for item in value]
         if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
@@ -66,6 +73,8 @@ def run_call(data: str, *values: Any) -> Any:
             return [decoded(item) for item in value]
         if not isinstance(value, dict):
             return value
+        if "strides" in value:
+            return _lying(torch, given[value["value"]], value["strides"])
         ((kind, item),) = value.items()
         if kind == "value":
             return given[item]
@@ -82,6 +91,11 @@ def _tensor(torch: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     return torch.from_numpy(np.array(value, copy=True))
+
+
+def _lying(torch: Any, tensor: Any, strides: list[int]) -> Any:
+    """A tensor with these strides."""
+    return torch.empty_strided(tuple(tensor.shape), strides, dtype=tensor.dtype).copy_(tensor)
 
 
 def _array(value: Any) -> Any:

@@ -1,18 +1,22 @@
-"""The node tests of ONNX, given to weft: python tests/frontend/node_tests.py [PATTERN] [--interpret] [--list WHAT]
+"""The tests of ONNX for backends, given to weft: python tests/frontend/node_tests.py [PATTERN] [--interpret]
 
 For every test of one node (and of a node expanded into its definition) the model is imported, compiled and run on the
 test's inputs, and held against its outputs with its own tolerances. Printed are how many are right, how many of these
 have no node in Python, and which are not. `--minimum 0.95 --native 0.9` make the exit status say whether that holds.
+`--kind pytorch-converted,pytorch-operator,simple` are the groups of models that come with the package.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import sys
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +24,44 @@ import numpy as np
 import weft
 from weft.frontend import import_report
 
-_FEATURES = ("ImageDecoder", "string", "ai.onnx.ml")
 
-
-def cases(pattern: str) -> list[Any]:
-    """The tests whose name has the pattern in it."""
+def cases(kinds: str, pattern: str) -> Iterator[Any]:
+    """The tests of some kinds whose name has the pattern in it."""
     from onnx.backend.test.loader import load_model_tests
 
-    return [case for case in load_model_tests(kind="node") if pattern in case.name]
+    for kind in kinds.split(","):
+        for case in load_model_tests(kind=kind):
+            if pattern in case.name:
+                yield case if case.model is not None else loaded(case)
+
+
+def loaded(case: Any) -> Any:
+    """A test whose model and data lie in files, with both."""
+    import onnx
+
+    folder = Path(case.model_dir)
+    model = onnx.load(folder / "model.onnx")
+    sets = [
+        [[of_type(path, item.type) for path, item in zip(listed(data, what), items, strict=False)]
+         for what, items in (("input", model.graph.input), ("output", model.graph.output))]
+        for data in sorted(folder.glob("test_data_set_*"))
+    ]  # fmt: skip
+    return dataclasses.replace(case, model=model, data_sets=sets)
+
+
+def listed(folder: Path, what: str) -> list[Path]:
+    """The files of the inputs or outputs of a data set, by their number."""
+    return sorted(folder.glob(f"{what}_*.pb"), key=lambda path: int(path.stem.rpartition("_")[2]))
+
+
+def of_type(path: Path, kind: Any) -> Any:
+    """The value in a file, which the type of an input or output says how to read."""
+    import onnx
+
+    kinds = {"tensor_type": onnx.TensorProto, "sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}
+    value = kinds[kind.WhichOneof("value")]()
+    value.ParseFromString(path.read_bytes())
+    return value
 
 
 def equal(found: Any, expected: Any, case: Any) -> str:
@@ -93,6 +127,7 @@ def main() -> int:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--kind", default="node")
     parser.add_argument("--interpret", action="store_true")
     parser.add_argument("--list", default="wrong,import,compile,run")
     parser.add_argument("--minimum", type=float, default=0.0)
@@ -100,7 +135,7 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     start, counts = time.perf_counter(), collections.Counter()
-    for case in cases(options.pattern):
+    for case in cases(options.kind, options.pattern):
         status, detail = run(case, options.interpret)
         counts[status] += 1
         if status in options.list.split(","):

@@ -6,7 +6,7 @@ import importlib
 
 FAMILIES = (
     "elementwise", "shapes", "indexing", "reductions", "networks", "resizing", "normalization", "quantization",
-    "control", "recurrent", "transforms",
+    "control", "loops", "recurrent", "transforms", "microsoft", "microsoft_attention",
 )  # fmt: skip
 
 for _family in FAMILIES:

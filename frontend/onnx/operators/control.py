@@ -1,7 +1,7 @@
-"""If, Loop and Scan, sequences and optional values, as far as they are known while a model is imported.
+"""If, sequences and optional values, as far as they are known while a model is imported.
 
-A branch is chosen now where its condition is known, else both become branches of ours. Loops and scans over a known
-number of steps are unrolled; sequences are tuples whose length is known.
+A branch is chosen now where its condition is known, else both become branches of ours. Sequences are tuples whose
+length is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.script import relax as R
 _MOST_STEPS = 64
 
 
-def _body(n: Node, graph: Any, inputs: Sequence[Value]) -> list[Value]:
+def graph_results(n: Node, graph: Any, inputs: Sequence[Value]) -> list[Value]:
     """The results of a graph on values, its nodes in place."""
     names: dict[str, Value] = {}
     for name, array in n.importer.model.initializers(graph):
@@ -38,99 +38,35 @@ def choose(n: Node) -> Any:
     then_graph, else_graph = n.attr("then_branch"), n.attr("else_branch")
     known = n.known(0)
     if known is not None:
-        return _body(n, then_graph if bool(known.reshape(-1)[0]) else else_graph, [])
+        return graph_results(n, then_graph if bool(known.reshape(-1)[0]) else else_graph, [])
     cond = R.reshape(n.need(0), ()) if n.rank(n.need(0)) else n.need(0)
     cond = n.emit(cond, "cond")
     then, other = _branch(n, then_graph), _branch(n, else_graph)
     result = n.importer.out.builder.emit(If(cond, then, other), n.proto.output[0])
     count = len(n.proto.output)
-    return [TupleGetItem(result, index) for index in range(count)] if count > 1 else result
+    parts = [TupleGetItem(result, index) for index in range(count)] if count > 1 else [result]
+    return [n.named_result(n.emit(part, name), name) for part, name in zip(parts, n.proto.output, strict=True)]
 
 
 def _branch(n: Node, graph: Any) -> SeqExpr:
     builder = n.importer.out.builder
     with builder.collect() as bindings:
-        results = [n.importer.expr(value) for value in _body(n, graph, [])]
-        for result in results:
-            ty = n.type(result)
-            if not isinstance(ty, TensorType) or ty.dims is None:
-                raise Unsupported("a branch gives a value whose sizes are known only at run time")
+        results = [n.importer.expr(value) for value in graph_results(n, graph, [])]
+        if any(not isinstance(n.type(result), TensorType) for result in results):
+            raise Unsupported("a branch gives a value that is no tensor")
         made: Expr = results[0] if len(results) == 1 else Tuple(tuple(results))
         if not isinstance(made, (Var, Tuple)):
             made = builder.emit(made, "branch")
     return SeqExpr((BindingBlock(tuple(bindings)),) if bindings else (), made)
 
 
-def loop(n: Node) -> Any:
-    """Steps of a graph, where their number is known."""
-    graph = n.attr("body")
-    limit = n.known(0) if n.has(0) else None
-    if n.has(0) and (limit is None or limit.dtype == object):
-        raise Unsupported("the number of steps is known only at run time")
-    steps = int(limit.reshape(-1)[0]) if limit is not None else _MOST_STEPS + 1
-    goes_on = n.inputs[1] if n.has(1) else known_value(np.asarray(True))
-    carried = list(n.inputs[2:])
-    stacked: list[list[Expr]] = [[] for _ in range(len(graph.output) - 1 - len(carried))]
-    for step in range(steps):
-        if goes_on.known is None:
-            raise Unsupported("whether a loop goes on is known only at run time")
-        if not bool(goes_on.known.reshape(-1)[0]):
-            break
-        if step >= _MOST_STEPS:
-            raise Unsupported(f"more than {_MOST_STEPS} steps")
-        results = _body(n, graph, [known_value(np.asarray(step)), goes_on, *carried])
-        goes_on, carried = results[0], results[1 : 1 + len(carried)]
-        for rows, value in zip(stacked, results[1 + len(carried) :], strict=True):
-            rows.append(n.importer.expr(value))
-    if any(not rows for rows in stacked):
-        raise Unsupported("no step, whose results have a shape")
-    return [*carried, *(_stacked(n, rows, 0) for rows in stacked)][: len(n.proto.output)]
-
-
-def _stacked(n: Node, rows: list[Expr], axis: int) -> Expr:
+def stacked_rows(rows: list[Expr], axis: int) -> Expr:
+    """Values along a new axis."""
     return R.concat([R.expand_dims(value, [axis]) for value in rows], axis) if len(rows) > 1 else R.expand_dims(
         rows[0], [axis])  # fmt: skip
 
 
-def scan(n: Node) -> Any:
-    """A graph over the slices of its inputs, where their number is known."""
-    graph, count = n.attr("body"), int(n.attr("num_scan_inputs"))
-    if n.version < 9:
-        raise Unsupported("scans over batches")
-    states = list(n.inputs[: len(n.inputs) - count])
-    inputs = [n.need(index) for index in range(len(states), len(n.inputs))]
-    axes = [axis % n.rank(x) for axis, x in zip(n.attr("scan_input_axes") or [0] * count, inputs, strict=True)]
-    back = n.attr("scan_input_directions") or [0] * count
-    results_count = len(graph.output) - len(states)
-    out_axes = n.attr("scan_output_axes") or [0] * results_count
-    out_back = n.attr("scan_output_directions") or [0] * results_count
-    steps = n.dims(inputs[0], [axes[0]])[0]
-    if not 0 < steps <= _MOST_STEPS:
-        raise Unsupported(f"{steps} steps")
-    stacked: list[list[Expr]] = [[] for _ in range(results_count)]
-    for step in range(steps):
-        slices = [
-            run_value(n.emit(_slice(x, axis, steps - 1 - step if turned else step), "slice"))
-            for x, axis, turned in zip(inputs, axes, back, strict=True)
-        ]
-        results = _body(n, graph, [*states, *slices])
-        states = results[: len(states)]
-        for rows, value in zip(stacked, results[len(states) :], strict=True):
-            rows.append(n.importer.expr(value))
-    made = []
-    for rows, axis, turned in zip(stacked, out_axes, out_back, strict=True):
-        rank = n.rank(rows[0]) + 1
-        made.append(_stacked(n, rows[::-1] if turned else rows, axis % rank))
-    return [*states, *made]
-
-
-def _slice(x: Expr, axis: int, index: int) -> Expr:
-    return R.squeeze(R.strided_slice(x, [axis], [index], [index + 1]), [axis])
-
-
 row("If", choose, values=True)
-row("Loop", loop, values=True)
-row("Scan", scan, values=True)
 
 # Sequences and optional values ----------------------------------------------------------------------------------------
 
@@ -190,7 +126,7 @@ def concat_from_sequence(n: Node) -> Expr:
         raise Unsupported("an empty sequence")
     axis = int(n.attr("axis"))
     if n.attr("new_axis", 0):
-        return _stacked(n, items, axis % (n.rank(items[0]) + 1))
+        return stacked_rows(items, axis % (n.rank(items[0]) + 1))
     return R.concat(items, axis % n.rank(items[0]))
 
 
@@ -200,7 +136,7 @@ def sequence_map(n: Node) -> Any:
     if count > _MOST_STEPS:
         raise Unsupported(f"a sequence of {count}")
     results = [
-        _body(n, graph, [
+        graph_results(n, graph, [
             value.items[step] if value.items is not None else value for value in n.inputs
         ]) for step in range(count)
     ]  # fmt: skip

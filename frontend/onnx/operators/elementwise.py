@@ -218,7 +218,9 @@ def shrink(n: Node, x: Expr) -> Expr:
 
 
 def prelu(n: Node, x: Expr, slope: Expr) -> Expr:
-    """x where it is not negative, else x times the slope."""
+    """x where it is not negative, else x times the slope; before version 7 slopes are of channels."""
+    if n.version < 7 and n.rank(slope) == 1 and n.rank(x) > 2:
+        slope = R.reshape(slope, (n.shape(slope)[0], *(1,) * (n.rank(x) - 2)))
     return R.where(R.less(x, R.zeros_like(x)), R.multiply(x, slope), x)
 
 
@@ -265,8 +267,6 @@ def cast_to(n: Node, x: Expr, dtype: str) -> Any:
         wide = R.astype(R.trunc(x) if found != "bfloat16" else x, "int64")
         return wide if dtype == "int64" else R.astype(wide, dtype)
     return R.astype(x, dtype)
-
-
 
 
 def bit_cast(n: Node, x: Expr) -> Any:

@@ -52,7 +52,6 @@ class Window:
             after.append(great if mode == "SAME_UPPER" else small)
         return [*before, *after]
 
-
     def inside(self, n: Node, x: Expr, result: Expr) -> Expr:
         """The result without windows that begin in the padding at the end, which ceil_mode makes."""
         rank = len(self.kernel)
@@ -77,7 +76,7 @@ def conv(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
     """A convolution of one to three axes, in groups."""
     rank = _spatial(n, x)
     window = Window(n, x, n.dims(w, range(2, 2 + rank)))
-    result = _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group")))
+    result = _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
     return _biased(n, result, bias, rank)
 
 
@@ -106,7 +105,7 @@ def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None) -> Expr:
         pads = [0] * (2 * rank)
     if any(item >= stride for item, stride in zip(extra, strides, strict=True)):
         return _padded_transpose(n, x, w, bias, strides, pads, extra, dilation, rank)
-    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group")))
+    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, extra, dilation, int(n.attr("group", 1)))
     return _biased(n, result, bias, rank)
 
 
@@ -114,7 +113,7 @@ def _padded_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None, strides: Any
                       rank: int) -> Expr:  # fmt: skip
     """More elements at the end than the operator takes: zeros, before the bias."""
     less = [min(item, stride - 1) for item, stride in zip(extra, strides, strict=True)]
-    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group")))
+    result = _CONV_TRANSPOSE[rank](x, w, strides, pads, less, dilation, int(n.attr("group", 1)))
     widths = [0] * 4 + [item for a, b in zip(extra, less, strict=True) for item in (0, a - b)]
     return _biased(n, R.nn.pad(result, widths, "constant", 0.0), bias, rank)
 
@@ -129,7 +128,7 @@ def conv_integer(n: Node, x: Expr, w: Expr, *, centred: bool = False) -> Expr:
     if n.has(3) and not centred:
         zero = R.astype(n.need(3), "int32")
         w = R.subtract(w, R.reshape(zero, (-1, *(1,) * (rank + 1))) if n.rank(n.need(3)) else zero)
-    return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group")))
+    return _CONV[rank](x, w, window.strides, window.pads, window.dilation, int(n.attr("group", 1)))
 
 
 def max_pool(n: Node, x: Expr) -> Any:
@@ -199,13 +198,13 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Expr:
     if rank == 1:
         raise Unsupported("a grid over one axis")
     mode = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
-            "cubic": "bicubic"}[n.attr("mode")]  # fmt: skip
+            "cubic": "bicubic"}[n.attr("mode", "bilinear")]  # fmt: skip
     if mode == "bicubic" and rank == 3:
         raise Unsupported("a cubic grid over three axes")
     axes = (0, rank + 1, *range(1, rank + 1))
     layout = "NCHW" if rank == 2 else "NCDHW"
     return R.image.grid_sample(
-        x, R.permute_dims(grid, axes), mode, layout, n.attr("padding_mode"), bool(n.attr("align_corners"))
+        x, R.permute_dims(grid, axes), mode, layout, n.attr("padding_mode", "zeros"), bool(n.attr("align_corners", 0))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.dtypes import is_bool, is_float
+from weft.dtypes import is_bool, is_float, max_value
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.importer import dtype_name
 from weft.frontend.torch.node import Node
@@ -17,7 +17,7 @@ from weft.script import relax as R
 def _wide(n: Node, *values: Any) -> str:
     """The dtype in which operands meet: what PyTorch's promotion makes of them."""
     torch = n.importer.torch
-    metas = [item.meta["val"] if hasattr(item, "meta") else item for item in n.fx.args[: len(values)]]
+    metas = [item.meta["val"] if hasattr(item, "meta") else item for item in n.call.args[: len(values)]]
     sizes = {torch.SymFloat: 1.0, torch.SymInt: 1}
     plain: list[Any] = [sizes.get(type(meta), meta) for meta in metas]
     if len(plain) == 1:
@@ -133,10 +133,29 @@ def arange(n: Node, *bounds: Any, **options: Any) -> Expr:
     """Numbers from a start to an end, which is left out."""
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
     dtype = n.dtype_out
-    if any(isinstance(v, float) for v in (start, end, step)) or not isinstance(step, int) or step == 0:
-        raise Unsupported("a range of floats, or with a symbolic step")
+    if any(isinstance(v, float) for v in (start, end, step)):
+        return _range_of_floats(n, start, step)
+    if not isinstance(step, int) or step == 0:
+        raise Unsupported("a range with a symbolic step")
     numbers = R.arange(start, end, step, "int64")
     return numbers if dtype == "int64" else R.astype(numbers, dtype)
+
+
+def _range_of_floats(n: Node, start: Any, step: Any) -> Expr:
+    """start + step * i, for as many as the result has."""
+    wide = R.astype(R.arange(0, n.dims_out[0], 1, "int64"), "float64")
+    made = R.add(R.multiply(wide, n.cast(step, "float64")), n.cast(start, "float64"))
+    return made if n.dtype_out == "float64" else R.astype(made, n.dtype_out)
+
+
+def linspace(n: Node, start: Any, end: Any, count: int, **options: Any) -> Expr:
+    """So many numbers from one to another, both included."""
+    dtype, wide = n.dtype_out, "float64"
+    steps = n.ints(count)[0]
+    first, last = n.cast(start, wide), n.cast(end, wide)
+    share = R.const([i / max(steps - 1, 1) for i in range(steps)], wide) if steps else R.zeros((0,), wide)
+    made = R.add(R.multiply(R.subtract(last, first), share), first)
+    return R.astype(R.trunc(made) if not is_float(dtype) else made, dtype)
 
 
 def cast(n: Node, x: Expr, *rest: Any, **options: Any) -> Expr:
@@ -167,21 +186,103 @@ for _names, _operator in {
     "cos": R.cos, "tan": R.tan, "asin": R.asin, "acos": R.acos, "atan": R.atan, "sinh": R.sinh, "cosh": R.cosh,
     "tanh": R.tanh, "asinh": R.asinh, "acosh": R.acosh, "atanh": R.atanh, "erf": R.erf, "sigmoid": R.sigmoid,
     "relu relu_": R.nn.relu, "silu silu_": R.nn.silu, "floor": R.floor, "ceil": R.ceil, "trunc": R.trunc,
-    "round": R.round, "sign sgn": R.sign, "square": R.square, "relu6": R.nn.relu6, "selu": R.nn.selu,
-    "log_sigmoid": lambda x: R.negative(R.log(R.add(R.exp(R.negative(x)), 1.0))),
+    "sign sgn": R.sign, "square": R.square, "relu6": R.nn.relu6, "selu": R.nn.selu,
+    "log_sigmoid": R.nn.logsigmoid, "softsign": R.nn.softsign,
     "reciprocal": lambda x: R.divide(R.ones_like(x), x),
-    "log2": lambda x: R.multiply(R.log(x), 1 / math.log(2)), "log10": lambda x: R.multiply(R.log(x), 1 / math.log(10)),
-    "exp2": lambda x: R.exp(R.multiply(x, math.log(2))),
+    "log2": R.log2, "log10": R.log10, "exp2": R.exp2, "log1p": R.log1p, "expm1": R.expm1,
+    "erfc": lambda x: R.subtract(R.ones_like(x), R.erf(x)), "frac": lambda x: R.subtract(x, R.trunc(x)),
+    "deg2rad": lambda x: R.multiply(x, math.pi / 180), "rad2deg": lambda x: R.multiply(x, 180 / math.pi),
 }.items():  # fmt: skip
     row(_names, unary(_operator))
 for _names, _operator in {
     "maximum": R.maximum, "minimum": R.minimum, "atan2": R.atan2, "remainder": R.floor_mod, "fmod": R.mod,
+    "bitwise_left_shift __lshift__": R.left_shift, "bitwise_right_shift __rshift__": R.right_shift,
 }.items():  # fmt: skip
     row(_names, binary(_operator))
 for _names, _operator in {
     "eq": R.equal, "ne": R.not_equal, "lt": R.less, "le": R.less_equal, "gt": R.greater, "ge": R.greater_equal,
 }.items():  # fmt: skip
     row(_names, compare(_operator))
+
+
+def rounded(n: Node, x: Expr, *, decimals: int = 0) -> Expr:
+    """The nearest whole number, halves to even, or one of so many decimals."""
+    x = n.cast(x, n.dtype_out)
+    if decimals == 0:
+        return R.round(x)
+    scale = float(10 ** abs(decimals))
+    if decimals > 0:
+        return R.divide(R.round(R.multiply(x, scale)), scale)
+    return R.multiply(R.round(R.divide(x, scale)), scale)
+
+
+def heaviside(n: Node, x: Expr, middle: Expr) -> Expr:
+    """0 below zero, 1 above, the other value at zero."""
+    dtype = n.dtype_out
+    zero, one = n.cast(0, dtype), n.cast(1, dtype)
+    above = R.where(R.greater(x, zero), one, R.where(R.equal(x, zero), middle, zero))
+    return R.where(R.isnan(x), zero, above) if is_float(dtype) else above
+
+
+def angle(n: Node, x: Expr) -> Expr:
+    """pi for numbers below zero, else 0."""
+    x = n.cast(x, n.dtype_out)
+    made = R.where(R.less(x, n.cast(0, n.dtype_out)), n.cast(math.pi, n.dtype_out), n.cast(0, n.dtype_out))
+    return R.where(R.isnan(x), x, made)
+
+
+def nan_to_num(n: Node, x: Expr, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Expr:
+    """Finite numbers in place of nan and infinities."""
+    dtype = n.dtype(x)
+    if not is_float(dtype):
+        return x
+    most = float(max_value(dtype))
+    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+    zero = n.cast(0, dtype)
+    finite = R.where(R.isinf(x), R.where(R.greater(x, zero), n.cast(high, dtype), n.cast(low, dtype)), x)
+    return R.where(R.isnan(x), n.cast(nan or 0, dtype), finite)
+
+
+def logit(n: Node, x: Expr, epsilon: Any = None) -> Expr:
+    """log(x / (1 - x)), of x within bounds where these are given."""
+    x = n.cast(x, n.dtype_out)
+    x = x if epsilon is None else R.clip(x, float(epsilon), 1.0 - float(epsilon))
+    x = n.emit(x)
+    return R.log(R.divide(x, R.subtract(R.ones_like(x), x)))
+
+
+def threshold(n: Node, x: Expr, least: Any, value: Any) -> Expr:
+    """x above a threshold, else a value."""
+    dtype = n.dtype_out
+    return R.where(R.less_equal(x, n.cast(least, dtype)), n.cast(value, dtype), x)
+
+
+def shrink(soft: bool) -> Any:
+    """What lies near zero is zero; with soft the rest moves towards it."""
+    def made(n: Node, x: Expr, limit: Any = 0.5) -> Expr:
+        bound, zero = n.cast(limit, n.dtype_out), n.cast(0, n.dtype_out)
+        low = R.negative(bound)
+        above, below = (R.subtract(x, bound), R.add(x, bound)) if soft else (x, x)
+        made_ = R.where(R.greater(x, bound), above, R.where(R.less(x, low), below, zero))
+        return R.where(R.isnan(x), x, made_)
+
+    return made
+
+
+row("round", rounded)
+row("heaviside", heaviside)
+row("angle", angle)
+row("nan_to_num", nan_to_num)
+row("logit special_logit", logit)
+row("threshold", threshold)
+row("hardshrink", shrink(False))
+row("softshrink", shrink(True))
+row("isfinite", lambda n, x: R.isfinite(x) if is_float(n.dtype(x)) else R.ones_like(x, "bool"))
+row("isposinf", lambda n, x: _infinite(n, x, R.greater))
+row("isneginf", lambda n, x: _infinite(n, x, R.less))
+row("signbit", lambda n, x: _negative(n, x))
+row("empty empty_permuted empty_strided new_empty_strided new_empty empty_like", lambda n, *a, **o: R.zeros(
+    n.dims_out, n.dtype_out))  # fmt: skip
 row("add add_", scaled(R.add))
 row("sub sub_", scaled(R.subtract))
 row("rsub", lambda n, a, b, alpha=1: scaled(R.subtract)(n, b, a, alpha))
@@ -210,8 +311,8 @@ row("bitwise_and", bitwise(R.bitwise_and, R.logical_and))
 row("bitwise_or", bitwise(R.bitwise_or, R.logical_or))
 row("bitwise_xor", bitwise(R.bitwise_xor, R.logical_xor))
 row("bitwise_not", bitwise(R.bitwise_not, R.logical_not))
-row("isnan", lambda n, x: R.isnan(x))
-row("isinf", lambda n, x: R.isinf(x))
+row("isnan", lambda n, x: R.isnan(x) if is_float(n.dtype(x)) else R.zeros_like(x, "bool"))
+row("isinf", lambda n, x: R.isinf(x) if is_float(n.dtype(x)) else R.zeros_like(x, "bool"))
 row("addcmul", lambda n, x, a, b, value=1: R.add(x, R.multiply(R.multiply(a, b), n.cast(value, n.dtype_out))))
 row("lerp", lambda n, a, b, w: R.add(a, R.multiply(n.cast(w, n.dtype_out), R.subtract(b, a))))
 row("full", full)
@@ -223,11 +324,26 @@ row("ones_like new_ones", lambda n, *x, **options: R.ones(n.dims_out, n.dtype_ou
 row("new_full", lambda n, x, size, value, **options: full(n, size, value))
 row("scalar_tensor", lambda n, value, **options: n.cast(value, n.dtype_out))
 row("arange", arange)
+row("linspace", linspace)
 row("_to_copy to convert_element_type to_dtype type_as", cast)
 row("clone contiguous detach alias lift_fresh_copy _to_dense dropout_ feature_dropout positive detach_",
     lambda n, x, *rest, **options: x)  # fmt: skip
 row("dropout", lambda n, x, p=0.5, train=False: x if not train or p == 0 else _raise("dropout in training"))
 row("native_dropout", lambda n, x, p, train=False: (x, R.ones_like(x, "bool")) if not train else _raise("training"))
+
+
+def _infinite(n: Node, x: Expr, compare_: Any) -> Expr:
+    if not is_float(n.dtype(x)):
+        return R.zeros_like(x, "bool")
+    return R.logical_and(R.isinf(x), compare_(x, n.cast(0, n.dtype(x))))
+
+
+def _negative(n: Node, x: Expr) -> Expr:
+    """Whether a number has a minus, zero too."""
+    dtype = n.dtype(x)
+    if not is_float(dtype):
+        return R.less(x, n.cast(0, dtype)) if dtype != "bool" else R.zeros_like(x)
+    return R.less(R.copysign(R.ones_like(x), x), n.cast(0, dtype))
 
 
 def _raise(why: str) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node, sequence
 from weft.frontend.torch.table import row
-from weft.ir.graph import Expr
+from weft.ir.dim import maximum
+from weft.ir.graph import Constant, Expr
 from weft.script import relax as R
 
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
@@ -32,10 +36,11 @@ def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, p
         raise Unsupported(f"windows over {rank} axes")
     stride, dilation = sequence(stride, rank), sequence(dilation, rank)
     if isinstance(padding, str):
-        if padding == "same":
-            raise Unsupported("padding by name")
-        padding = 0
-    pads = [*sequence(padding, rank), *sequence(padding, rank)]
+        total = [(n.dims_of(w)[2 + axis] - 1) * dilation[axis] for axis in range(rank)]
+        total = total if padding == "same" else [0] * rank
+        pads = [*(size // 2 for size in total), *(size - size // 2 for size in total)]
+    else:
+        pads = [*sequence(padding, rank), *sequence(padding, rank)]
 
     def made(x: Expr) -> Expr:
         if transposed:
@@ -46,46 +51,130 @@ def convolution(n: Node, x: Expr, w: Expr, bias: Expr | None, stride: Any = 1, p
     return result if bias is None else R.add(result, R.reshape(bias, (n.shape(bias)[0], *(1,) * rank)))
 
 
+def _folded(n: Node, x: Expr, function: Any) -> Expr:
+    if n.rank(x) == 3:
+        return function(x)
+    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
+
+
+def _unfolded(n: Node, x: Expr, function: Any) -> Expr:
+    if n.rank(x) == 4:
+        return function(x)
+    return R.squeeze(function(n.emit(R.expand_dims(x, [0]))), [0])
+
+
 def conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
          groups: int = 1) -> Expr:  # fmt: skip
     """A convolution by its number of axes."""
     return convolution(n, x, w, bias, stride, padding, dilation, False, 0, groups)
 
 
+def _pooled(n: Node, x: Expr, rank: int, function: Any, ceil: bool) -> Expr:
+    """A pooling of windows; with ceil also of those that stand out at the end, if they begin before it."""
+    made = _batched(n, x, rank, function)
+    if not ceil:
+        return made
+    made = n.emit(made, "pooled")
+    front = n.rank(x) - rank
+    cut = [front + a for a in range(rank) if n.dims_out[front + a] != n.shape(made)[front + a]]
+    return R.strided_slice(made, cut, [0] * len(cut), [n.dims_out[a] for a in cut]) if cut else made
+
+
 def max_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
              ceil: bool = False) -> Any:  # fmt: skip
     """The greatest element of each window."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("max_pool")[2][0]]
+    rank = n.spatial
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
-    pads = [*sequence(padding, rank)] * 2
-    if ceil:
-        raise Unsupported("windows that stand out at the end")
-    return _batched(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, sequence(dilation, rank), ceil))
+    pads, dilation = [*sequence(padding, rank)] * 2, sequence(dilation, rank)
+    return _pooled(n, x, rank, lambda v: _MAX_POOL[rank](v, kernel, stride, pads, dilation, ceil), ceil)
 
 
-def max_pool_with_places(n: Node, x: Expr, *args: Any, **options: Any) -> Any:
-    """The greatest elements; their places have no form, and may not be used."""
-    if any(user.args[1] != 0 for user in n.fx.users):
-        raise Unsupported("the places of the greatest elements")
-    return [max_pool(n, x, *args, **options), None]
+def max_pool_with_places(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+                         ceil: bool = False) -> Any:  # fmt: skip
+    """The greatest elements, and their places in the image where somebody uses these."""
+    if not n.wanted(1):
+        return [max_pool(n, x, kernel, stride, padding, dilation, ceil), None]
+    rank = n.spatial
+    kernel = sequence(kernel, rank)
+    steps = sequence(stride, rank) if stride else kernel
+    reads = [
+        np.arange(out)[:, None] * step - pad + np.arange(size) * apart
+        for out, size, step, pad, apart in zip(
+            n.ints(n.dims_out[-rank:]), kernel, steps, sequence(padding, rank), sequence(dilation, rank), strict=True
+        )
+    ]
+    return _greatest_of(n, x, reads)
+
+
+def adaptive_max_pool(n: Node, x: Expr, size: Any) -> Any:
+    """The greatest elements of as many windows as the result has elements, and their places."""
+    reads = []
+    for out, own in zip(n.ints(n.dims_out[-n.spatial :]), n.dims_of(x)[-n.spatial :], strict=True):
+        starts, ends = np.arange(out) * own // out, -(-(np.arange(out) + 1) * own // out)
+        longest = int((ends - starts).max(initial=1))
+        reads.append(np.minimum(starts[:, None] + np.arange(longest), ends[:, None] - 1))
+    return _greatest_of(n, x, reads)
+
+
+def _greatest_of(n: Node, x: Expr, reads: list[np.ndarray]) -> list[Expr]:
+    """The greatest of the elements that each window reads along each axis, and its place in the image."""
+    rank, sizes = len(reads), n.dims_of_last(x, len(reads))
+    front = n.shape(x)[: n.rank(x) - rank]
+    valid, places = np.ones((), bool), np.zeros((), "int64")
+    for axis, (read, size) in enumerate(zip(reads, sizes, strict=True)):
+        shape = [1] * (2 * rank)
+        shape[2 * axis], shape[2 * axis + 1] = read.shape
+        valid = valid & ((read >= 0) & (read < size)).reshape(shape)
+        places = places * size + np.clip(read, 0, size - 1).reshape(shape)
+    order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
+    windows = (*(read.shape[0] for read in reads), math.prod(read.shape[1] for read in reads))
+    table, inside = (np.transpose(v, order).reshape(windows) for v in (places, np.broadcast_to(valid, places.shape)))
+    flat = R.reshape(x, (*front, math.prod(sizes)))
+    found = R.take(flat, Constant(np.ascontiguousarray(table)), len(front))
+    if not inside.all():
+        found = R.where(Constant(np.ascontiguousarray(inside)), found, n.cast(-math.inf, n.dtype(x)))
+    found = n.emit(found, "windows")
+    best = n.emit(R.argmax(found, -1, True), "best")
+    wide = R.broadcast_to(Constant(np.ascontiguousarray(table)), (*front, *windows))
+    last = n.rank(found) - 1
+    place = R.squeeze(R.gather_elements(n.emit(wide, "places"), best, last), [last])
+    return [R.squeeze(R.gather_elements(found, best, last), [last]), place]
 
 
 def avg_pool(n: Node, x: Expr, kernel: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
              count_padding: bool = True, divisor: Any = None) -> Expr:  # fmt: skip
-    """The mean of each window."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
-    if ceil or divisor:
-        raise Unsupported("windows that stand out, or another divisor")
+    """The mean of each window, or its sum over another divisor."""
+    rank = n.spatial
     kernel = sequence(kernel, rank)
     stride = sequence(stride, rank) if stride else kernel
-    pads = [*sequence(padding, rank)] * 2
-    return _batched(n, x, rank, lambda v: _AVG_POOL[rank](v, kernel, stride, pads, (1,) * rank, False, count_padding))
+    pads, ones = sequence(padding, rank), (1,) * rank
+
+    def pooled(v: Expr) -> Expr:
+        if divisor:
+            whole = _padded_for(n, v, rank, kernel, stride, pads)
+            factor = math.prod(kernel) / float(divisor)
+            return R.multiply(_AVG_POOL[rank](whole, kernel, stride, (0,) * rank, ones, False, False), factor)
+        if ceil and count_padding and any(pads):  # padding counts, what stands out beyond it does not
+            wide = R.nn.pad(v, [0] * 4 + [pad for size in pads for pad in (size, size)], "constant", 0.0)
+            return _AVG_POOL[rank](n.emit(wide), kernel, stride, (0,) * rank, ones, True, False)
+        return _AVG_POOL[rank](v, kernel, stride, [*pads] * 2, ones, ceil, count_padding and not ceil)
+
+    return _pooled(n, x, rank, pooled, ceil)
+
+
+def _padded_for(n: Node, x: Expr, rank: int, kernel: Any, stride: Any, pads: Any) -> Expr:
+    """An image with zeros around, as far as windows reach."""
+    widths: list[Any] = [0] * 4
+    for axis in range(rank):
+        reach = (n.dims_out[n.out.ndim - rank + axis] - 1) * stride[axis] + kernel[axis]
+        widths += [pads[axis], maximum(reach - n.shape(x)[2 + axis] - pads[axis], 0)]
+    return n.emit(R.nn.pad(x, widths, "constant", 0.0), "padded")
 
 
 def adaptive(n: Node, x: Expr, size: Any) -> Expr:
     """The means of as many windows as the result has elements."""
-    rank = {"1": 1, "2": 2, "3": 3}[str(n.fx.target).partition("avg_pool")[2][0]]
+    rank = n.spatial
     wanted = sequence(size, rank)
     if all(item == 1 for item in wanted):
         return R.mean(x, tuple(range(n.rank(x) - rank, n.rank(x))), True)
@@ -94,7 +183,7 @@ def adaptive(n: Node, x: Expr, size: Any) -> Expr:
 
 def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *rest: Any) -> Any:
     """Each channel normalised by the statistics that were learnt."""
-    name = n.fx.target._opname
+    name = n.operator
     epsilon = float(rest[-1]) if "no_training" in name else float(rest[2])
     if "no_training" not in name and rest[0]:
         raise Unsupported("statistics in training")
@@ -108,7 +197,10 @@ def batch_norm(n: Node, x: Expr, scale: Any, bias: Any, mean: Expr, var: Expr, *
     offset = R.negative(R.multiply(mean, factor))
     offset = n.emit(offset if bias is None else R.add(bias, offset), "offset")
     y = R.add(R.multiply(x, channels(factor)), channels(offset))
-    return y if name == "batch_norm" else [y, None, None]
+    if name == "batch_norm":
+        return y
+    none = R.zeros((0,), n.dtype(x))  # the statistics of a batch, outside of training
+    return [y, none, none]
 
 
 def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None, epsilon: float = 1e-5,
@@ -120,9 +212,9 @@ def layer_norm(n: Node, x: Expr, shape: Any, scale: Any = None, bias: Any = None
     gamma = R.ones(dims, n.dtype(x)) if scale is None else scale
     beta = R.zeros(dims, n.dtype(x)) if bias is None else bias
     y = R.nn.layer_norm(x, gamma, beta, axes, float(epsilon))
-    if n.fx.target._opname == "layer_norm":
+    if n.operator == "layer_norm":
         return y
-    if any(user.args[1] != 0 for user in n.fx.users):
+    if n.wanted(1) or n.wanted(2):
         raise Unsupported("the statistics of a norm")
     return [y, None, None]
 
@@ -136,7 +228,9 @@ def rms_norm(n: Node, x: Expr, shape: Any, scale: Any = None, epsilon: Any = Non
 
 def group_norm(n: Node, x: Expr, *args: Any) -> Any:
     """Groups of channels normalised together."""
-    native = n.fx.target._opname == "native_group_norm"
+    native = n.operator == "native_group_norm"
+    if native and (n.wanted(1) or n.wanted(2)):
+        raise Unsupported("the statistics of a norm")
     groups, scale, bias, epsilon = _group_arguments(args, native)
     channels, axes = n.shape(x)[1], tuple(range(2, n.rank(x)))
     gamma = R.ones((channels,), n.dtype(x)) if scale is None else scale
@@ -155,8 +249,15 @@ def _group_arguments(args: tuple[Any, ...], native: bool) -> tuple[int, Any, Any
 
 row("convolution", convolution)
 row("conv1d conv2d conv3d", conv)
+row("conv_transpose1d conv_transpose2d conv_transpose3d", lambda n, x, w, bias=None, stride=1, padding=0, extra=0,
+    groups=1, dilation=1: convolution(n, x, w, bias, stride, padding, dilation, True, extra, groups))  # fmt: skip
+row("col2im", lambda n, x, size, kernel, dilation, padding, stride: _folded(
+    n, x, lambda v: R.nn.fold(v, size, kernel, stride, padding, dilation)))  # fmt: skip
+row("im2col", lambda n, x, kernel, dilation, padding, stride: _unfolded(
+    n, x, lambda v: R.nn.unfold(v, kernel, stride, padding, dilation)))  # fmt: skip
 row("max_pool1d max_pool2d max_pool3d", max_pool)
-row("max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices", max_pool_with_places)
+row("adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", adaptive_max_pool)
 row("avg_pool1d avg_pool2d avg_pool3d", avg_pool)
 row("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d", adaptive)
 row("batch_norm _native_batch_norm_legit_no_training _native_batch_norm_legit", batch_norm)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node
 from weft.frontend.torch.table import row
@@ -35,6 +36,35 @@ def variance(n: Node, x: Expr, axes: Any = None, unbiased: Any = True, keepdim: 
     return R.divide(total, R.astype(R.full((), PrimValue(count - int(less)), "int64"), n.dtype_out))
 
 
+def _with_mean(n: Node, x: Expr, after: Any, *args: Any, **options: Any) -> Any:
+    """The variance, or its root, and the mean."""
+    axes = options.get("dim", args[0] if args else None)
+    keeps = options.get("keepdim", args[-1] if args and isinstance(args[-1], bool) and len(args) > 1 else False)
+    mean = R.mean(x, n.axes(x, axes if not isinstance(axes, bool) else None), bool(keeps))
+    return [after(variance(n, x, *args, **options)), mean]
+
+
+def _without_nan(n: Node, x: Expr) -> Expr:
+    return R.where(R.isnan(x), R.zeros_like(x), x) if is_float(n.dtype(x)) else x
+
+
+def norm(n: Node, x: Expr, order: Any = 2, axes: Any = None, keepdim: bool = False, **options: Any) -> Expr:
+    """The norm of vectors of an order."""
+    x = R.abs(n.cast(x, n.dtype_out))
+    if not n.rank(x):
+        return R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype_out) if order == 0 else x
+    along = n.axes(x, axes)
+    if order in (float("inf"), -float("inf")):
+        return (R.max if order > 0 else R.min)(x, along, keepdim)
+    if order == 0:
+        return R.sum(R.astype(R.not_equal(x, R.zeros_like(x)), n.dtype_out), along, keepdim)
+    if order == 1:
+        return R.sum(x, along, keepdim)
+    if order == 2:
+        return R.sqrt(R.sum(R.square(x), along, keepdim))
+    return R.power(R.sum(R.power(x, float(order)), along, keepdim), 1.0 / float(order))
+
+
 def any_or_all(operator: Any) -> Any:
     """Whether one of the values is true, or all are."""
 
@@ -51,8 +81,11 @@ def extreme(values: Any, place: Any) -> Any:
     def made(n: Node, x: Expr, axis: Any = None, keepdim: bool = False) -> Any:
         if axis is None:
             return values(x, n.axes(x, None), False) if n.rank(x) else x
-        if isinstance(axis, Expr):
-            raise Unsupported("the greater of two tensors under this name")
+        if isinstance(axis, Expr):  # of two tensors
+            dtype = n.dtype_out
+            return (R.maximum if values is R.max else R.minimum)(n.cast(x, dtype), n.cast(axis, dtype))
+        if not n.rank(x):
+            return x, R.zeros((), "int64")
         axis = n.axis(x, axis)
         return values(x, axis, keepdim), place(x, axis, keepdim)
 
@@ -86,7 +119,11 @@ def cumulative(operator: Any) -> Any:
 
 def addmm(n: Node, bias: Expr, a: Expr, b: Expr, beta: Any = 1, alpha: Any = 1) -> Expr:
     """beta * bias + alpha * a b."""
-    result = R.matmul(a, b)
+    return addmm_of(n, bias, R.matmul(a, b), beta, alpha)
+
+
+def addmm_of(n: Node, bias: Expr, result: Expr, beta: Any, alpha: Any) -> Expr:
+    """beta * bias + alpha * a product."""
     result = result if alpha == 1 else R.multiply(result, n.cast(alpha, n.dtype_out))
     if beta == 0:
         return result
@@ -155,13 +192,30 @@ row("max", extreme(R.max, R.argmax))
 row("min", extreme(R.min, R.argmin))
 row("argmax", arg_extreme(R.argmax))
 row("argmin", arg_extreme(R.argmin))
+row("var_mean", lambda n, x, *a, **o: _with_mean(n, x, lambda v: v, *a, **o))
+row("std_mean", lambda n, x, *a, **o: _with_mean(n, x, R.sqrt, *a, **o))
+row("logsumexp special_logsumexp", lambda n, x, axes, keepdim=False: R.logsumexp(
+    n.cast(x, n.dtype_out), n.axes(x, axes), keepdim) if n.rank(x) else n.cast(x, n.dtype_out))  # fmt: skip
+row("logcumsumexp", cumulative(R.logcumsumexp))
+row("aminmax", lambda n, x, *, dim=None, keepdim=False: [operator(x, n.axes(x, dim), keepdim) if n.rank(x) else x
+    for operator in (R.min, R.max)])  # fmt: skip
+row("nansum", lambda n, x, axes=None, keepdim=False, **o: reduced(R.sum)(n, _without_nan(n, x), axes, keepdim))
+row("count_nonzero", lambda n, x, axes=None: R.sum(R.astype(n.cast(x, "bool"), "int64"), n.axes(x, axes), False)
+    if n.rank(x) else R.astype(n.cast(x, "bool"), "int64"))  # fmt: skip
+row("linalg_vector_norm", norm)
 row("softmax _softmax", softmax)
 row("log_softmax _log_softmax", log_softmax)
 row("cumsum", cumulative(R.cumsum))
 row("cumprod", cumulative(R.cumprod))
-row("mm bmm matmul mv dot", lambda n, a, b: R.matmul(a, b))
+row("mm bmm matmul mv dot vdot", lambda n, a, b: R.matmul(a, b))
+row("outer ger", lambda n, a, b: R.outer(a, b))
+row("trace", lambda n, x: R.sum(n.cast(n.emit(R.diagonal(x)), n.dtype_out), 0, False))
+row("linalg_cross", lambda n, a, b, *, dim=-1: R.cross(
+    R.broadcast_to(a, n.dims_out), R.broadcast_to(b, n.dims_out), dim % n.out.ndim))  # fmt: skip
+row("_cdist_forward", lambda n, a, b, p, mode=None: R.cdist(a, b, float(p)))
 row("addmm addmv", addmm)
 row("baddbmm", addmm)
+row("addbmm", lambda n, bias, a, b, beta=1, alpha=1: addmm_of(n, bias, R.sum(R.matmul(a, b), 0), beta, alpha))
 row("linear", linear)
 row("einsum", lambda n, equation, tensors, **o: R.einsum(tensors, equation.replace(" ", "")))
 row("topk", top_k)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node
 from weft.frontend.torch.table import row
-from weft.ir.dim import Dim, DimExpr, ceildiv
+from weft.ir.dim import Dim, DimExpr, ceildiv, product
 from weft.ir.graph import Expr, PrimValue
 from weft.script import relax as R
 
@@ -95,24 +97,6 @@ def concat(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
     return R.concat(parts, axis % n.out.ndim) if len(parts) > 1 else parts[0]
 
 
-def index(n: Node, x: Expr, indices: list[Any]) -> Expr:
-    """Elements at index tensors, which stand side by side."""
-    if any(item is not None and n.dtype(item) == "bool" for item in indices):
-        raise Unsupported("elements chosen by a mask")
-    given = [axis for axis, item in enumerate(indices) if item is not None]
-    if given != list(range(given[0], given[-1] + 1)):
-        raise Unsupported("index tensors apart from each other")
-    if len(given) == 1:
-        return R.take(x, indices[given[0]], given[0])
-    if given[0] != 0:
-        rank, front = n.rank(x), given[0]
-        moved = R.permute_dims(x, [*given, *range(front), *range(given[-1] + 1, rank)])
-        found = n.emit(R.index_tensor(n.emit(moved), [indices[axis] for axis in given]))
-        new = n.rank(found) - (rank - len(given))
-        return R.permute_dims(found, [*range(new, new + front), *range(new), *range(new + front, n.rank(found))])
-    return R.index_tensor(x, [indices[axis] for axis in given])
-
-
 def embedding(n: Node, weight: Expr, indices: Expr, *rest: Any) -> Expr:
     """Rows of a table."""
     return R.take(weight, indices, 0)
@@ -141,9 +125,88 @@ def pad(n: Node, x: Expr, widths: list[int], value: Any = 0) -> Expr:
     return R.nn.pad(x, pairs, "constant", n.number(value or 0)) if any(pairs) else x
 
 
+def bordered(n: Node, x: Expr, widths: list[int], mode: str) -> Expr:
+    """Elements of the border, or of the tensor mirrored or repeated, around the last axes."""
+    rank = n.rank(x)
+    for position in range(len(n.ints(widths)) // 2):
+        before, after = widths[2 * position], widths[2 * position + 1]
+        if before or after:
+            axis = rank - 1 - position
+            x = n.emit(R.take(x, _border_places(n, n.shape(x)[axis], before, after, mode), axis))
+    return x
+
+
+def _border_places(n: Node, size: Dim, before: int, after: int, mode: str) -> Expr:
+    place = R.arange(-before, size + after, 1, "int64")
+    last = n.emit(R.full((), PrimValue(size - 1), "int64"), "last")
+    if mode == "replicate":
+        return R.minimum(R.maximum(place, R.const(0, "int64")), last)
+    if mode == "circular":
+        return R.floor_mod(place, R.add(last, R.const(1, "int64")))
+    inner = n.emit(R.abs(place), "place")
+    return R.where(R.greater(inner, last), R.subtract(R.multiply(last, R.const(2, "int64")), inner), inner)
+
+
 def stack(n: Node, tensors: list[Expr], axis: int = 0) -> Expr:
     """Tensors along a new axis."""
     return R.stack([n.cast(x, n.dtype_out) for x in tensors], axis % n.out.ndim)
+
+
+def broadcast_sizes(a: Any, b: Any) -> tuple[Dim, ...]:
+    """The sizes that two shapes broadcast to."""
+    rank = max(len(a), len(b))
+    left, right = (*(1,) * (rank - len(a)), *a), (*(1,) * (rank - len(b)), *b)
+    return tuple(y if isinstance(x, int) and x == 1 else x for x, y in zip(left, right, strict=True))
+
+
+def windows(n: Node, x: Expr, axis: int, size: int, step: int) -> Expr:
+    """The windows of an axis, along a new last axis."""
+    if not n.rank(x):
+        return R.reshape(x, (size,))
+    axis = n.axis(x, axis)
+    count = n.dims_out[axis]
+    starts = R.multiply(R.arange(0, count, 1, "int64"), R.const(step, "int64"))
+    places = R.add(R.expand_dims(starts, [1]), R.arange(0, size, 1, "int64"))
+    found = n.emit(R.take(x, n.emit(places, "places"), axis))
+    rank = n.rank(found)
+    return R.permute_dims(found, [a for a in range(rank) if a != axis + 1] + [axis + 1])
+
+
+def unshuffle(n: Node, x: Expr, factor: int) -> Expr:
+    """Blocks of space as channels."""
+    *front, c, h, w = n.shape(x)
+    k = len(front)
+    apart = R.reshape(x, (*front, c, h // factor, factor, w // factor, factor))
+    moved = R.permute_dims(apart, [*range(k), k, k + 2, k + 4, k + 1, k + 3])
+    return R.reshape(moved, (*front, c * factor * factor, h // factor, w // factor))
+
+
+def diag_embed(n: Node, x: Expr, offset: int = 0, first: int = -2, second: int = -1) -> Expr:
+    """The last axis on a diagonal of two new axes, 0 elsewhere."""
+    rank = n.rank(x) + 1
+    first, second = first % rank, second % rank
+    size = n.shape(x)[-1] + abs(offset)
+    before, after = (offset, 0) if offset > 0 else (0, -offset)
+    wide = R.nn.pad(x, [0] * (2 * (rank - 2)) + [before, after], "constant", 0.0) if offset else x
+    places = R.arange(0, size, 1, "int64")
+    keeps = R.equal(R.add(R.expand_dims(places, [1]), R.const(offset, "int64")), R.expand_dims(places, [0]))
+    made = n.emit(R.where(keeps, R.expand_dims(n.emit(wide), [rank - 2]), R.zeros((), n.dtype(x))))
+    order = [a for a in range(rank) if a not in (first, second)]
+    place = {axis: index for index, axis in enumerate([*order, first, second])}
+    return R.permute_dims(made, [place[axis] for axis in range(rank)])
+
+
+def _triangle_places(places: Any) -> Expr:
+    return R.const(np.stack(places), "int64")
+
+
+def _rolled(n: Node, x: Expr, shifts: Any, axes: Any) -> Expr:
+    """The elements moved along axes; of the flattened tensor where no axes are given."""
+    shifts = n.ints(shifts)
+    if axes or isinstance(axes, int):
+        return R.roll(x, shifts, list(n.axes(x, axes)))
+    count = product(n.shape(x))
+    return R.reshape(R.roll(R.reshape(x, (count,)), shifts, [0]), n.shape(x))
 
 
 def triangle(operator: Any) -> Any:
@@ -152,33 +215,43 @@ def triangle(operator: Any) -> Any:
 
 
 row("view reshape _unsafe_view unsqueeze squeeze flatten unflatten view_copy squeeze_ unsqueeze_", reshape)
-row("permute", lambda n, x, order: R.permute_dims(x, n.axes(x, order)))
-row("transpose", transpose)
+row("permute permute_copy", lambda n, x, order: R.permute_dims(x, n.axes(x, order)))
+row("transpose transpose_copy swapaxes", transpose)
 row("t", lambda n, x: transpose(n, x, 0, 1) if n.rank(x) == 2 else x)
 row("mT", lambda n, x: transpose(n, x, -1, -2))
-row("expand expand_as broadcast_to", expand)
-row("slice", slices)
+row("expand expand_as broadcast_to expand_copy", expand)
+row("slice slice_copy", slices)
 row("narrow", lambda n, x, axis, start, length: slices(n, x, axis, start, start + length))
-row("select", select)
+row("select select_copy", select)
 row("split split_with_sizes split_with_sizes_copy", split_sizes)
 row("chunk", chunk)
-row("unbind", lambda n, x, axis=0: [select(n, x, axis, i) for i in range(n.ints(n.shape(x)[n.axis(x, axis)])[0])])
+row("unbind unbind_copy", lambda n, x, axis=0: [
+    select(n, x, axis, i) for i in range(n.ints(n.shape(x)[n.axis(x, axis)])[0])])  # fmt: skip
 row("cat", concat)
 row("stack", stack)
 row("flip", lambda n, x, axes: _flipped(n, x, axes))
-row("index", index)
 row("index_select", lambda n, x, axis, place: R.take(x, place, n.axis(x, axis)))
-row("gather", lambda n, x, axis, place, **o: R.gather_elements(x, place, n.axis(x, axis)))
 row("embedding", embedding)
 row("repeat", repeat)
 row("constant_pad_nd", pad)
+row("pad", lambda n, x, widths, mode="constant", value=None: pad(n, x, widths, value) if mode == "constant"
+    else bordered(n, x, widths, mode))  # fmt: skip
+for _mode in ("reflect", "replicate"):
+    row(" ".join(f"{'reflection' if _mode == 'reflect' else 'replication'}_pad{rank}d" for rank in (1, 2, 3)),
+        lambda n, x, widths, mode=_mode: bordered(n, x, widths, mode))  # fmt: skip
 row("tril", triangle(R.tril))
 row("triu", triangle(R.triu))
-row("scatter", lambda n, x, axis, place, src, **o: R.scatter_elements(
-    x, place, src if isinstance(src, Expr) else R.full(n.shape(place), n.cast(src, n.dtype_out), n.dtype_out),
-    n.axis(x, axis)) if not o else _none("a reduction"))  # fmt: skip
-row("scatter_add", lambda n, x, axis, place, src: R.scatter_elements(x, place, src, n.axis(x, axis), "add"))
 row("pixel_shuffle", lambda n, x, factor: R.nn.pixel_shuffle(x, factor))
+row("roll", lambda n, x, shifts, axes=(): _rolled(n, x, shifts, axes))
+row("rot90", lambda n, x, times=1, axes=(0, 1): R.rot90(x, times, [n.axis(x, a) for a in axes]))
+row("pixel_unshuffle", lambda n, x, factor: unshuffle(n, x, factor))
+row("unfold", windows)
+row("diag_embed", diag_embed)
+row("tril_indices", lambda n, rows, columns, offset=0, **o: _triangle_places(np.tril_indices(rows, offset, columns)))
+row("triu_indices", lambda n, rows, columns, offset=0, **o: _triangle_places(np.triu_indices(rows, offset, columns)))
+row("eye", lambda n, *a, **o: R.eye(n.dims_out[0], n.dims_out[1], 0, n.dtype_out))
+row("copy", lambda n, x, source, *rest: R.broadcast_to(n.cast(source, n.dtype_out), n.dims_out))
+row("alias_copy view_of", lambda n, x: x)
 row("repeat_interleave", lambda n, x, times, axis=None, **o: R.repeat(x, times, axis) if isinstance(times, int)
     else _none("counts of the run"))  # fmt: skip
 

@@ -1,0 +1,69 @@
+"""Sizes that PyTorch calls by sympy expressions over its symbols, as dimensions of ours.
+
+    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols of these names, or of those that the user
+                                                       gave (`torch.export.Dim("batch")`)
+    any other expression                               the dimension that the import has computed for it, if it has
+"""
+
+from __future__ import annotations
+
+import keyword
+import operator
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from weft.frontend.emitter import Unsupported
+from weft.ir.dim import Dim, ceildiv, maximum, minimum, symbol
+
+__all__ = ["Sizes"]
+
+_FUNCTIONS: dict[str, Callable[..., Dim]] = {
+    "Add": lambda *parts: reduce(operator.add, parts), "Mul": lambda *parts: reduce(operator.mul, parts),
+    "FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv, "PythonMod": operator.mod, "Mod": operator.mod,
+    "CeilDiv": ceildiv, "Max": lambda *parts: reduce(maximum, parts), "Min": lambda *parts: reduce(minimum, parts),
+    "Pow": lambda base, exponent: reduce(operator.mul, [base] * exponent), "PowByNatural": operator.pow,
+}  # fmt: skip
+
+
+class Sizes:
+    """The sizes that are known so far."""
+
+    def __init__(self) -> None:
+        self._learnt: dict[str, Dim] = {}
+
+    def name(self, sources: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Call symbols as the user does: which symbol a size of an input is, and what it is called."""
+        for source, called in names.items():
+            found = sources.get(source)
+            if found is not None and found.is_Symbol and called.isidentifier() and not keyword.iskeyword(called):
+                self._learnt.setdefault(str(found), symbol(called))
+
+    def learn(self, size: Any, dim: Dim) -> None:
+        """A dimension that was computed for a size."""
+        node = getattr(size, "node", None)
+        if node is not None and node.maybe_as_int() is None:
+            self._learnt[str(node.expr)] = dim
+
+    def dim(self, size: Any) -> Dim:
+        """A size as a dimension; Unsupported for an expression that nothing has computed."""
+        if isinstance(size, int):
+            return size
+        node = getattr(size, "node", None)
+        if node is None:
+            return self._converted(size)
+        known = node.maybe_as_int()
+        return known if known is not None else self._converted(node.expr)
+
+    def _converted(self, expr: Any) -> Dim:
+        learnt = self._learnt.get(str(expr))
+        if learnt is not None:
+            return learnt
+        if expr.is_Integer:
+            return int(expr)
+        if expr.is_Symbol:
+            return symbol(str(expr))
+        function = _FUNCTIONS.get(type(expr).__name__)
+        if function is None or (type(expr).__name__ == "Pow" and not (expr.args[1].is_Integer and expr.args[1] > 0)):
+            raise Unsupported(f"the size {expr}")
+        return function(*map(self._converted, expr.args))
