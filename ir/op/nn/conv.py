@@ -20,6 +20,7 @@ from weft.ir.op.common import (
     converted,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     same_dtype,
@@ -127,10 +128,9 @@ def _convolution(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         result = {"N": sizes["N"], "C": kernel["O"], **by_letter(spatial, outputs)}
         return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        frame = Kernel(args, context, name)
-        if not frame.known:
-            return None
+    @kernel_lowering
+    def lowering(frame: Kernel) -> PrimFunc | None:
+        args, context = frame.args, frame.context
         data_layout, kernel_layout, out_layout = _letters(args, spatial)
         groups = args.groups
         sizes, kernel = _matched_channels(
@@ -303,10 +303,9 @@ def _transposed(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         result = {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(spatial, outputs)}
         return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        frame = Kernel(args, context, name)
-        if not frame.known:
-            return None
+    @kernel_lowering
+    def lowering(frame: Kernel) -> PrimFunc | None:
+        args, context = frame.args, frame.context
         data_layout, kernel_layout, out_layout = _letters(args, spatial)
         sizes = by_letter(data_layout, sizes_of(args, "data", context))
         kernel = by_letter(kernel_layout, sizes_of(args, "weight", context))

@@ -63,10 +63,9 @@ def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
             axis_of(args, args.axis, data.ndim)
         return data
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         data = kernel.input("data")
         axes = (axis_of(args, args.axis, data.ndim),)
         wide = accumulator(kernel.dtype)

@@ -104,10 +104,9 @@ def _pool(count: int, average: bool, include_pad: bool, doc: str, examples: tupl
         outputs = window.outputs(args, [sizes[letter] for letter in spatial])
         return TensorType(in_layout(out_layout, {**sizes, **by_letter(spatial, outputs)}), data.dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         layout, out_layout = _layouts(args, spatial)
         window = _pool_window(args, spatial)
         data = kernel.input("data")
@@ -273,10 +272,9 @@ def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         outputs = _output_sizes(args, spatial, [sizes[letter] for letter in spatial])
         return TensorType(in_layout(out_layout, {**sizes, **by_letter(spatial, outputs)}), data.dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         layout, out_layout = _layouts(args, spatial)
         data = kernel.input("data")
         sizes = by_letter(layout, data.shape)

@@ -223,10 +223,9 @@ def _resize(count: int, rounding: str, examples: tuple[Any, ...]) -> OpDef:
         wanted = wanted * count if len(wanted) == 1 else wanted
         return TensorType(in_layout(args.layout, {**sizes, **by_letter(spatial, wanted)}), dtype)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         stage: Any = kernel.input("data")
         _require_image(
             kernel, [size for letter, size in zip(args.layout, stage.shape, strict=True) if letter in spatial]
