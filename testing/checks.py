@@ -3,20 +3,23 @@
 check_well_formed(module)            verify finds nothing
 check_round_trip(module)             text reads back as an equal module with the same text and hash; as does the text
                                      without the types that follow from the rest
-run_main(module, arguments)          the interpreter's result, or None where no program has one (sizes that do not fit)
+has_no_result(error)                 whether an error says that no program has a result at such sizes
+run_main(module, arguments)          the interpreter's result, or None where no program has one
 interpreted(module, seed)            (arguments, result) for arguments that fit
-assert_agree(module, arguments, ...) two results up to rounding, judged by how the program answers small changes
+assert_agree(expected, got, ...)     two results up to rounding, judged by how the program answers small changes
+
+Who holds one program against another calls `meaning.compare`, which is made of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
-from weft.errors import BoundsError, ShapeError
+from weft.errors import BoundsError, ShapeError, WeftError
 from weft.ir.graph import Constant, Function
 from weft.ir.interpret import interpret
 from weft.ir.module import IRModule
@@ -32,8 +35,8 @@ from weft.transform.infra.generators.arguments import copied, random_arguments
 from weft.transform.infra.generators.choices import SeededChoices
 
 __all__ = [
-    "NO_RESULT", "agrees_with", "assert_agree", "check_round_trip", "check_well_formed", "interpreted", "nudged",
-    "nudged_value", "precision", "run_kernel", "run_main", "same_bits",
+    "assert_agree", "check_round_trip", "check_well_formed", "has_no_result", "interpreted", "nudged", "nudged_value",
+    "precision", "run_kernel", "run_main", "same_bits",
 ]  # fmt: skip
 
 NO_RESULT = ("W200", "W221", "W224")
@@ -71,12 +74,17 @@ def _first_difference(one: str, two: str) -> str:
     return "one is longer"
 
 
+def has_no_result(error: WeftError) -> bool:
+    """Whether an error says that a program has no result for these arguments: sizes that an operator refuses."""
+    return error.code in NO_RESULT or (error.code == "W900" and error.message.startswith("R."))
+
+
 def run_main(module: IRModule, arguments: Sequence[Any], name: str = "main") -> Any:
     """The interpreter's result; None where the program has none at these sizes."""
     try:
         return interpret(module, functions=extern)[name](*copied(arguments))
     except (ShapeError, BoundsError) as error:
-        if error.code in NO_RESULT or (error.code == "W900" and error.message.startswith("R.")):
+        if has_no_result(error):
             return None
         raise
 
@@ -160,25 +168,6 @@ def same_bits(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     return type(a) is type(b) and (a == b or a != a)
-
-
-def agrees_with(module: IRModule, seed: int, run: Callable[[list[Any]], Any]) -> bool:
-    """Hold another way of running `main` against the interpreter; False where the seed has no result to compare."""
-    arguments, expected = interpreted(module, seed)
-    if expected is None:
-        return False
-    near_module, near_arguments = nudged(module, arguments)
-    nearby = run_main(near_module, near_arguments)
-    try:
-        got = run(copied(arguments))
-    except ShapeError as error:
-        if error.code in NO_RESULT:  # what is computed and not used may be refused, or not
-            return False
-        raise
-    if got is None:
-        return False
-    assert_agree(expected, got, expected if nearby is None else nearby, precision(module))
-    return True
 
 
 def run_kernel(function: PrimFunc, arguments: Sequence[Any]) -> list[Any]:

@@ -15,12 +15,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.errors import WeftError
-from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.runtime.device.guards import guarded
-from weft.testing.checks import NO_RESULT, check_round_trip, check_well_formed
-from weft.testing.meaning import compare, random_arguments, random_module, runner
+from weft.testing.checks import check_round_trip, check_well_formed
+from weft.testing.meaning import compare_random, random_module, runner
 
 __all__ = ["FuzzFailure", "FuzzReport", "fuzz"]
 
@@ -69,27 +67,13 @@ def _through_pass(item: Callable[[IRModule], IRModule]) -> Callable[[IRModule, i
         after = item(module)
         check_well_formed(after)
         check_round_trip(after)
-        return _same(module, runner(after), seed)
+        return compare_random(module, runner(after), seed)
 
     return work
 
 
 def _through_target(target: Any) -> Callable[[IRModule, int], int]:
-    return lambda module, seed: _same(module, runner(module, target), seed)
-
-
-def _same(module: IRModule, run: Callable[[str, Sequence[Any]], Any], seed: int, attempts: int = 4) -> int:
-    """1 where a result was compared, at the first sizes that have one."""
-    function = module["main"]
-    assert isinstance(function, Function)
-    for attempt in range(attempts):
-        try:
-            if compare(module, run, "main", random_arguments(function, seed + 7919 * attempt)):
-                return 1
-        except WeftError as error:
-            if error.code not in NO_RESULT:  # what is computed and not used may be refused, or not
-                raise
-    return 0
+    return lambda module, seed: compare_random(module, runner(module, target), seed)
 
 
 def _works(

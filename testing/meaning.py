@@ -3,6 +3,7 @@
     assert_same_meaning(before, after)                      both interpreted
     assert_same_meaning(before, after, target="llvm")       `after` compiled
     compare(before, run, name, arguments)                   one set of arguments; False where `before` has no result
+    compare_random(module, run, seed)                       a random module, at the first sizes that have a result
 
 Floats may differ by what one unit in the last place of the inputs does to the result (`checks.assert_agree`), all else
 not at all.
@@ -25,8 +26,10 @@ from weft.testing import checks, graphs, kernels, opaque
 from weft.transform.infra.generators import arguments as generated
 from weft.transform.infra.generators.choices import SeededChoices
 
-__all__ = ["assert_same_meaning", "compare", "random_arguments", "random_kernel", "random_module", "register_library",
-           "runner"]  # fmt: skip
+__all__ = [
+    "assert_same_meaning", "compare", "compare_random", "random_arguments", "random_kernel", "random_module",
+    "register_library", "runner",
+]  # fmt: skip
 
 Program = IRModule | Function | PrimFunc | Executable
 Run = Callable[[str, Sequence[Any]], Any]
@@ -103,15 +106,20 @@ def runner(program: Program, target: Any = None) -> Run:
     return run
 
 
-def compare(before: IRModule, run: Run, name: str, arguments: Sequence[Any]) -> bool:
+def compare(
+    before: IRModule, run: Run, name: str, arguments: Sequence[Any],
+    no_result: Callable[[WeftError], bool] = lambda error: True,
+) -> bool:  # fmt: skip
     """Hold `run` against the interpreter on one set of arguments; False where `before` has no result for them.
 
-    Raises AssertionError that says where the results differ.
+    `no_result` says which errors of `before` mean that, any by default. Raises AssertionError that says where the
+    results differ.
     """
-    reference = runner(before)
     try:
-        expected = reference(name, arguments)
-    except WeftError:
+        expected = runner(before)(name, arguments)
+    except WeftError as error:
+        if not no_result(error):
+            raise
         return False
     near_module, near_arguments = checks.nudged(before, arguments)
     try:
@@ -120,6 +128,24 @@ def compare(before: IRModule, run: Run, name: str, arguments: Sequence[Any]) -> 
         nearby = expected
     checks.assert_agree(expected, run(name, arguments), nearby, checks.precision(before), name)
     return True
+
+
+def compare_random(module: IRModule, run: Run, seed: int, attempts: int = 4) -> bool:
+    """Hold `run` against the interpreter on `main` of a random module, at the first sizes that have a result.
+
+    False where none of the attempts found any: the operators of random modules refuse some sizes, and what is computed
+    and not used may be refused by one of the two alone.
+    """
+    main = module["main"]
+    assert isinstance(main, Function)
+    for attempt in range(attempts):
+        try:
+            if compare(module, run, "main", random_arguments(main, seed + 7919 * attempt), checks.has_no_result):
+                return True
+        except WeftError as error:
+            if not checks.has_no_result(error):
+                raise
+    return False
 
 
 def _names(before: IRModule, name: str | None) -> list[str]:

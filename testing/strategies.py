@@ -21,6 +21,7 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.testing.graphs import extern, module
 from weft.testing.kernels import free_kernel
+from weft.testing.meaning import random_kernel, random_module
 from weft.testing.opaque import opaque_kernel
 from weft.transform.infra.generators.arguments import random_arguments
 from weft.transform.infra.generators.choices import Choices, SeededChoices
@@ -74,11 +75,4 @@ def arguments_for(draw: Callable[[Any], Any], function: Function | PrimFunc) -> 
     return random_arguments(function, DrawnChoices(draw))
 
 
-def generate(seed: int, *, runnable: bool = True, bindings: int = 15) -> IRModule:
-    """The module of a seed."""
-    return module(SeededChoices(seed), runnable=runnable, bindings=bindings)
-
-
-def generate_kernel(seed: int, *, runnable: bool = True) -> PrimFunc:
-    """The kernel of a seed."""
-    return free_kernel(SeededChoices(seed)) if runnable else opaque_kernel(SeededChoices(seed))
+generate, generate_kernel = random_module, random_kernel

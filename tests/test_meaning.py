@@ -7,7 +7,6 @@ else exactly. Sizes at which a program has no result (an empty maximum, a window
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from weft import transform
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.testing.checks import (
-    agrees_with,
     assert_agree,
     check_round_trip,
     check_well_formed,
@@ -31,10 +29,10 @@ from weft.testing.checks import (
     run_main,
     same_bits,
 )
+from weft.testing.meaning import compare_random, register_library, runner
 from weft.testing.strategies import (
     SeededChoices,
     arguments_for,
-    extern,
     generate,
     generate_kernel,
     kernels,
@@ -58,8 +56,7 @@ generated = settings(
 def _production(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks of passes are made here, once."""
     monkeypatch.setenv("WEFT_CHECK", "0")
-    for name in ("test.reversed", "test.copy"):
-        weft.register_func(name, extern(name))
+    register_library()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -126,7 +123,7 @@ def test_a_pass_keeps_what_a_module_computes_and_that_it_is_well_formed_and_read
         changed = run(module)
         check_well_formed(changed)
         check_round_trip(changed)
-        compared += agrees_with(module, seed, partial(run_main, changed))
+        compared += compare_random(module, runner(changed), seed)
     assert compared > 25
 
 
@@ -165,7 +162,7 @@ def test_a_wrong_pass_is_caught() -> None:
         if wrong is module:
             continue
         try:
-            agrees_with(module, seed, partial(run_main, wrong))
+            compare_random(module, runner(wrong), seed)
         except Exception:
             caught += 1
     assert caught > 0
@@ -187,10 +184,6 @@ def _compiled_agrees(kernel: PrimFunc, choices: SeededChoices, times: int = 2) -
         assert_agree(tuple(expected), tuple(values), tuple(nearby), precision(kernel))
 
 
-def _call(executable: Any, arguments: list[Any]) -> Any:
-    return executable["main"](*arguments)
-
-
 @pytest.mark.parametrize("part", range(4))
 def test_compiled_kernels_agree_with_the_interpreter(part: int) -> None:
     for seed in range(part * 20, part * 20 + 20):
@@ -202,9 +195,7 @@ def test_compiled_modules_agree_with_the_interpreter(part: int) -> None:
     compared = 0
     for seed in range(part * 15, part * 15 + 15):
         module = generate(seed, bindings=10)
-        if interpreted(module, seed)[1] is not None:
-            executable = weft.compile(module)
-            compared += agrees_with(module, seed, partial(_call, executable))
+        compared += compare_random(module, runner(weft.compile(module)), seed)
     assert compared > 8
 
 

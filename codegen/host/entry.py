@@ -336,16 +336,7 @@ class _Reader:
 
     def value(self, operand: host.Operand) -> Any:
         """What an operand stands for: a place, a tuple of values, or the operand itself."""
-        if isinstance(operand, Var):
-            return self.values.get(operand, operand)
-        if isinstance(operand, host.Group):
-            return tuple(map(self.value, operand.fields))
-        if isinstance(operand, host.Item):
-            whole = self.value(operand.value)
-            if not isinstance(whole, tuple):
-                raise self.refuse("a tuple that is not made in the function", operand.span)
-            return whole[operand.index]
-        return operand
+        return host.value_of(operand, self.values, self.refuse)
 
     def flat(self, value: Any) -> list[Any]:
         return [part for item in value for part in self.flat(item)] if isinstance(value, tuple) else [value]

@@ -20,8 +20,9 @@ module. Free steps stand where memory is used for the last time, and where the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from weft.errors import Span
 from weft.ir.deduction.subtyping import type_text
@@ -56,6 +57,7 @@ __all__ = [
     "Step",
     "Text",
     "View",
+    "value_of",
 ]
 
 
@@ -399,3 +401,22 @@ class HostProgram:
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.functions.values()))
+
+
+def value_of(
+    operand: Operand, values: Mapping[Var, Any], refuse: Callable[[str, Span | None], Exception]
+) -> Any:  # fmt: skip
+    """What an operand stands for where variables have values: one of them, a tuple of them, or the operand itself.
+
+    `refuse(what, span)` makes the error for a tuple that is no tuple of the function.
+    """
+    if isinstance(operand, Var):
+        return values.get(operand, operand)
+    if isinstance(operand, Group):
+        return tuple(value_of(field, values, refuse) for field in operand.fields)
+    if isinstance(operand, Item):
+        whole = value_of(operand.value, values, refuse)
+        if not isinstance(whole, tuple):
+            raise refuse("a tuple that is not made in the function", operand.span)
+        return whole[operand.index]
+    return operand

@@ -10,9 +10,9 @@ import numpy as np
 from weft.frontend.emitter import Emitter, Unsupported
 from weft.frontend.onnx.tensors import dense_array, dtype_name, tensor_array
 from weft.frontend.onnx.values import Scopes, Value, is_sizes
+from weft.frontend.operands import Operands
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, Var
-from weft.ir.types import TensorType, Type
 
 __all__ = ["Node"]
 
@@ -46,7 +46,7 @@ class Import(Protocol):
         ...
 
 
-class Node:
+class Node(Operands):
     """One node while it is imported.
 
     `n[i]` is an input as an expression; `n.constant(i)` and `n.sizes(i)` its contents where they are known, and a new
@@ -141,33 +141,10 @@ class Node:
 
     # Types
 
-    def type(self, expr: Expr) -> Type:
-        """The type of an expression."""
-        return self.importer.out.type(expr)
-
-    def tensor(self, expr: Expr) -> TensorType:
-        """The type of a tensor of known rank and dtype."""
-        ty = self.type(expr)
-        if not isinstance(ty, TensorType) or ty.ndim < 0 or ty.dtype is None:
-            raise Unsupported("the rank or the type of an input is not known")
-        return ty
-
-    def shape(self, expr: Expr) -> tuple[Dim, ...]:
-        """The sizes of a tensor."""
-        dims = self.tensor(expr).dims
-        if dims is None:
-            raise Unsupported("the sizes of an input are not known")
-        return dims
-
-    def rank(self, expr: Expr) -> int:
-        """The rank of a tensor."""
-        return self.tensor(expr).ndim
-
-    def dtype(self, expr: Expr) -> str:
-        """The dtype of a tensor."""
-        dtype = self.tensor(expr).dtype
-        assert dtype is not None
-        return dtype
+    @property
+    def emitter(self) -> Emitter:
+        """Where the bindings of the import go."""
+        return self.importer.out
 
     def axis(self, expr: Expr, name: str = "axis", default: int | None = None) -> int:
         """An attribute that is an axis of a tensor, counted from the front."""

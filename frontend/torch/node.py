@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.dtypes import is_float
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import Emitter, Unsupported
+from weft.frontend.operands import Operands
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Expr, PrimValue, Var
 from weft.ir.types import TensorType, TupleType
@@ -16,7 +17,7 @@ from weft.script import relax as R
 __all__ = ["Node"]
 
 
-class Node:
+class Node(Operands):
     """One call while it is imported: types of its operands, the type that PyTorch gives its result."""
 
     def __init__(self, importer: Any, call: Any) -> None:
@@ -57,28 +58,17 @@ class Node:
         assert self.out.dims is not None
         return self.out.dims
 
+    @property
+    def emitter(self) -> Emitter:
+        """Where the bindings of the import go."""
+        return self.importer.out
+
     def tensor(self, expr: Expr) -> TensorType:
         """The type of a tensor of known sizes."""
-        ty = self.importer.out.type(expr)
-        if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
-            raise Unsupported("the rank or the type of an operand is not known")
+        ty = super().tensor(expr)
+        if ty.dims is None:
+            raise Unsupported("the sizes of an operand are not known")
         return ty
-
-    def shape(self, expr: Expr) -> tuple[Dim, ...]:
-        """The sizes of a tensor."""
-        dims = self.tensor(expr).dims
-        assert dims is not None
-        return dims
-
-    def rank(self, expr: Expr) -> int:
-        """The rank of a tensor."""
-        return self.tensor(expr).ndim
-
-    def dtype(self, expr: Expr) -> str:
-        """The dtype of a tensor."""
-        dtype = self.tensor(expr).dtype
-        assert dtype is not None
-        return dtype
 
     def dims_of(self, expr: Expr) -> list[int]:
         """The sizes of a tensor, which must be numbers."""

@@ -111,10 +111,9 @@ def _constant(name: str, value: int, numpy: Callable[..., Any], numpy_like: Call
         x = tensor(args, "x", context)
         return TensorType(x.shape, args.dtype or x.dtype, x.ndim, x.vdevice)
 
-    def lower(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lower(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         if args.call.op.name.endswith("_like"):  # type: ignore[attr-defined]
             kernel.input("x")
         return kernel.compute(lambda *i: te.const(value, kernel.dtype))
@@ -185,10 +184,10 @@ def _count(args: Arguments, start: Number, end: Number, step: Number) -> Dim:
     return count if prove_nonnegative(count) is True else maximum(count, 0)
 
 
-def _lower_arange(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    start, _, step = _range(args)
-    if not kernel.known or start is None or step is None:
+@kernel_lowering
+def _lower_arange(kernel: Kernel) -> PrimFunc | None:
+    start, _, step = _range(kernel.args)
+    if start is None or step is None:
         return None
     work = kernel.dtype if is_float(kernel.dtype) else te.INDEX
 
@@ -307,10 +306,8 @@ def _triangle(name: str, keep: Callable[[PrimExpr, PrimExpr], PrimExpr], numpy: 
         require_scalar(args, "k", context, "int64")
         return x
 
-    def lower(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lower(kernel: Kernel) -> PrimFunc | None:
         x, k = kernel.input("x"), kernel.input("k")
         offset = te.cast(te.INDEX, scalar_of(k))
         return kernel.compute(lambda *i: te.select(keep(i[-1] - i[-2], offset), x(*i), te.const(0, x.dtype)))

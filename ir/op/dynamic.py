@@ -34,7 +34,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
-from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store
+from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.registry import OPS, register_op
 from weft.ir.tensor import IfThenElse, PrimExpr, PrimFunc, Stmt
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
@@ -110,10 +110,9 @@ def _is_nonzero(value: PrimExpr) -> PrimExpr:
     return value if value.dtype == "bool" else binary("ne", value, as_expr(0, value.dtype))
 
 
-def _lower_nonzero_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_nonzero_shape(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     x = frame.input("x")
     out = frame.output()
     rank = max(len(dims_of(tensor(args, "x", context)) or ()), 1)
@@ -137,10 +136,9 @@ def nonzero_shape(args: Arguments, context: TypeContext) -> Type:
     return TensorType((2,), "int64")
 
 
-def _lower_nonzero_at(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_nonzero_at(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     x = frame.input("x")
     out = frame.output()
     found = frame.local("found")
@@ -399,10 +397,8 @@ def _starts_run(buffer: Any, i: PrimExpr) -> PrimExpr:
     return binary("or", binary("eq", i, index(0)), differs)
 
 
-def _lower_unique_shape(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_unique_shape(frame: Loops) -> PrimFunc | None:
     x = frame.input("ordered")
     out = frame.output()
     more = store(out, load(out, [0]) + index(1))
@@ -423,10 +419,9 @@ def unique_shape(args: Arguments, context: TypeContext) -> Type:
     return TensorType((1,), "int64")
 
 
-def _lower_unique_runs(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_unique_runs(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     x, order = frame.input("ordered"), frame.input("order")
     for own, other in zip(*(dims_of(tensor(args, each, context)) or () for each in ("ordered", "order")), strict=True):
         frame.require_equal(own, other)

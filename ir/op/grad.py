@@ -34,7 +34,19 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
-from weft.ir.op.kernel_builder import INDEX, Loops, index, joined, load, loops, store, wrapped, zero
+from weft.ir.op.kernel_builder import (
+    INDEX,
+    LoopKernel,
+    Loops,
+    index,
+    joined,
+    load,
+    loops,
+    loops_lowering,
+    store,
+    wrapped,
+    zero,
+)
 from weft.ir.op.manipulate import split_index
 from weft.ir.op.nn.window import Window, by_letter, check_layout, in_layout, window_of
 from weft.ir.op.reductions.reduction import accumulator, reduce_stage
@@ -49,10 +61,8 @@ def _identity(name: str, doc: str) -> OpDef:
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         return tensor(args, "input", context)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
         x = kernel.input("input")
         return kernel.compute(lambda *i: x(*i))
 
@@ -117,19 +127,13 @@ def _pool_rule(args: Arguments, context: TypeContext) -> TensorType:
     return data
 
 
-class _PoolGradient:
+class _PoolGradient(LoopKernel):
     """The kernel: every window gives its output's gradient to the elements that made it."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.frame = Loops(args, context, name)
-        self.args = args
-        self.window = _pool_window(args)
-
-    def build(self, average: bool) -> PrimFunc | None:
-        """The function; None where shapes are not known."""
+    def body(self) -> PrimFunc:
+        """The statements in the frame."""
         frame, args = self.frame, self.args
-        if not frame.known:
-            return None
+        self.window = _pool_window(args)
         self.grad, self.data = frame.input("output_grad"), frame.input("data")
         out = frame.output()
         dims = dims_of(frame.context.type_of(args.data)) or ()
@@ -145,12 +149,15 @@ class _PoolGradient:
                 frame.require(binary("ge", frame.size(room), index(0)), f"the window does not fit along {letter}")
         self.wide = accumulator(out.dtype)
         self.total = out if self.wide == out.dtype else frame.local("total", self.wide, dims)
-        window = self._average if average else self._greatest
         clear = loops(out.shape, lambda i: store(self.total, zero(self.wide), i))
-        steps = [clear, loops(self.grad.shape, lambda i: window(by_letter(args.out_layout or args.layout, i)))]
+        steps = [clear, loops(self.grad.shape, lambda i: self.give(by_letter(args.out_layout or args.layout, i)))]
         if self.total is not out:
             steps.append(loops(out.shape, lambda i: store(out, load(self.total, i), i)))
         return frame.finish(*steps)
+
+    def give(self, at: dict[str, PrimExpr]) -> Stmt:
+        """Give the gradient of one output to its window."""
+        raise NotImplementedError
 
     def _over_window(self, at: dict[str, PrimExpr], body: Any, padded: bool = False) -> Stmt:
         """The body for every element of the window of an output; `padded` counts those in the padding too."""
@@ -176,7 +183,13 @@ class _PoolGradient:
     def _own(self, at: dict[str, PrimExpr]) -> PrimExpr:
         return cast(self.wide, load(self.grad, in_layout(self.args.out_layout or self.args.layout, at)))
 
-    def _average(self, at: dict[str, PrimExpr]) -> Stmt:
+    def _local(self, name: str, dtype: str = INDEX) -> Buffer:
+        return self.frame.local(name, dtype)
+
+
+class _AveragePoolGradient(_PoolGradient):
+    def give(self, at: dict[str, PrimExpr]) -> Stmt:
+        """In equal shares."""
         count = self._local("count")
         tally = self._over_window(
             at, lambda place: store(count, load(count, [0]) + index(1)), self.args.count_include_pad
@@ -184,7 +197,10 @@ class _PoolGradient:
         share = self._own(at) / cast(self.wide, load(count, [0]))
         return joined(store(count, index(0)), tally, self._over_window(at, lambda place: self._give(place, share)))
 
-    def _greatest(self, at: dict[str, PrimExpr]) -> Stmt:
+
+class _MaxPoolGradient(_PoolGradient):
+    def give(self, at: dict[str, PrimExpr]) -> Stmt:
+        """All of it to the first of the greatest elements."""
         found, best = self._local("found"), self._local("best", self.data.dtype)
         row, column = self._local("row"), self._local("column")
 
@@ -200,9 +216,6 @@ class _PoolGradient:
         give = IfThenElse(binary("eq", load(found, [0]), index(1)), self._give(target, self._own(at)))
         start = (store(found, index(0)), store(best, zero(self.data.dtype)))
         return joined(*start, self._over_window(at, look), give)
-
-    def _local(self, name: str, dtype: str = INDEX) -> Buffer:
-        return self.frame.local(name, dtype)
 
 
 def _numpy_pool_gradient(
@@ -237,7 +250,7 @@ def _numpy_pool_gradient(
 @register_op(
     "grad.max_pool2d_backward",
     _POOL,
-    lowering=lambda args, context, name: _PoolGradient(args, context, name).build(False),
+    lowering=_MaxPoolGradient.lowering(),
     numpy=lambda grad, data, **attrs: _numpy_pool_gradient(grad, data, False, **attrs),
     pure=True,
     examples=(
@@ -257,7 +270,7 @@ def max_pool2d_backward(args: Arguments, context: TypeContext) -> TensorType:
 @register_op(
     "grad.avg_pool2d_backward",
     _POOL,
-    lowering=lambda args, context, name: _PoolGradient(args, context, name).build(True),
+    lowering=_AveragePoolGradient.lowering(),
     numpy=lambda grad, data, **attrs: _numpy_pool_gradient(grad, data, True, **attrs),
     pure=True,
     examples=(
@@ -409,10 +422,9 @@ def _taken(dims: Dims, chosen: Dims, axis: int | None) -> Dims:
     return chosen if axis is None else (*dims[:axis], *chosen, *dims[axis + 1 :])
 
 
-def _lower_take(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_take(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     grad, x, indices = (frame.input(each) for each in ("output_grad", "x", "indices"))
     out = frame.output()
     dims, chosen, given = (dims_of(tensor(args, each, context)) or () for each in ("x", "indices", "output_grad"))

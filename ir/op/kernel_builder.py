@@ -1,8 +1,9 @@
 """Kernels written as statements, for operators whose elements are no formula of an index: scatters, searches, counts.
 
-    frame = Loops(args, context, "name")
-    x, out = frame.input("x"), frame.output()
-    return frame.finish(loops(x.shape, lambda i: store(out, load(x, i), i)))
+    @loops_lowering
+    def lower(frame: Loops) -> PrimFunc | None:
+        x, out = frame.input("x"), frame.output()
+        return frame.finish(loops(x.shape, lambda i: store(out, load(x, i), i)))
 
 The parameters come in the order that every kernel has: the tensors of the call, the results, the symbols that no
 buffer binds. Inputs are asked for in the order of the parameters.
@@ -11,6 +12,7 @@ buffer binds. Inputs are asked for in the order of the parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from weft.ir.deduction.infer import TypeContext
@@ -20,7 +22,7 @@ from weft.ir.graph import PrimValue
 from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import Dims, Immediate, Kernel, immediate_value, is_immediate
-from weft.ir.op.declare import Arguments
+from weft.ir.op.declare import Arguments, Lower
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -38,7 +40,10 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import TensorType, TupleType
 
-__all__ = ["INDEX", "LoopKernel", "Loops", "counted", "index", "joined", "load", "loops", "store", "wrapped", "zero"]
+__all__ = [
+    "INDEX", "LoopKernel", "Loops", "counted", "index", "joined", "load", "loops", "loops_lowering", "store", "wrapped",
+    "zero",
+]  # fmt: skip
 
 INDEX = "int64"
 Index = int | PrimExpr
@@ -197,17 +202,29 @@ def zero(dtype: str) -> PrimExpr:
     return const(False if dtype == "bool" else 0, dtype)
 
 
+def loops_lowering(lower: Callable[[Loops], PrimFunc | None]) -> Lower:
+    """A decorator of `lower(frame)`: it is called with a frame whose shapes and dtypes are known."""
+
+    @wraps(lower)
+    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+        frame = Loops(args, context, name)
+        return lower(frame) if frame.known else None
+
+    return lowering
+
+
 class LoopKernel:
     """A kernel that is written as a class over its frame."""
 
-    def __init__(self, args: Arguments, context: TypeContext, name: str) -> None:
-        self.args = args
-        self.context = context
-        self.frame = Loops(args, context, name)
+    def __init__(self, frame: Loops) -> None:
+        self.frame = frame
+        self.args = frame.args
+        self.context = frame.context
 
-    def build(self) -> PrimFunc | None:
-        """The kernel; None where a size is not known."""
-        return self.body() if self.frame.known else None
+    @classmethod
+    def lowering(cls) -> Lower:
+        """What stands in a declaration as `lowering`."""
+        return loops_lowering(lambda frame: cls(frame).body())
 
     def body(self) -> PrimFunc:
         """The statements in the frame."""

@@ -14,7 +14,7 @@ from weft.ir.kernel.index_map import IndexMap, read_index_map
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import example, f32, require_scalar, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.kernel_builder import Loops, index, load, loops, store, zero
+from weft.ir.op.kernel_builder import Loops, index, load, loops, loops_lowering, store, zero
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import TensorType
@@ -27,10 +27,9 @@ def _map_of(args: Arguments, ndim: int) -> IndexMap:
     return found
 
 
-def _lower_layout_transform(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_layout_transform(frame: Loops) -> PrimFunc | None:
+    args = frame.args
     x = frame.input("x")
     pad = frame.input("pad_value") if args.pad_value is not None else None
     out = frame.output()

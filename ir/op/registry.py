@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.ir.op.declare import OpDef, Param, Rule
 
-__all__ = ["OPS", "add_op", "register_op"]
+__all__ = ["OPS", "add_op", "family_of", "register_op"]
 
 OPS: dict[str, OpDef] = {}
 
@@ -37,13 +37,13 @@ def register_op(name: str, params: Sequence[Param], **facts: Any) -> Callable[[R
 
     def declare(rule: Rule) -> OpDef:
         facts.setdefault("doc", inspect.getdoc(rule) or "")
-        facts.setdefault("family", _family(rule.__module__))
+        facts.setdefault("family", family_of(rule.__module__))
         return add_op(OpDef(name, tuple(params), rule, **facts))
 
     return declare
 
 
-def _family(module: str) -> str:
+def family_of(module: str) -> str:
     """The family of a declaration: the path of a file of ours below this folder, the last part of another name."""
     inside = module.removeprefix(f"{__package__}.")
     return inside.replace(".", "_") if inside != module else module.rpartition(".")[2]

@@ -3,6 +3,8 @@
     children(node)          direct child nodes in visit order
     walk(node)              every node, parents first
     statements(stmt)        every statement, parents first, without the expressions in them
+    inner_statements(stmt)  those directly inside
+    map_statements(stmt, f) the statement with those directly inside changed
     rewrite(node, ...)      post-order rebuilding; unchanged parts stay the same objects
     substitute(node, map)   replace variables and buffers
     substitute_symbols      replace named symbols in every dimension of a graph-level node
@@ -20,11 +22,14 @@ from typing import Any, TypeVar
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim import substitute as substitute_dim
 from weft.ir.graph import Var
-from weft.ir.node import FrozenMap, Node, fields_of, parts_of
+from weft.ir.node import FrozenMap, Node, fields_of, parts_of, replace
 from weft.ir.tensor import Buffer, Stmt
 from weft.ir.types import Type
 
-__all__ = ["children", "post_order", "rewrite", "statements", "substitute", "substitute_symbols", "walk"]
+__all__ = [
+    "children", "inner_statements", "map_statements", "post_order", "rewrite", "statements", "substitute",
+    "substitute_symbols", "walk",
+]  # fmt: skip
 
 N = TypeVar("N", bound=Node)
 
@@ -128,6 +133,34 @@ def statements(root: Stmt) -> Iterator[Stmt]:
                 stack.append(value)
             elif value.__class__ is tuple:
                 stack += [item for item in reversed(value) if isinstance(item, Stmt)]
+
+
+def inner_statements(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside another one (the init of a block first)."""
+    found: list[Stmt] = []
+    for name, _ in reversed(_stacked(stmt.__class__)):
+        value = getattr(stmt, name)
+        if isinstance(value, Stmt):
+            found.append(value)
+        elif value.__class__ is tuple:
+            found += [item for item in value if isinstance(item, Stmt)]
+    return tuple(found)
+
+
+def map_statements(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """The statement with each of those directly inside it changed; the same object where none is."""
+    changed: dict[str, Any] = {}
+    for name, _ in reversed(_stacked(stmt.__class__)):
+        value = getattr(stmt, name)
+        if isinstance(value, Stmt):
+            new: Any = change(value)
+            if new is not value:
+                changed[name] = new
+        elif value.__class__ is tuple and value and isinstance(value[0], Stmt):
+            new = tuple(map(change, value))
+            if any(map(operator.is_not, new, value)):
+                changed[name] = new
+    return replace(stmt, **changed) if changed else stmt
 
 
 def post_order(root: Node, *, types: bool = False) -> Iterator[Node]:

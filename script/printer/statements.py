@@ -9,6 +9,7 @@ from weft import dtypes
 from weft.errors import ScriptError
 from weft.ir.graph import StringImm
 from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import (
     AllocBuffer,
     AssertStmt,
@@ -418,20 +419,9 @@ def _same_extent(a: Any, b: Any) -> bool:
 
 def _mentions(extent: Any, variables: set[PrimVar]) -> bool:
     """Whether a size uses one of the variables."""
-    stack = [extent] if isinstance(extent, PrimExpr) and variables else []
-    while stack:
-        current = stack.pop()
-        if current in variables:
-            return True
-        if isinstance(current, Binary):
-            stack.extend((current.a, current.b))
-        elif isinstance(current, Cast):
-            stack.append(current.value)
-        elif isinstance(current, Unary):
-            stack.append(current.a)
-        elif not isinstance(current, (PrimVar, IntImm, FloatImm)):
-            return True  # something richer: do not merge
-    return False
+    parts = walk(extent) if isinstance(extent, PrimExpr) and variables else ()
+    plain = (PrimVar, IntImm, FloatImm, Binary, Cast, Unary)
+    return any(part in variables or not isinstance(part, plain) for part in parts)  # something richer: do not merge
 
 
 @SHOWN.statement(Break, Continue)

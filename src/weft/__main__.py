@@ -119,6 +119,12 @@ def _add_phases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume-from", metavar="PHASE", help="FILE is the module after this phase: go on from there")
 
 
+def _add_whole_compilation(parser: argparse.ArgumentParser) -> None:
+    """What the commands that write compiled code have in common."""
+    for add in (_add_compilation, _add_trust, _add_models, _add_phases):
+        add(parser)
+
+
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--setup", metavar="FILE", help=argparse.SUPPRESS)  # named beside --model
     parser.add_argument(
@@ -172,10 +178,7 @@ def _compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="where to (default: the name of FILE with .weft)")
     forms = ("llvm", "asm", "c", "header", "vm", "graph", "aot")
     parser.add_argument("--emit", metavar="FORM", choices=forms, help="the code as text: llvm, asm, c, header, vm ...")
-    _add_compilation(parser)
-    _add_trust(parser)
-    _add_models(parser)
-    _add_phases(parser)
+    _add_whole_compilation(parser)
 
 
 def _export_options(parser: argparse.ArgumentParser) -> None:
@@ -183,10 +186,7 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="an archive of artifacts; Python, script text, or -")
     _add_unit(parser)
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="a folder, or a shared object (.so)")
-    _add_compilation(parser)
-    _add_trust(parser)
-    _add_models(parser)
-    _add_phases(parser)
+    _add_whole_compilation(parser)
 
 
 def _target_options(parser: argparse.ArgumentParser) -> None:

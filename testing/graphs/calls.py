@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from weft.ir.graph import (
 )
 from weft.ir.node import replace
 from weft.ir.op import get_op
+from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.testing.graphs.leaves import any_leaf
 from weft.testing.graphs.state import FunctionState, Rejected
@@ -60,16 +61,24 @@ def kernel_call(f: FunctionState) -> tuple[Expr, bool]:
     if extra:
         options["tir_vars"] = tuple(f.dim() for _ in range(extra))
     f.home.functions[function.name] = function
+    call = _accepted(
+        f, function, lambda: get_op(name).bind((GlobalVar(function.name), values), {"out_ty": out, **options})
+    )
+    return call, all(not dtypes.is_float(ty.dtype or "float32") for ty in outputs)
+
+
+def _accepted(f: FunctionState, kernel: PrimFunc, make: Callable[[], Call]) -> Call:
+    """The call of a new kernel, where it has a type and nothing of it is checked at run time; else no kernel either."""
     try:
-        call = get_op(name).bind((GlobalVar(function.name), values), {"out_ty": out, **options})
+        call = make()
         context = f.context()
         infer_type(call, context)
         if f.runnable and context.checks:
             raise Rejected
     except (WeftError, Rejected):
-        del f.home.functions[function.name]
+        del f.home.functions[kernel.name]
         raise Rejected from None
-    return call, all(not dtypes.is_float(ty.dtype or "float32") for ty in outputs)
+    return call
 
 
 def in_place(f: FunctionState) -> tuple[Expr, bool]:
@@ -103,14 +112,7 @@ def in_place(f: FunctionState) -> tuple[Expr, bool]:
     call = get_op("call_tir_inplace").bind(
         (GlobalVar(function.name), values, [at]), {"out_ty": replace(ty, vdevice=None)}
     )
-    try:
-        context = f.context()
-        infer_type(call, context)
-        if f.runnable and context.checks:
-            raise Rejected
-    except (WeftError, Rejected):
-        del f.home.functions[function.name]
-        raise Rejected from None
+    _accepted(f, function, lambda: call)
     f.before.append(VarBinding(over, made))
     return call, not dtypes.is_float(ty.dtype or "float32")
 

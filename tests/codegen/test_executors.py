@@ -6,7 +6,6 @@ import ctypes
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,16 +16,12 @@ from tests.plugins import toy_accelerator
 import weft
 from weft.errors import ArgumentError, ArtifactError, ShapeError, TargetError
 from weft.ir import Function, GlobalVar, IRModule, PrimFunc
-from weft.runtime import register_func, unregister_func
 from weft.runtime.artifact import ArtifactSet
 from weft.runtime.loading import register_loader, unregister_loader
 from weft.runtime.programs.bytecode import check_program, listing, program_hash
 from weft.runtime.programs.entry import entry_function
 from weft.runtime.programs.vm import Event, VMFunction
-from weft.testing import graphs
-from weft.testing.checks import assert_agree, interpreted, nudged, precision, run_main
-from weft.testing.strategies import generate
-from weft.transform.infra.generators.arguments import copied
+from weft.testing.meaning import compare_random, random_module, register_library, runner
 
 RECURSIVE = """
 @I.ir_module
@@ -49,16 +44,6 @@ class Module:
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def library() -> Iterator[None]:
-    """The external functions that generated modules call."""
-    for name, function in graphs.EXTERN.items():
-        register_func(name, function)
-    yield
-    for name in graphs.EXTERN:
-        unregister_func(name)
-
-
 def parse(text: str) -> IRModule:
     found = weft.parse(text)
     assert isinstance(found, IRModule)
@@ -72,33 +57,25 @@ def function(text: str) -> weft.Executable:
 @pytest.mark.parametrize("seed", range(200, 216))
 def test_bytecode_agrees_with_the_interpreter_on_random_modules(seed: int) -> None:
     """A9, D10: control flow, kernels, library calls and symbolic sizes."""
-    module = generate(seed)
-    arguments, want = interpreted(module, seed)
-    if want is None:
+    register_library()
+    module = random_module(seed)
+    if not compare_random(module, runner(weft.compile(module, opt=seed % 4, executor="vm")), seed):
         pytest.skip("the module has no value at any of the sizes tried")
-    got = weft.compile(module, opt=seed % 4, executor="vm")["main"](*copied(arguments))
-    other, moved = nudged(module, arguments)
-    assert_agree(want, got, run_main(other, moved), precision(module))
 
 
 @pytest.mark.parametrize("executor", ["graph", "aot"])
 def test_straight_line_programs_agree_with_the_interpreter_on_random_modules(executor: str) -> None:
     """A9, B9: what is not refused computes the same."""
+    register_library()
     ran, refused = 0, set()
     for seed in range(300, 324):
-        module = generate(seed)
-        arguments, want = interpreted(module, seed)
-        if want is None:
-            continue
+        module = random_module(seed)
         try:
             exe = weft.compile(module, executor=executor)
         except TargetError as error:
             refused.add(error.code)
             continue
-        got = exe["main"](*copied(arguments))
-        other, moved = nudged(module, arguments)
-        assert_agree(want, got, run_main(other, moved), precision(module))
-        ran += 1
+        ran += compare_random(module, runner(exe), seed)
     assert ran >= 3
     assert refused <= {"W739", "W741", "W742", "W745"}
 

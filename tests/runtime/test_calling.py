@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.runtime.at_once import at_once
 
 import weft
 from weft.errors import ArgumentError
@@ -241,24 +242,14 @@ def test_functions_are_found_by_name_and_a_single_one_as_main(exe: weft.Executab
 
 
 def test_two_threads_call_one_executable_at_once(exe: weft.Executable) -> None:
-    failures: list[BaseException] = []
-
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
-        try:
-            for _ in range(50):
-                x = rng.standard_normal((int(rng.integers(0, 40)), 4)).astype("float32")
-                w, b = floats(4, 6), floats(6)
-                np.testing.assert_allclose(exe["main"](x, w, b), x @ w + b, rtol=1e-3, atol=1e-4)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(50):
+            x = rng.standard_normal((int(rng.integers(0, 40)), 4)).astype("float32")
+            w, b = floats(4, 6), floats(6)
+            np.testing.assert_allclose(exe["main"](x, w, b), x @ w + b, rtol=1e-3, atol=1e-4)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    at_once(work)
 
 
 def test_other_python_threads_run_while_compiled_code_does() -> None:

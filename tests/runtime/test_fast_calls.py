@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runtime.at_once import at_once
 
 import weft
 from weft.codegen.backends.llvm.host.direct_outputs import direct_results
@@ -252,24 +252,14 @@ def test_a_result_outlives_its_executable_and_a_function_its_module() -> None:
 def test_several_threads_call_one_function(sums: weft.Executable) -> None:
     """Each call has memory of its own, whatever sizes the others have."""
     w = np.ones(4, "float32")
-    failures: list[BaseException] = []
-
     def work(seed: int) -> None:
         generator = np.random.default_rng(seed)
-        try:
-            for _ in range(60):
-                x = generator.random((int(generator.integers(1, 6000)), 4)).astype("float32")
-                for a, b in zip(sums["main"](x, w), expected(x, w), strict=True):
-                    np.testing.assert_allclose(a, b, rtol=1e-3)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(60):
+            x = generator.random((int(generator.integers(1, 6000)), 4)).astype("float32")
+            for a, b in zip(sums["main"](x, w), expected(x, w), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-3)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    at_once(work)
 
 
 def test_saved_executables_keep_their_fast_calls(sums: weft.Executable, tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runtime.at_once import at_once
 
 import weft
 from weft.errors import ArgumentError
@@ -161,24 +161,14 @@ def test_python_threads_share_the_pool() -> None:
     """Whoever comes while a loop runs does its own alone."""
     exe = weft.compile(ROWS)
     weft.set_num_threads(3)
-    failures: list[BaseException] = []
-
     def work(seed: int) -> None:
-        try:
-            x = np.random.default_rng(seed).uniform(-1, 1, (2000, 64)).astype("float32")
-            for _ in range(10):
-                y, s = np.empty_like(x), np.empty(2000, "float32")
-                exe["rows"](x, y, s)
-                np.testing.assert_allclose(y, expected(x)[0], rtol=1e-4)
-        except BaseException as error:
-            failures.append(error)
+        x = np.random.default_rng(seed).uniform(-1, 1, (2000, 64)).astype("float32")
+        for _ in range(10):
+            y, s = np.empty_like(x), np.empty(2000, "float32")
+            exe["rows"](x, y, s)
+            np.testing.assert_allclose(y, expected(x)[0], rtol=1e-4)
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert failures == []
+    at_once(work)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.script.reading import check
 
 import weft
 from weft.dtypes import storage as storage_of
@@ -12,16 +13,6 @@ from weft.ir import Constant, Function, IRModule, PrimFunc, structural_equal
 from weft.ir.dim import symbol
 from weft.ir.tensor import Block, Buffer, BufferStore, FloatImm, For, IterVar, PrimVar
 from weft.script import parse, script_of
-
-
-def check(text: str) -> IRModule | Function | PrimFunc:
-    """Read a text and check both identities."""
-    first = parse(text)
-    printed = script_of(first)
-    second = parse(printed)
-    weft.assert_structural_equal(first, second)
-    assert script_of(second) == printed
-    return first
 
 
 def graph(body: str, params: str = 'x: R.Tensor((2, 3), "float32")', result: str = "", options: str = "") -> str:

@@ -4,20 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.script.reading import check
 
 import weft
-from weft.ir import AllocBuffer, AttrStmt, Block, Buffer, For, Function, IRModule, PrimFunc, walk
-from weft.script import parse, script_of
-
-
-def check(text: str) -> IRModule | Function | PrimFunc:
-    """Read a text and check both identities."""
-    first = parse(text)
-    printed = script_of(first)
-    second = parse(printed)
-    weft.assert_structural_equal(first, second)
-    assert script_of(second) == printed
-    return first
+from weft.ir import AllocBuffer, AttrStmt, Block, Buffer, For, IRModule, PrimFunc, walk
 
 
 def same(left: str, right: str) -> None:

@@ -6,17 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.errors import WeftError
-from weft.testing.checks import (
-    assert_agree,
-    check_round_trip,
-    check_well_formed,
-    interpreted,
-    nudged,
-    precision,
-    run_main,
-)
-from weft.testing.strategies import generate
+from weft.testing.checks import check_round_trip, check_well_formed
+from weft.testing.meaning import compare_random, random_module, runner
 from weft.transform import (
     CanonicalizeBindings,
     DeadCodeElimination,
@@ -67,7 +58,7 @@ def check_result(item: Pass, seed: int) -> None:
     """What the pass makes is well formed and reads back, of a module that runs and of any that can be written."""
     with PassContext(config={"check.level": 0}):
         for runnable in (True, False):
-            new = item(generate(seed, runnable=runnable))
+            new = item(random_module(seed, runnable=runnable))
             check_well_formed(new)
             check_round_trip(new)
 
@@ -75,25 +66,16 @@ def check_result(item: Pass, seed: int) -> None:
 def check_fixed_point(item: Pass, seed: int) -> None:
     """A second run finds nothing left to do."""
     with PassContext(config={"check.level": 0}):
-        once = item(generate(seed))
+        once = item(random_module(seed))
         assert item(once) is once
 
 
 def check_meaning(item: Pass, seed: int) -> None:
     """The interpreter gives the same before and after."""
-    old = generate(seed, bindings=8)
-    arguments, expected = interpreted(old, seed)
-    if expected is None:
-        return
+    old = random_module(seed, bindings=8)
     with PassContext(config={"check.level": 0}):
         new = item(old)
-    got = run_main(new, arguments)
-    near_module, near_arguments = nudged(old, arguments)
-    try:
-        nearby = run_main(near_module, near_arguments)
-    except WeftError:
-        nearby = None
-    assert_agree(expected, got, nearby if nearby is not None else expected, precision(old))
+    compare_random(old, runner(new), seed)
 
 
 def names(item: Pass) -> str:

@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.ir.dim import Dim, DimExpr, as_dim, ceildiv, floordiv, floormod, operation, product
 from weft.ir.kernel.prim import binary
 from weft.ir.tensor import Block, For, PrimExpr, PrimVar
-from weft.transform.analysis.points import Point, conjuncts
+from weft.transform.analysis.points import Point, conjuncts, strict_limit
 
 __all__ = ["Bindings", "Term", "Value", "merged"]
 
@@ -296,7 +296,7 @@ class Bindings:
         limited: set[PrimVar] = set()
         others: list[PrimExpr] = []
         for part in conjuncts(block.predicate):
-            found = _limit(part, inner)
+            found = strict_limit(part, inner)
             if found is None:
                 others.append(part)
                 continue
@@ -394,17 +394,3 @@ class Bindings:
     def is_affine(self) -> bool:
         """Whether each variable is a number made of digits of loops."""
         return all(value is not None for value in self.values.values())
-
-
-def _limit(part: PrimExpr, point: Point) -> tuple[Dim, Dim] | None:
-    """(value, limit) of a condition value < limit."""
-    kind = getattr(part, "kind", "")
-    if kind not in ("lt", "le", "gt", "ge"):
-        return None
-    a, b = point.dim(part.a), point.dim(part.b)  # type: ignore[attr-defined]
-    if a is None or b is None:
-        return None
-    if kind in ("gt", "ge"):
-        a, b = b, a
-    limit = b if kind in ("lt", "gt") else b + 1
-    return (as_dim(a), limit)

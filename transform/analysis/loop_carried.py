@@ -11,7 +11,7 @@ from weft.errors import ScheduleError
 from weft.ir.dim import Dim
 from weft.ir.tensor import Block, Buffer, BufferStore, For, Stmt
 from weft.transform.analysis.dependence import update_of, without_bindings
-from weft.transform.analysis.points import Point, conjuncts, variables_in
+from weft.transform.analysis.points import Point, conjuncts, strict_limit, variables_in
 from weft.transform.analysis.touched_ranges import Span, box_of, touched
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.rebuild import nest_of_loops
@@ -92,21 +92,18 @@ def _holds_in_range(block: Block, buffer: Buffer, point: Point) -> bool:
     """Whether the predicate of a block leaves out nothing but places outside of the buffer."""
     store = stores_in(block.body, buffer)[0]
     for part in conjuncts(block.predicate):
-        kind = getattr(part, "kind", "")
-        if kind not in ("lt", "le", "gt", "ge"):
+        found = strict_limit(part, point)
+        if found is None:
             return False
-        low, high = point.dim(part.a), point.dim(part.b)  # type: ignore[attr-defined]
-        if low is None or high is None:
-            return False
-        if kind in ("gt", "ge"):
-            low, high, kind = high, low, {"gt": "lt", "ge": "le"}[kind]
-        end = high if kind == "lt" else high + 1  # low < end
-        begin = low if kind == "le" else low + 1  # begin <= high
+        value, limit = found
         upper = any(
-            point.same(point.dim(index), low) and point.at_most(point.dim(size), end)
+            point.same(point.dim(index), value) and point.at_most(point.dim(size), limit)
             for index, size in zip(store.indices, buffer.shape, strict=True)
         )
-        lower = any(point.same(point.dim(index), high) and point.at_most(begin, 0) for index in store.indices)
+        lower = any(  # value < index + below holds for every index from 0 up
+            point.same(point.dim(index), limit - below) and point.at_most(value, below - 1)
+            for index in store.indices for below in (0, 1)
+        )
         if not (upper or lower):
             return False
     return True

@@ -20,7 +20,7 @@ from weft.ir.kernel.regions import Bounds, Interval
 from weft.ir.tensor import Block, Extent, For, PrimExpr, PrimFunc, PrimVar, Stmt
 from weft.transform.schedule.tree import Tree
 
-__all__ = ["Point", "conjuncts", "variables_in"]
+__all__ = ["Point", "conjuncts", "strict_limit", "variables_in"]
 
 
 def variables_in(*parts: Extent | None) -> set[PrimVar]:
@@ -182,3 +182,17 @@ class Point:
                 known = found.ranges[loop.loop_var]
                 found = found.with_interval(loop.loop_var, known and Interval(known.low, known.high, False))
         return found
+
+
+def strict_limit(part: PrimExpr, point: Point) -> tuple[Dim, Dim] | None:
+    """(value, limit) of a condition that says value < limit; None for any other."""
+    kind = getattr(part, "kind", "")
+    if kind not in ("lt", "le", "gt", "ge"):
+        return None
+    a, b = point.dim(part.a), point.dim(part.b)  # type: ignore[attr-defined]
+    if a is None or b is None:
+        return None
+    if kind in ("gt", "ge"):
+        a, b = b, a
+    limit = b if kind in ("lt", "gt") else b + 1
+    return (as_dim(a), limit)

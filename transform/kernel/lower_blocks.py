@@ -21,9 +21,9 @@ from weft.ir import IRModule, replace, substitute, walk
 from weft.ir.kernel.prim import as_expr, binary, buffer_strides, cast
 from weft.ir.kernel.simplify import simplify
 from weft.ir.structure.structural import structural_equal
+from weft.ir.structure.visit import map_statements
 from weft.ir.tensor import (
     AllocBuffer,
-    AttrStmt,
     Bind,
     Block,
     Buffer,
@@ -42,7 +42,6 @@ from weft.ir.tensor import (
     PrimVar,
     SeqStmt,
     Stmt,
-    While,
 )
 from weft.transform.infra.base import FunctionPass
 
@@ -68,18 +67,8 @@ def lower_blocks(function: PrimFunc) -> PrimFunc:
 def _lower(stmt: Stmt) -> Stmt:
     if isinstance(stmt, Block):
         return _lower_block(stmt)
-    if isinstance(stmt, For):
-        split = _split_init(stmt)
-        return _lower(split) if split is not None else replace(stmt, body=_lower(stmt.body))
-    if isinstance(stmt, SeqStmt):
-        new = tuple(_lower(part) for part in stmt.stmts)
-        return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
-    if isinstance(stmt, IfThenElse):
-        other = None if stmt.else_body is None else _lower(stmt.else_body)
-        return replace(stmt, then_body=_lower(stmt.then_body), else_body=other)
-    if isinstance(stmt, (While, AttrStmt)):
-        return replace(stmt, body=_lower(stmt.body))
-    return stmt
+    split = _split_init(stmt) if isinstance(stmt, For) else None
+    return map_statements(stmt, _lower) if split is None else _lower(split)
 
 
 def _lower_block(block: Block) -> Stmt:

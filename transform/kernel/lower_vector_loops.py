@@ -19,12 +19,12 @@ from weft.ir import IRModule, replace
 from weft.ir.graph import Expr
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import as_expr, binary
+from weft.ir.structure.visit import map_statements
 from weft.ir.tensor import (
     AssertStmt,
     AttrStmt,
     Binary,
     Bind,
-    Block,
     Broadcast,
     BufferLoad,
     BufferStore,
@@ -42,7 +42,6 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
     Unary,
-    While,
 )
 from weft.transform.infra.base import FunctionPass
 
@@ -69,18 +68,8 @@ def lower_vector_loops(function: PrimFunc) -> PrimFunc:
 
 
 def _lower(stmt: Stmt) -> Stmt:
-    if isinstance(stmt, For):
-        body = _lower(stmt.body)
-        return _vector_loop(replace(stmt, body=body)) if stmt.kind == "vectorized" else replace(stmt, body=body)
-    if isinstance(stmt, SeqStmt):
-        new = tuple(_lower(part) for part in stmt.stmts)
-        return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else replace(stmt, stmts=new)
-    if isinstance(stmt, IfThenElse):
-        other = None if stmt.else_body is None else _lower(stmt.else_body)
-        return replace(stmt, then_body=_lower(stmt.then_body), else_body=other)
-    if isinstance(stmt, (While, AttrStmt, Block)):
-        return replace(stmt, body=_lower(stmt.body))
-    return stmt
+    new = map_statements(stmt, _lower)
+    return _vector_loop(new) if isinstance(new, For) and new.kind == "vectorized" else new
 
 
 class _Unsuited(Exception):

@@ -17,6 +17,7 @@ from weft import dtypes
 from weft.ir import Node, replace, rewrite, walk
 from weft.ir.kernel.prim import binary, cast
 from weft.ir.kernel.regions import Bounds
+from weft.ir.structure.visit import map_statements
 from weft.ir.tensor import (
     Binary,
     Block,
@@ -49,13 +50,8 @@ _ARITHMETIC = frozenset({"add", "sub", "mul", "min", "max", "floordiv", "floormo
 
 def with_wide_indices(stmt: Stmt) -> Stmt:
     """The statement with the nests of a sequence, or under a condition, over variables of the dtype of dimensions."""
-    if isinstance(stmt, SeqStmt):
-        stmts = tuple(map(with_wide_indices, stmt.stmts))
-        same = all(a is b for a, b in zip(stmts, stmt.stmts, strict=True))
-        return stmt if same else replace(stmt, stmts=stmts)
-    if isinstance(stmt, IfThenElse):
-        other = None if stmt.else_body is None else with_wide_indices(stmt.else_body)
-        return replace(stmt, then_body=with_wide_indices(stmt.then_body), else_body=other)
+    if isinstance(stmt, (SeqStmt, IfThenElse)):
+        return map_statements(stmt, with_wide_indices)
     return stmt if _is_wide(stmt) else _wide_nest(stmt)
 
 

@@ -18,8 +18,7 @@ from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
 from weft.transform.graph.dead_code import without_dead_bindings
 from weft.transform.infra.rewriting import FunctionRewriter
-from weft.transform.pattern.matching import Match, bindings_of_function
-from weft.transform.pattern.rewriting import Replacements
+from weft.transform.pattern.rewriting import ValueRewriter
 from weft.transform.pattern.rule import Rule, Site
 
 __all__ = ["Allowed", "Note", "applied", "applied_once"]
@@ -114,36 +113,22 @@ class _Replaced(FunctionRewriter):
         return () if dead and isinstance(binding, VarBinding) and is_pure(binding.value, self.module) else binding
 
 
-class _Walk(FunctionRewriter):
+class _Walk(ValueRewriter):
     def __init__(
         self, rules: Mapping[str, list[Rule]], function: Function, module: IRModule, note: Note, allowed: Allowed
     ) -> None:
-        super().__init__()
+        super().__init__(function, module)
         self.rules, self.note, self.allowed = rules, note, allowed
         self.matched: set[Var] = set()
-        self.values = bindings_of_function(function)
         self.uses = _uses(function)
-        self.made = Replacements(module)
-        self.made.owners = {id(value): var for var, value in self.values.items()}
-        self.made.known.update(function.params)
 
-    def rewrite_parameter(self, param: Var) -> Var:
-        self.made.known.add(param)
-        return param
-
-    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
-        new: list[Binding] = [binding]
-        if isinstance(binding, VarBinding):
-            self.made.owners.pop(id(binding.value), None)  # a value inside its own replacement is computed there
-            for rule in self.rules.get(self.operator(binding.value), ()):
-                other = self.replacement(rule, binding)
-                if other is not None:
-                    new = self.made.replaced(binding, other, self.in_dataflow)
-                    self.note(rule, binding.var)
-                    break
-        self.values.update({item.var: item.value for item in new if isinstance(item, VarBinding)})
-        self.made.bound(new)
-        return new[0] if len(new) == 1 else new
+    def replacement(self, binding: VarBinding) -> Expr | None:
+        for rule in self.rules.get(self.operator(binding.value), ()):
+            other = self.applied(rule, binding)
+            if other is not None:
+                self.note(rule, binding.var)
+                return other
+        return None
 
     def operator(self, value: Expr) -> str:
         """The operator that a value is a call of, or a field of a call of."""
@@ -153,10 +138,9 @@ class _Walk(FunctionRewriter):
                 value = self.values[value]
         return value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else ""
 
-    def replacement(self, rule: Rule, binding: VarBinding) -> Expr | None:
+    def applied(self, rule: Rule, binding: VarBinding) -> Expr | None:
         """What a rule makes of a binding; None where it does not hold."""
-        value = binding.value
-        match = Match(self.values, self.made.module.functions, {**self.made.owners, id(value): binding.var})
+        value, match = binding.value, self.match(binding)
         found = match.first(rule.form, value)
         if found is None:
             return None

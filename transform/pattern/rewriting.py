@@ -133,11 +133,11 @@ class Replacements:
         return PassError(f"the replacement for {binding.var.name!r} {what}", code="W553", span=span)
 
 
-class _Calls(FunctionRewriter):
-    def __init__(self, pattern: DFPattern, rewriter: CallRewriter, function: Function, module: IRModule) -> None:
+class ValueRewriter(FunctionRewriter):
+    """Replaces the values of bindings by what `replacement` makes of them, over what is bound before."""
+
+    def __init__(self, function: Function, module: IRModule) -> None:
         super().__init__()
-        self.pattern = pattern
-        self.rewriter = rewriter
         self.values = bindings_of_function(function)
         self.made = Replacements(module)
         self.made.owners = {id(value): var for var, value in self.values.items()}
@@ -147,19 +147,34 @@ class _Calls(FunctionRewriter):
         self.made.known.add(param)
         return param
 
+    def match(self, binding: VarBinding) -> Match:
+        """What is known where a value is bound."""
+        return Match(self.values, self.made.module.functions, {**self.made.owners, id(binding.value): binding.var})
+
+    def replacement(self, binding: VarBinding) -> Any:
+        """What stands for the value of a binding; None where it stays."""
+        raise NotImplementedError
+
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         new: list[Binding] = [binding]
         if isinstance(binding, VarBinding):
-            value = binding.value
-            self.made.owners.pop(id(value), None)  # a value inside its own replacement is computed there
-            match = Match(self.values, self.made.module.functions, {**self.made.owners, id(value): binding.var})
-            found = match.first(self.pattern, value)
-            other = None if found is None else self.rewriter(value, found)
-            if other is not None and other is not value:
+            self.made.owners.pop(id(binding.value), None)  # a value inside its own replacement is computed there
+            other = self.replacement(binding)
+            if other is not None and other is not binding.value:
                 new = self.made.replaced(binding, other, self.in_dataflow)
         self.values.update({item.var: item.value for item in new if isinstance(item, VarBinding)})
         self.made.bound(new)
         return new[0] if len(new) == 1 else new
+
+
+class _Calls(ValueRewriter):
+    def __init__(self, pattern: DFPattern, rewriter: CallRewriter, function: Function, module: IRModule) -> None:
+        super().__init__(function, module)
+        self.pattern, self.rewriter = pattern, rewriter
+
+    def replacement(self, binding: VarBinding) -> Any:
+        found = self.match(binding).first(self.pattern, binding.value)
+        return None if found is None else self.rewriter(binding.value, found)
 
 
 def rewrite_bindings(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from weft.ir import IRModule, Node, replace, rewrite, walk
 from weft.ir.dim import fresh_name
+from weft.ir.structure.visit import inner_statements, map_statements
 from weft.ir.tensor import (
     AllocBuffer,
     AttrStmt,
@@ -30,22 +31,9 @@ from weft.ir.tensor import (
 )
 
 __all__ = [
-    "Tree", "blocks_in", "buffers_of", "inner_statements", "loads_in", "map_buffers", "sequence", "statements_of",
+    "Tree", "blocks_in", "buffers_of", "loads_in", "map_buffers", "sequence", "statements_of",
     "stores_in", "unique_block_names", "with_early_allocations", "without_regions",
 ]  # fmt: skip
-
-
-def inner_statements(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly inside another one (the init of a block first)."""
-    if isinstance(stmt, SeqStmt):
-        return stmt.stmts
-    if isinstance(stmt, (For, While, AttrStmt)):
-        return (stmt.body,)
-    if isinstance(stmt, Block):
-        return (stmt.body,) if stmt.init is None else (stmt.init, stmt.body)
-    if isinstance(stmt, IfThenElse):
-        return (stmt.then_body,) if stmt.else_body is None else (stmt.then_body, stmt.else_body)
-    return ()
 
 
 def statements_of(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -167,18 +155,8 @@ class _Renamed:
 
     def statement(self, stmt: Stmt) -> Stmt:
         """The statement with its blocks renamed."""
-        if isinstance(stmt, SeqStmt):
-            return replace(stmt, stmts=tuple(map(self.statement, stmt.stmts)))
-        if isinstance(stmt, Block):
-            init = None if stmt.init is None else self.statement(stmt.init)
-            name = self.names.get(id(stmt), stmt.name)
-            return replace(stmt, name=name, init=init, body=self.statement(stmt.body))
-        if isinstance(stmt, (For, While, AttrStmt)):
-            return replace(stmt, body=self.statement(stmt.body))
-        if isinstance(stmt, IfThenElse):
-            other = None if stmt.else_body is None else self.statement(stmt.else_body)
-            return replace(stmt, then_body=self.statement(stmt.then_body), else_body=other)
-        return stmt
+        new = map_statements(stmt, self.statement)
+        return replace(new, name=self.names.get(id(stmt), new.name)) if isinstance(new, Block) else new
 
 
 class Tree:

@@ -192,16 +192,7 @@ class _Reader:
 
     def value(self, operand: host.Operand) -> Any:
         """What an operand stands for: memory, a tuple of values, or the operand itself."""
-        if isinstance(operand, Var):
-            return self.values.get(operand, operand)
-        if isinstance(operand, host.Group):
-            return tuple(map(self.value, operand.fields))
-        if isinstance(operand, host.Item):
-            whole = self.value(operand.value)
-            if not isinstance(whole, tuple):
-                raise unsupported("a tuple that is not made in the function", operand.span)
-            return whole[operand.index]
-        return operand
+        return host.value_of(operand, self.values, unsupported)
 
     def sized(self, ty: Type | None) -> Type | None:
         """A type with the sizes that symbols have here."""

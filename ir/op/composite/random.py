@@ -24,7 +24,7 @@ from weft.ir.deduction.infer import TypeContext
 from weft.ir.dim import symbol
 from weft.ir.graph import Expr
 from weft.ir.kernel.prim import binary
-from weft.ir.op.common import Kernel, example, require_dtype, require_rank, shape_of_arg, tensor, typed
+from weft.ir.op.common import Kernel, example, kernel_lowering, require_dtype, require_rank, shape_of_arg, tensor, typed
 from weft.ir.op.composite.declaring import Parts, call, composite
 from weft.ir.op.declare import Arguments, Param, constant_like
 from weft.ir.op.registry import register_op
@@ -91,10 +91,9 @@ def _word(place: PrimExpr, keys: tuple[PrimExpr, PrimExpr], stream: int) -> Prim
     return Let(index, te.cast(_WIDE, place), value)
 
 
-def _lower_bits(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_bits(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     key = kernel.input("key")
 
     def element(*i: PrimExpr) -> PrimExpr:

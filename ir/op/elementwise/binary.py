@@ -25,6 +25,7 @@ from weft.ir.op.common import (
     broadcast_shape,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     same_dtype,
     tensor,
@@ -60,10 +61,9 @@ def broadcasting(
         device = next((operand.vdevice for operand in operands if operand.vdevice is not None), None)
         return replace(broadcast(args, context, *operands), dtype=result or dtype, vdevice=device)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args, context = kernel.args, kernel.context
         shapes = [broadcast_shape(tensor(args, param, context), kernel.dims) for param in params]
         operands = [kernel.input(param, shape) for param, shape in zip(params, shapes, strict=True)]
         return kernel.compute(lambda *i: scalar(*(broadcast_load(operand, i) for operand in operands)))

@@ -49,10 +49,17 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
     return replace(tensor(args, "x", context), dtype=args.dtype)
 
 
+@kernel_lowering
+def _lower_wrap(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
+    data = kernel.input("data")
+    return kernel.compute(lambda *i: _converted(data(*i), args.dtype))
+
+
 @register_op(
     "wrap_param",
     [Param("data"), Param("dtype", "dtype", "float32")],
-    lowering=lambda args, context, name: _lower_wrap(args, context, name),
+    lowering=_lower_wrap,
     numpy=converted,
     pure=True,
     examples=(example(typed("float16", 2, 3)), example(typed("float64", "n"), dtype="float32")),
@@ -60,10 +67,3 @@ def astype(args: Arguments, context: TypeContext) -> TensorType:
 def wrap_param(args: Arguments, context: TypeContext) -> TensorType:
     """A parameter of a model in the dtype that the computation uses."""
     return replace(tensor(args, "data", context), dtype=args.dtype)
-
-
-@kernel_lowering
-def _lower_wrap(kernel: Kernel) -> PrimFunc | None:
-    args = kernel.args
-    data = kernel.input("data")
-    return kernel.compute(lambda *i: _converted(data(*i), args.dtype))

@@ -27,6 +27,7 @@ from weft.ir.op.common import (
     dtype_error,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     scalar_of,
@@ -74,11 +75,8 @@ def _along(kernel: Kernel, name: str, axis: int, size: Dim) -> Callable[..., Pri
     return lambda *i: operand(0 if wanted[0] == 1 else i[axis])
 
 
-def _lowered(args: Arguments, context: TypeContext, name: str, formula: Callable[..., PrimExpr]) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
-    data = kernel.input("data")
+def _kernel(kernel: Kernel, formula: Callable[..., PrimExpr]) -> PrimFunc:
+    args, data = kernel.args, kernel.input("data")
     axis = axis_of(args, args.axis, data.ndim) if data.ndim else 0
     size = data.shape[axis] if data.ndim else 1
     scale, zero = _along(kernel, "scale", axis, size), _along(kernel, "zero_point", axis, size)
@@ -135,7 +133,7 @@ _SCALES = {"scale": (0.02, 0.1), "zero_point": (-3, 3)}
 @register_op(
     "quantize",
     _params("int8"),
-    lowering=lambda args, context, name: _lowered(args, context, name, _quantized),
+    lowering=kernel_lowering(lambda kernel: _kernel(kernel, _quantized)),
     numpy=_numpy_quantize,
     pure=True,
     examples=(
@@ -159,7 +157,7 @@ def quantize(args: Arguments, context: TypeContext) -> TensorType:
 @register_op(
     "dequantize",
     _params("float32"),
-    lowering=lambda args, context, name: _lowered(args, context, name, _dequantized),
+    lowering=kernel_lowering(lambda kernel: _kernel(kernel, _dequantized)),
     numpy=_numpy_dequantize,
     pure=True,
     examples=(

@@ -61,10 +61,8 @@ def elementwise(
         require_dtype(args, param, ty, domain)
         return ty if result is None else replace(ty, dtype=result)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
         x = kernel.input(param)
         return kernel.compute(lambda *i: on_scalar(x(*i)))
 

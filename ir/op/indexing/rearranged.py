@@ -20,6 +20,7 @@ from weft.ir.op.common import (
     axis_of,
     example,
     f32,
+    kernel_lowering,
     require_dtype,
     require_rank,
     shape_error,
@@ -49,10 +50,9 @@ def _shifts(args: Arguments, ndim: int) -> dict[int, int]:
     return dict(zip(axes, shifts, strict=True))
 
 
-def _lower_roll(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_roll(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     shifts = _shifts(args, x.ndim)
 
@@ -101,10 +101,9 @@ def _pair(args: Arguments, ndim: int) -> tuple[int, int]:
     return first, second
 
 
-def _lower_diagonal(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_diagonal(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("x")
     first, second = _pair(args, x.ndim)
 
@@ -177,10 +176,9 @@ def _places(args: Arguments, sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return tuple(found)
 
 
-def _lower_unfold(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_unfold(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("data")
     across = _places(args, x.shape[2:])[1]
     kh, kw = args.kernel_size
@@ -238,10 +236,9 @@ def unfold(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((dims[0], dims[1] * args.kernel_size[0] * args.kernel_size[1], down * across), x.dtype)
 
 
-def _lower_fold(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_fold(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     x = kernel.input("data")
     down, across = _places(args, args.output_size)
     kh, kw = args.kernel_size
@@ -310,10 +307,9 @@ def fold(args: Arguments, context: TypeContext) -> TensorType:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _lower_linspace(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+@kernel_lowering
+def _lower_linspace(kernel: Kernel) -> PrimFunc | None:
+    args = kernel.args
     gaps = te.cast("float64", te.maximum(te.size(args.num) - 1, 1))
     way = te.const(float(args.stop - args.start), "float64")
     return kernel.compute(lambda i: te.cast("float64", i) * (way / gaps) + te.const(float(args.start), "float64"))

@@ -86,10 +86,9 @@ def _extreme(name: str, doc: str, reducer: Callable[..., Any], numpy: Callable[.
             require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
         return reduced_type(args, x, args.keepdims, "int64")
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         x = kernel.input("x")
         axes = reduced_axes(args, args.axis, x.ndim)
         check_elements(kernel, x.shape, axes)

@@ -39,7 +39,7 @@ from weft.ir.op.common import (
     wrapped_index,
 )
 from weft.ir.op.declare import Arguments, Param
-from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, store, wrapped
+from weft.ir.op.kernel_builder import Loops, index, joined, load, loops, loops_lowering, store, wrapped
 from weft.ir.op.manipulate import extent, inside, negative_boundary
 from weft.ir.op.reductions.reduction import accumulator
 from weft.ir.op.registry import register_op
@@ -136,10 +136,9 @@ def _parts(args: Arguments, context: TypeContext) -> list[Any]:
     return list(value.fields) if isinstance(value, Tuple) else [TupleGetItem(value, n) for n in range(count)]
 
 
-def _lower_index_put(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_index_put(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     types, common = _index_types(args, tensor(args, "data", context), TypeContext(context.functions, context.facts))
     shape = dims_of(common) or ()
     dims = dims_of(tensor(args, "data", context)) or ()
@@ -411,10 +410,7 @@ def _collapsed(args: Arguments, data: TensorType, target: Dims | None, ndim: int
     return TensorType(target, data.dtype, vdevice=data.vdevice)
 
 
-def _lower_collapse(args: Arguments, context: TypeContext, name: str, target: str | None) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known:
-        return None
+def _collapsed_kernel(kernel: Kernel, target: str | None) -> PrimFunc:
     data = kernel.input("data")
     if target is not None:
         kernel.input(target)
@@ -422,7 +418,7 @@ def _lower_collapse(args: Arguments, context: TypeContext, name: str, target: st
     kept: list[int | None] = [None] * lead
     for position, wanted in enumerate(kernel.dims):
         size = data.shape[lead + position]
-        summed = wanted == 1 and prove_equal(size, 1, context.facts) is not True
+        summed = wanted == 1 and prove_equal(size, 1, kernel.context.facts) is not True
         kept.append(None if summed else position)
         if not summed:
             kernel.require_equal(size, wanted, f"size {size} is not {wanted}")
@@ -451,7 +447,7 @@ def _numpy_collapse(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 @register_op(
     "collapse_sum_like",
     [Param("data"), Param("collapse_target")],
-    lowering=lambda args, context, name: _lower_collapse(args, context, name, "collapse_target"),
+    lowering=kernel_lowering(lambda kernel: _collapsed_kernel(kernel, "collapse_target")),
     numpy=lambda data, target: _numpy_collapse(data, target.shape),
     pure=True,
     examples=(
@@ -474,7 +470,7 @@ def collapse_sum_like(args: Arguments, context: TypeContext) -> TensorType:
 @register_op(
     "collapse_sum_to",
     [Param("data"), Param("shape", "shape")],
-    lowering=lambda args, context, name: _lower_collapse(args, context, name, None),
+    lowering=kernel_lowering(lambda kernel: _collapsed_kernel(kernel, None)),
     numpy=_numpy_collapse,
     pure=True,
     examples=(
@@ -504,13 +500,13 @@ def _grid_axes(args: Arguments, count: int) -> list[int]:
     return [1, 0, *axes[2:]] if args.indexing == "xy" and count > 1 else axes
 
 
-def _lower_meshgrid(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    if not kernel.known or not isinstance(kernel.result, TupleType) or not kernel.result.fields:
+@kernel_lowering
+def _lower_meshgrid(kernel: Kernel) -> PrimFunc | None:
+    if not isinstance(kernel.result, TupleType) or not kernel.result.fields:
         return None
     shape = dims_of(kernel.result.fields[0]) or ()
     operands = kernel.inputs("tensors")
-    axes = _grid_axes(args, len(operands))
+    axes = _grid_axes(kernel.args, len(operands))
     parts = zip(operands, axes, strict=True)
     grids = [te.compute(shape, lambda *i, x=x, axis=axis: x(*(i[axis],) if x.ndim else ()), "out") for x, axis in parts]
     return kernel.finish(*grids)

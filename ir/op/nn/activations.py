@@ -62,10 +62,9 @@ def _activation(
         require_dtype(args, "data", data, domain)
         return data
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         data = kernel.input("data")
         wide = accumulator(kernel.dtype)
         attrs = {param.name: args[param.name] for param in params}

@@ -7,8 +7,9 @@ Errors: those of windows (W205, W227, W228); ShapeError W201 channels that do no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product as combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.family import OperatorFamily
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn.conv_phases import TransposedShape, by_phases
 from weft.ir.op.nn.window import (
@@ -42,32 +44,12 @@ from weft.ir.op.nn.window import (
     window_of,
 )
 from weft.ir.op.reductions.reduction import sizes_of
-from weft.ir.op.registry import add_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
 __all__: list[str] = []
 
 Sizes = dict[str, Dim]
-
-
-def _params(count: int, transposed: bool) -> tuple[Param, ...]:
-    spatial = SPATIAL[count]
-    one, none = (1,) * count, (0,) * count
-    extra = (Param("output_padding", "attr", none, "ints"),) if transposed else ()
-    return (
-        Param("data"),
-        Param("weight"),
-        Param("strides", "attr", one, "ints"),
-        Param("padding", "attr", none, "ints"),
-        *extra,
-        Param("dilation", "attr", one, "ints"),
-        Param("groups", "attr", 1, "int"),
-        Param("data_layout", "attr", f"NC{spatial}", "str"),
-        Param("kernel_layout", "attr", f"{'IO' if transposed else 'OI'}{spatial}", "str"),
-        Param("out_layout", "attr", None, "str?"),
-        Param("out_dtype", "dtype", None),
-    )
 
 
 def _letters(args: Arguments, spatial: str) -> tuple[str, str, str]:
@@ -108,55 +90,89 @@ def _window(args: Arguments, spatial: str, weight: Mapping[str, Dim]) -> Window:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _convolution(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
-    spatial = SPATIAL[count]
+@dataclass(frozen=True)
+class _Windowed(OperatorFamily):
+    """A convolution over so many spatial axes, or the transposed one."""
 
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
-        data, weight, dtype = _operands(args, spatial, context)
+    count: int
+    kernel_order: ClassVar[str] = "OI"
+    extra: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the spatial axes."""
+        return SPATIAL[self.count]
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the operator."""
+        one, none = (1,) * self.count, (0,) * self.count
+        return (
+            Param("data"),
+            Param("weight"),
+            Param("strides", "attr", one, "ints"),
+            Param("padding", "attr", none, "ints"),
+            *(Param(name, "attr", none, "ints") for name in self.extra),
+            Param("dilation", "attr", one, "ints"),
+            Param("groups", "attr", 1, "int"),
+            Param("data_layout", "attr", f"NC{self.spatial}", "str"),
+            Param("kernel_layout", "attr", f"{self.kernel_order}{self.spatial}", "str"),
+            Param("out_layout", "attr", None, "str?"),
+            Param("out_dtype", "dtype", None),
+        )
+
+
+@dataclass(frozen=True)
+class _Convolution(_Windowed):
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return f"nn.conv{self.count}d"
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
+        data, weight, dtype = _operands(args, self.spatial, context)
         same_dtype(args, data, weight)
-        data_layout, kernel_layout, out_layout = _letters(args, spatial)
+        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
         if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=count + 2)
+            return TensorType(dtype=dtype, ndim=self.count + 2)
         sizes, kernel = by_letter(data_layout, data.dims), by_letter(kernel_layout, weight.dims)
         groups = args.groups
         context.require_equal(
             sizes["C"], kernel["I"] * groups, f"{args.name}: channels of data and of weight", args.span
         )
         context.require_equal(kernel["O"] % groups, 0, f"{args.name}: output channels modulo groups", args.span)
-        outputs = _window(args, spatial, kernel).outputs(args, [sizes[letter] for letter in spatial])
-        result = {"N": sizes["N"], "C": kernel["O"], **by_letter(spatial, outputs)}
+        outputs = _window(args, self.spatial, kernel).outputs(args, [sizes[letter] for letter in self.spatial])
+        result = {"N": sizes["N"], "C": kernel["O"], **by_letter(self.spatial, outputs)}
         return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        frame = Kernel(args, context, name)
-        if not frame.known:
-            return None
-        data_layout, kernel_layout, out_layout = _letters(args, spatial)
+    def lower(self, frame: Kernel) -> PrimFunc | None:
+        args, context = frame.args, frame.context
+        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
         groups = args.groups
         sizes, kernel = _matched_channels(
             by_letter(data_layout, sizes_of(args, "data", context)),
             by_letter(kernel_layout, sizes_of(args, "weight", context)),
             groups,
         )
-        window = _window(args, spatial, kernel)
+        window = _window(args, self.spatial, kernel)
         frame.require_equal(kernel["O"] % groups, 0, "the output channels are not a multiple of groups")
-        check_window(frame, window, [sizes[letter] for letter in spatial])
+        check_window(frame, window, [sizes[letter] for letter in self.spatial])
         data = frame.input("data", in_layout(data_layout, sizes))
         weight = frame.input("weight", in_layout(kernel_layout, kernel))
         assert isinstance(data, te.Tensor)
-        place = {letter: data_layout.index(letter) for letter in spatial}
-        begins = {place[letter]: window.begins[axis] for axis, letter in enumerate(spatial)}
-        ends = {place[letter]: window.ends[axis] for axis, letter in enumerate(spatial)}
+        place = {letter: data_layout.index(letter) for letter in self.spatial}
+        begins = {place[letter]: window.begins[axis] for axis, letter in enumerate(self.spatial)}
+        ends = {place[letter]: window.ends[axis] for axis, letter in enumerate(self.spatial)}
         source = padded_stage(data, begins, ends, te.const(0, data.dtype))
         channel = te.reduce_axis((0, kernel["I"]), name="rc")
-        offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in spatial}
+        offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
         def formula(dtype: str) -> Any:
             def body(*indices: PrimExpr) -> PrimExpr:
                 at = by_letter(out_layout, indices)
                 within = {
                     letter: _scaled(at[letter], window.strides[axis]) + _scaled(offsets[letter], window.dilation[axis])
-                    for axis, letter in enumerate(spatial)
+                    for axis, letter in enumerate(self.spatial)
                 }
                 group = at["C"] // (kernel["O"] // groups) * kernel["I"] if groups > 1 else None
                 depth = channel if group is None else group + channel
@@ -167,16 +183,11 @@ def _convolution(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
             return body
 
         axes = [channel, *offsets.values()]
-        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{count}d"))
+        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{self.count}d"))
 
-    def reference(data: Any, weight: Any, **attrs: Any) -> Any:
-        return _convolved(spatial, data, weight, **attrs)
-
-    name = f"nn.conv{count}d"
-    params = _params(count, False)
-    return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="nn_conv")
-    )
+    def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
+        """The convolution by slices."""
+        return _convolved(self.spatial, data, weight, **attrs)
 
 
 def _scaled(index: PrimExpr, factor: int) -> PrimExpr:
@@ -230,8 +241,7 @@ def _convolved(
     return result.transpose(order).astype(target)
 
 
-_convolution(
-    1,
+_Convolution(1).declare(
     "The convolution over one axis: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(2, 3, 9), f32(4, 3, 3)),
@@ -240,8 +250,7 @@ _convolution(
         example(f32(1, 2, 9), f32(2, 2, 3), dilation=2, padding=[1, 2], out_layout="NWC"),
     ),
 )
-_convolution(
-    2,
+_Convolution(2).declare(
     "The convolution over two axes: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(1, 3, 6, 7), f32(4, 3, 3, 2)),
@@ -255,8 +264,7 @@ _convolution(
         example(typed("int8", 1, 2, 4, 4), typed("int8", 2, 2, 2, 2), out_dtype="int32"),
     ),
 )  # fmt: skip
-_convolution(
-    3,
+_Convolution(3).declare(
     "The convolution over three axes: sums of products of windows of data with a kernel, by groups of channels.",
     (
         example(f32(1, 2, 4, 5, 4), f32(2, 2, 2, 3, 2)),
@@ -285,58 +293,63 @@ def _transposed_outputs(args: Arguments, window: Window, extra: tuple[int, ...],
     return tuple(found)
 
 
-def _transposed(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
-    spatial = SPATIAL[count]
+@dataclass(frozen=True)
+class _TransposedConvolution(_Windowed):
+    kernel_order: ClassVar[str] = "IO"
+    extra: ClassVar[tuple[str, ...]] = ("output_padding",)
 
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
-        data, weight, dtype = _operands(args, spatial, context)
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return f"nn.conv{self.count}d_transpose"
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
+        data, weight, dtype = _operands(args, self.spatial, context)
         same_dtype(args, data, weight)
-        data_layout, kernel_layout, out_layout = _letters(args, spatial)
+        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
         if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=count + 2)
+            return TensorType(dtype=dtype, ndim=self.count + 2)
         sizes, kernel = by_letter(data_layout, data.dims), by_letter(kernel_layout, weight.dims)
         context.require_equal(sizes["C"], kernel["I"], f"{args.name}: channels of data and of weight", args.span)
         context.require_equal(sizes["C"] % args.groups, 0, f"{args.name}: channels modulo groups", args.span)
-        extra = per_axis(args, "output_padding", count, 0)
-        window = _window(args, spatial, kernel)
-        outputs = _transposed_outputs(args, window, extra, [sizes[letter] for letter in spatial])
-        result = {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(spatial, outputs)}
+        extra = per_axis(args, "output_padding", self.count, 0)
+        window = _window(args, self.spatial, kernel)
+        outputs = _transposed_outputs(args, window, extra, [sizes[letter] for letter in self.spatial])
+        result = {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(self.spatial, outputs)}
         return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        frame = Kernel(args, context, name)
-        if not frame.known:
-            return None
-        data_layout, kernel_layout, out_layout = _letters(args, spatial)
+    def lower(self, frame: Kernel) -> PrimFunc | None:
+        args, context = frame.args, frame.context
+        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
         sizes = by_letter(data_layout, sizes_of(args, "data", context))
         kernel = by_letter(kernel_layout, sizes_of(args, "weight", context))
         channels = sizes["C"] if isinstance(sizes["C"], int) else kernel["I"]
         sizes["C"] = kernel["I"] = channels
         frame.require_equal(channels % args.groups, 0, "the channels are not a multiple of groups")
-        window = _window(args, spatial, kernel)
+        window = _window(args, self.spatial, kernel)
         result = by_letter(out_layout, frame.dims)
-        for letter in spatial:
+        for letter in self.spatial:
             if not isinstance(result[letter], int):
                 frame.require(te.size(result[letter]) >= 0, f"the padding leaves nothing along {letter}")
         data = frame.input("data", in_layout(data_layout, sizes))
         weight = frame.input("weight", in_layout(kernel_layout, kernel))
-        extra = per_axis(args, "output_padding", count, 0)
+        extra = per_axis(args, "output_padding", self.count, 0)
         shape = TransposedShape(
-            spatial, data_layout, kernel_layout, out_layout, window, extra, args.groups, channels, kernel, result
+            self.spatial, data_layout, kernel_layout, out_layout, window, extra, args.groups, channels, kernel, result
         )
         if shape.has_few_phases:
             assert isinstance(data, te.Tensor)
             assert isinstance(weight, te.Tensor)
             return frame.finish(by_phases(frame, data, weight, shape))
         channel = te.reduce_axis((0, channels // args.groups), name="rc")
-        offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in spatial}
+        offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
         def formula(dtype: str) -> Any:
             def body(*indices: PrimExpr) -> PrimExpr:
                 at = by_letter(out_layout, indices)
                 within: dict[str, PrimExpr] = {}
                 inside: list[PrimExpr] = []
-                for axis, letter in enumerate(spatial):
+                for axis, letter in enumerate(self.spatial):
                     # The output element lies under offset k of the input element y where y * stride + k * gap - begin
                     # is its place.
                     place = at[letter] + window.begins[axis] - _scaled(offsets[letter], window.dilation[axis])
@@ -356,16 +369,11 @@ def _transposed(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
             return body
 
         axes = [channel, *offsets.values()]
-        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{count}d_transpose"))
+        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{self.count}d_transpose"))
 
-    def reference(data: Any, weight: Any, **attrs: Any) -> Any:
-        return _scattered(spatial, data, weight, **attrs)
-
-    name = f"nn.conv{count}d_transpose"
-    params = _params(count, True)
-    return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="nn_conv")
-    )
+    def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
+        """The transposed convolution by slices."""
+        return _scattered(self.spatial, data, weight, **attrs)
 
 
 def _scattered(
@@ -399,8 +407,7 @@ def _scattered(
     return result[(slice(None), slice(None), *crop)].transpose(order).astype(target)
 
 
-_transposed(
-    1,
+_TransposedConvolution(1).declare(
     "The transposed convolution over one axis: every element of data adds its multiple of the kernel to the result.",
     (
         example(f32(2, 3, 5), f32(3, 4, 3)),
@@ -408,8 +415,7 @@ _transposed(
         example(f32(1, 5, 4), f32(4, 2, 3), groups=2, dilation=2, data_layout="NWC"),
     ),
 )
-_transposed(
-    2,
+_TransposedConvolution(2).declare(
     "The transposed convolution over two axes: every element of data adds its multiple of the kernel to the result.",
     (
         example(f32(1, 2, 3, 4), f32(2, 3, 3, 2), strides=[2, 1], padding=[1, 0, 0, 1]),
@@ -419,8 +425,7 @@ _transposed(
         example(f32(1, 2, 3, 3), f32(2, 1, 3, 2), strides=4, groups=2, padding=1, out_layout="NHWC"),
     ),
 )
-_transposed(
-    3,
+_TransposedConvolution(3).declare(
     "The transposed convolution over three axes: every element of data adds its multiple of the kernel to the result.",
     (example(f32("n", 2, 2, 3, 2), f32(2, 1, 2, 2, 3), strides=[1, 2, 1], padding=[0, 1, 1]),),
 )

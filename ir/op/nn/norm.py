@@ -7,6 +7,7 @@ Errors: ShapeError W201 sizes of scales and offsets, W203, W204 axes, W205 group
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.family import OperatorFamily
 from weft.ir.op.reductions.reduction import (
     accumulator,
     element_count,
@@ -39,7 +41,7 @@ from weft.ir.op.reductions.reduction import (
     reduce_stage,
     squared_deviation_stage,
 )
-from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType, TupleType
 
@@ -55,18 +57,31 @@ def _wide(array: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
+@dataclass(frozen=True)
+class _Softmax(OperatorFamily):
+    """The softmax, or its logarithm."""
+
+    logarithm: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return "nn.log_softmax" if self.logarithm else "nn.softmax"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the operator."""
+        return (Param("data"), Param("axis", "attr", -1, "int"))
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
         require_dtype(args, "data", data, "float")
         if data.ndim >= 0:
             axis_of(args, args.axis, data.ndim)
         return data
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    def lower(self, kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         data = kernel.input("data")
         axes = (axis_of(args, args.axis, data.ndim),)
         wide = accumulator(kernel.dtype)
@@ -83,7 +98,7 @@ def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
         def joined(formula: Callable[..., PrimExpr]) -> te.Tensor:
             return reduce_stage(data.shape, axes, te.sum, formula, "total", may_be_empty=False)
 
-        if logarithm:
+        if self.logarithm:
             total = joined(lambda *i: te.exp(shifted(*i)))
             return kernel.compute(lambda *i: shifted(*i) - te.log(total(*kept(i, axes))), "log_softmax")
         powers = te.compute(data.shape, lambda *i: te.exp(shifted(*i)), "powers")
@@ -91,27 +106,24 @@ def _softmax(name: str, doc: str, logarithm: bool) -> OpDef:
         # One division for all elements of a sum, which lies between 1 and their number.
         return kernel.compute(lambda *i: powers(*i) * (1.0 / total(*kept(i, axes))), "softmax")
 
-    def reference(data: Any, *, axis: int) -> Any:
+    def reference(self, data: Any, *, axis: int) -> Any:
         if data.size == 0:
             return data.copy()
         shifted = _wide(data) - _wide(data).max(axis, keepdims=True)
         total = np.exp(shifted).sum(axis, keepdims=True)
-        return (shifted - np.log(total) if logarithm else np.exp(shifted) / total).astype(data.dtype)
-
-    examples = (
-        example(f32(2, 5)),
-        example(f32("n", "m"), ranges={"data": (-200, 200)}),
-        example(f32("n", 3, 4), axis=1),
-        example(typed("float16", 2, 70)),
-    )
-    params = (Param("data"), Param("axis", "attr", -1, "int"))
-    return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="nn_norm")
-    )
+        return (shifted - np.log(total) if self.logarithm else np.exp(shifted) / total).astype(data.dtype)
 
 
-_softmax("nn.softmax", "exp(data) divided by its sum along an axis, without overflow.", False)
-_softmax("nn.log_softmax", "The logarithm of the softmax along an axis, without overflow or cancellation.", True)
+_SOFTMAX_EXAMPLES = (
+    example(f32(2, 5)),
+    example(f32("n", "m"), ranges={"data": (-200, 200)}),
+    example(f32("n", 3, 4), axis=1),
+    example(typed("float16", 2, 70)),
+)
+_Softmax(False).declare("exp(data) divided by its sum along an axis, without overflow.", _SOFTMAX_EXAMPLES)
+_Softmax(True).declare(
+    "The logarithm of the softmax along an axis, without overflow or cancellation.", _SOFTMAX_EXAMPLES
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
@@ -29,10 +30,11 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.family import OperatorFamily
 from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_layout, check_window, in_layout, window_of
 from weft.ir.op.reductions.reduction import accumulator
-from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
@@ -75,56 +77,72 @@ def _whole_windows(window: Window) -> bool:
     return not window.ceil and not any((*window.begins, *window.ends))
 
 
-def _pool(count: int, average: bool, include_pad: bool, doc: str, examples: tuple[Any, ...]) -> OpDef:
-    spatial = SPATIAL[count]
-    one, none = (1,) * count, (0,) * count
-    params = (
-        Param("data"),
-        Param("pool_size", "attr", one, "ints"),
-        Param("strides", "attr", one, "ints"),
-        Param("padding", "attr", none, "ints"),
-        Param("dilation", "attr", one, "ints"),
-        Param("ceil_mode", "attr", False, "bool"),
-        Param("count_include_pad", "attr", include_pad, "bool"),
-        Param("layout", "attr", f"NC{spatial}", "str"),
-        Param("out_layout", "attr", None, "str?"),
-    )
-    name = f"nn.{'avg' if average else 'max'}_pool{count}d"
+@dataclass(frozen=True)
+class _Pool(OperatorFamily):
+    """The greatest or the mean of the windows over so many spatial axes."""
 
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
+    count: int
+    average: bool
+    include_pad: bool = False
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the spatial axes."""
+        return SPATIAL[self.count]
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return f"nn.{'avg' if self.average else 'max'}_pool{self.count}d"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the operator."""
+        one, none = (1,) * self.count, (0,) * self.count
+        return (
+            Param("data"),
+            Param("pool_size", "attr", one, "ints"),
+            Param("strides", "attr", one, "ints"),
+            Param("padding", "attr", none, "ints"),
+            Param("dilation", "attr", one, "ints"),
+            Param("ceil_mode", "attr", False, "bool"),
+            Param("count_include_pad", "attr", self.include_pad, "bool"),
+            Param("layout", "attr", f"NC{self.spatial}", "str"),
+            Param("out_layout", "attr", None, "str?"),
+        )
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, count + 2)
-        require_dtype(args, "data", data, "float" if average else "number")
-        layout, out_layout = _layouts(args, spatial)
-        window = _pool_window(args, spatial)
+        require_rank(args, "data", data, self.count + 2)
+        require_dtype(args, "data", data, "float" if self.average else "number")
+        layout, out_layout = _layouts(args, self.spatial)
+        window = _pool_window(args, self.spatial)
         dims = dims_of(data)
         if dims is None:
-            return TensorType(dtype=data.dtype, ndim=count + 2)
+            return TensorType(dtype=data.dtype, ndim=self.count + 2)
         sizes = by_letter(layout, dims)
-        outputs = window.outputs(args, [sizes[letter] for letter in spatial])
-        return TensorType(in_layout(out_layout, {**sizes, **by_letter(spatial, outputs)}), data.dtype)
+        outputs = window.outputs(args, [sizes[letter] for letter in self.spatial])
+        return TensorType(in_layout(out_layout, {**sizes, **by_letter(self.spatial, outputs)}), data.dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
-        layout, out_layout = _layouts(args, spatial)
-        window = _pool_window(args, spatial)
+    def lower(self, kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
+        layout, out_layout = _layouts(args, self.spatial)
+        window = _pool_window(args, self.spatial)
         data = kernel.input("data")
         sizes = by_letter(layout, data.shape)
-        check_window(kernel, window, [sizes[letter] for letter in spatial])
-        wide = accumulator(kernel.dtype) if average else kernel.dtype
+        check_window(kernel, window, [sizes[letter] for letter in self.spatial])
+        wide = accumulator(kernel.dtype) if self.average else kernel.dtype
         least = te.const(float("-inf") if is_float(wide) else min_value(wide), wide)
-        neutral = te.const(0, wide) if average else least
+        neutral = te.const(0, wide) if self.average else least
         offsets = [
             te.reduce_axis((0, size), name=f"r{letter.lower()}")
-            for letter, size in zip(spatial, window.sizes, strict=True)
+            for letter, size in zip(self.spatial, window.sizes, strict=True)
         ]
 
         def body(*indices: PrimExpr) -> te.Reduction:
             at = by_letter(out_layout, indices)
             inside: list[PrimExpr] = []
-            for axis, letter in enumerate(spatial):
+            for axis, letter in enumerate(self.spatial):
                 begin = window.begins[axis]
                 place = at[letter] * window.strides[axis] + offsets[axis] * window.dilation[axis] - begin
                 inside += [place >= 0] if begin else []
@@ -133,16 +151,16 @@ def _pool(count: int, average: bool, include_pad: bool, doc: str, examples: tupl
             value = te.cast(wide, data(*in_layout(layout, at)))
             if not _whole_windows(window):
                 value = te.if_then_else(te.all(*inside), value, neutral)
-            return te.sum(value, axis=offsets) if average else te.max(value, axis=offsets)
+            return te.sum(value, axis=offsets) if self.average else te.max(value, axis=offsets)
 
-        pooled = te.compute(kernel.dims, body, "pool_sum" if average else "max_pool")
-        if not average:
+        pooled = te.compute(kernel.dims, body, "pool_sum" if self.average else "max_pool")
+        if not self.average:
             return kernel.finish(pooled)
 
         def mean(*indices: PrimExpr) -> PrimExpr:
             at = by_letter(out_layout, indices)
             number: PrimExpr = te.size(1)
-            for axis, letter in enumerate(spatial):
+            for axis, letter in enumerate(self.spatial):
                 number = number * _elements(window, axis, at[letter], sizes[letter], args.count_include_pad)
             return pooled(*indices) / te.cast(wide, te.maximum(number, 1))
 
@@ -151,12 +169,9 @@ def _pool(count: int, average: bool, include_pad: bool, doc: str, examples: tupl
 
         return kernel.compute(whole if _whole_windows(window) else mean, "avg_pool")
 
-    def reference(data: Any, **attrs: Any) -> Any:
-        return _pooled(spatial, average, data, **attrs)
-
-    return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="nn_pool")
-    )
+    def reference(self, data: Any, **attrs: Any) -> Any:
+        """The pool by windows."""
+        return _pooled(self.spatial, self.average, data, **attrs)
 
 
 def _pooled(
@@ -196,32 +211,32 @@ _MAX = "The greatest value of each window that slides over"
 _AVG = "The mean of each window that slides over"
 _COUNT = "Padding counts as zeros when count_include_pad is true, else not at all."
 
-_pool(1, False, False, f"{_MAX} one axis.", (
+_Pool(1, False).declare(f"{_MAX} one axis.", (
     example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
     example(f32("n", "w", 2), pool_size=2, ceil_mode=True, strides=2, layout="NWC", least=2),
 ))  # fmt: skip
-_pool(2, False, False, f"{_MAX} two axes.", (
+_Pool(2, False).declare(f"{_MAX} two axes.", (
     example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
     example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], least=1),
     example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout="NHWC"),
     example(f32(1, 2, 5, 5), pool_size=2, padding=[0, 1, 1, 0], out_layout="NHWC"),
     example(typed("int32", 1, 1, 4, 4), pool_size=3, padding=1),
 ))  # fmt: skip
-_pool(3, False, False, f"{_MAX} three axes.", (
+_Pool(3, False).declare(f"{_MAX} three axes.", (
     example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]),
 ))  # fmt: skip
-_pool(1, True, True, f"{_AVG} one axis. {_COUNT}", (
+_Pool(1, True, True).declare(f"{_AVG} one axis. {_COUNT}", (
     example(f32(2, 3, 8), pool_size=3, strides=2, padding=1),
     example(f32("n", 2, 7), pool_size=3, strides=3, padding=[1, 0], ceil_mode=True, count_include_pad=False),
 ))  # fmt: skip
-_pool(2, True, False, f"{_AVG} two axes. {_COUNT}", (
+_Pool(2, True, False).declare(f"{_AVG} two axes. {_COUNT}", (
     example(f32(1, 2, 6, 7), pool_size=[2, 2], strides=[2, 2]),
     example(f32("n", 3, "h", 5), pool_size=3, strides=[1, 2], padding=[1, 1], count_include_pad=True, least=1),
     example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout="NHWC"),
     example(f32(1, 1, 6, 6), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1),
     example(typed("float16", 1, 1, 9, 9), pool_size=9),
 ))  # fmt: skip
-_pool(3, True, True, f"{_AVG} three axes. {_COUNT}", (
+_Pool(3, True, True).declare(f"{_AVG} three axes. {_COUNT}", (
     example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 1, 0]),
 ))  # fmt: skip
 
@@ -249,45 +264,60 @@ def _longest(size: Dim, count: Dim) -> Dim:
     return 1 if size is count else size // count + 2
 
 
-def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
-    spatial = SPATIAL[count]
-    params = (
-        Param("data"),
-        Param("output_size", "attr", None, "ints?"),
-        Param("layout", "attr", f"NC{spatial}", "str"),
-        Param("out_layout", "attr", None, "str?"),
-    )
+@dataclass(frozen=True)
+class _AdaptivePool(OperatorFamily):
+    """The mean of the windows into which each axis is cut."""
 
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
+    count: int
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the spatial axes."""
+        return SPATIAL[self.count]
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return f"nn.adaptive_avg_pool{self.count}d"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the operator."""
+        return (
+            Param("data"),
+            Param("output_size", "attr", None, "ints?"),
+            Param("layout", "attr", f"NC{self.spatial}", "str"),
+            Param("out_layout", "attr", None, "str?"),
+        )
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, count + 2)
+        require_rank(args, "data", data, self.count + 2)
         require_dtype(args, "data", data, "float")
-        layout, out_layout = _layouts(args, spatial)
+        layout, out_layout = _layouts(args, self.spatial)
         dims = dims_of(data)
         if dims is None:
-            return TensorType(dtype=data.dtype, ndim=count + 2)
+            return TensorType(dtype=data.dtype, ndim=self.count + 2)
         sizes = by_letter(layout, dims)
-        for letter in spatial:
+        for letter in self.spatial:
             if sizes[letter] == 0:
                 raise shape_error(args, f"axis {letter} is empty, and the mean of nothing has no value", "W226")
-        outputs = _output_sizes(args, spatial, [sizes[letter] for letter in spatial])
-        return TensorType(in_layout(out_layout, {**sizes, **by_letter(spatial, outputs)}), data.dtype)
+        outputs = _output_sizes(args, self.spatial, [sizes[letter] for letter in self.spatial])
+        return TensorType(in_layout(out_layout, {**sizes, **by_letter(self.spatial, outputs)}), data.dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
-        layout, out_layout = _layouts(args, spatial)
+    def lower(self, kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
+        layout, out_layout = _layouts(args, self.spatial)
         data = kernel.input("data")
         sizes = by_letter(layout, data.shape)
-        outputs = by_letter(spatial, _output_sizes(args, spatial, [sizes[letter] for letter in spatial]))
-        for letter in spatial:
+        outputs = by_letter(self.spatial, _output_sizes(args, self.spatial, [sizes[letter] for letter in self.spatial]))
+        for letter in self.spatial:
             if not isinstance(sizes[letter], int) and outputs[letter] is not sizes[letter]:
                 message = f"axis {letter} is empty, and the mean of nothing has no value"
                 kernel.require(te.size(sizes[letter]) > 0, message)
         wide = accumulator(kernel.dtype)
-        longest = {letter: _longest(sizes[letter], outputs[letter]) for letter in spatial}
-        offsets = {letter: te.reduce_axis((0, longest[letter]), name=f"r{letter.lower()}") for letter in spatial}
+        longest = {letter: _longest(sizes[letter], outputs[letter]) for letter in self.spatial}
+        offsets = {letter: te.reduce_axis((0, longest[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
         def bounds(letter: str, position: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
             size, number = te.size(sizes[letter]), te.size(outputs[letter])
@@ -296,7 +326,7 @@ def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         def body(*indices: PrimExpr) -> te.Reduction:
             at = by_letter(out_layout, indices)
             inside: list[PrimExpr] = []
-            for letter in spatial:
+            for letter in self.spatial:
                 start, stop = bounds(letter, at[letter])
                 at[letter] = start + offsets[letter]
                 even = isinstance(sizes[letter], int) and sizes[letter] % outputs[letter] == 0
@@ -310,44 +340,43 @@ def _adaptive(count: int, doc: str, examples: tuple[Any, ...]) -> OpDef:
         def mean(*indices: PrimExpr) -> PrimExpr:
             at = by_letter(out_layout, indices)
             number: PrimExpr = te.size(1)
-            for letter in spatial:
+            for letter in self.spatial:
                 start, stop = bounds(letter, at[letter])
                 number = number * (stop - start)
             return total(*indices) / te.cast(wide, number)
 
         return kernel.compute(mean, "adaptive_avg_pool")
 
-    def reference(data: Any, *, output_size: Any, layout: str, out_layout: str | None) -> Any:
-        x = data.transpose([layout.index(letter) for letter in f"NC{spatial}"]).astype(np.float64)
-        wanted = x.shape[2:] if output_size is None else output_size * count if len(output_size) == 1 else output_size
+    def reference(self, data: Any, *, output_size: Any, layout: str, out_layout: str | None) -> Any:
+        x = data.transpose([layout.index(letter) for letter in f"NC{self.spatial}"]).astype(np.float64)
+        wanted = x.shape[2:] if output_size is None else output_size
+        wanted = wanted * self.count if len(wanted) == 1 else wanted
         if 0 in x.shape[2:] and 0 not in wanted:
             raise ValueError("an axis is empty, and the mean of nothing has no value")
         result = np.zeros((*x.shape[:2], *wanted))
         for place in np.ndindex(*wanted):
             parts = zip(place, x.shape[2:], wanted, strict=True)
             cut = tuple(slice(p * size // n, -(-(p + 1) * size // n)) for p, size, n in parts)
-            mean = x[(slice(None), slice(None), *cut)].mean(tuple(range(2, 2 + count)))
+            mean = x[(slice(None), slice(None), *cut)].mean(tuple(range(2, 2 + self.count)))
             result[(slice(None), slice(None), *place)] = mean
-        return result.transpose([f"NC{spatial}".index(letter) for letter in out_layout or layout]).astype(data.dtype)
+        order = [f"NC{self.spatial}".index(letter) for letter in out_layout or layout]
+        return result.transpose(order).astype(data.dtype)
 
-    name = f"nn.adaptive_avg_pool{count}d"
-    return add_op(
-        OpDef(name, params, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="nn_pool")
-    )
+
 
 
 _ADAPTIVE = "The means of output_size nearly equal parts of data (of the elements themselves for None) along"
-_adaptive(1, f"{_ADAPTIVE} one axis.", (
+_AdaptivePool(1).declare(f"{_ADAPTIVE} one axis.", (
     example(f32(2, 3, 7), output_size=3), example(f32("n", 2, "w"), output_size=[2], least=1),
 ))  # fmt: skip
-_adaptive(2, f"{_ADAPTIVE} two axes.", (
+_AdaptivePool(2).declare(f"{_ADAPTIVE} two axes.", (
     example(f32(1, 2, 6, 4), output_size=[3, 2]),
     example(f32("n", "h", 5, 3), output_size=[2, 3], layout="NHWC", least=1),
     example(f32("n", 2, "h", "w"), output_size=1, least=1),
     example(f32(1, 2, 3, "w")),
     example(typed("float16", 1, 1, 12, 12), output_size=1),
 ))  # fmt: skip
-_adaptive(3, f"{_ADAPTIVE} three axes.", (
+_AdaptivePool(3).declare(f"{_ADAPTIVE} three axes.", (
     example(f32("n", 2, 3, 4, 5), output_size=[2, 4, 1]),
 ))  # fmt: skip
 

@@ -61,10 +61,10 @@ def size(args: Arguments, context: TypeContext) -> TensorType:
     return TensorType((), "int64")
 
 
-def _lower_shape_to_tensor(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    kernel = Kernel(args, context, name)
-    dims, _ = shape_of_arg(args, "expr", context)
-    if not kernel.known or dims is None:
+@kernel_lowering
+def _lower_shape_to_tensor(kernel: Kernel) -> PrimFunc | None:
+    dims, _ = shape_of_arg(kernel.args, "expr", kernel.context)
+    if dims is None:
         return None
 
     def element(i: PrimExpr) -> PrimExpr:

@@ -20,7 +20,7 @@ from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import product
-from weft.ir.op.common import Kernel, axis_of, converted, example, f32, require_dtype, tensor, typed
+from weft.ir.op.common import Kernel, axis_of, converted, example, f32, kernel_lowering, require_dtype, tensor, typed
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.elementwise.binary import log_add_exp
 from weft.ir.op.reductions.reduction import (
@@ -71,10 +71,9 @@ def _reduction(
             require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
         return reduced_type(args, x, args.keepdims, x.dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         x = kernel.input("x")
         axes = reduced_axes(args, args.axis, x.ndim)
         if not empty:
@@ -192,10 +191,9 @@ def _scan(
         dims = dims_of(data)
         return TensorType(dtype=dtype, ndim=1) if dims is None else TensorType((product(dims),), dtype)
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         data = kernel.input("data")
         wide = accumulator(kernel.dtype)
         axis = 0 if args.axis is None else axis_of(args, args.axis, data.ndim)
@@ -276,10 +274,9 @@ def _extreme(name: str, doc: str, join: Callable[..., PrimExpr], numpy: np.ufunc
             axis_of(args, args.axis, data.ndim)
         return data
 
-    def lowering(args: Arguments, context: TypeContext, kernel_name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, kernel_name)
-        if not kernel.known:
-            return None
+    @kernel_lowering
+    def lowering(kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         data = kernel.input("data")
         axis = axis_of(args, args.axis, data.ndim)
 

@@ -28,7 +28,7 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, Builtin, Param
-from weft.ir.op.kernel_builder import LoopKernel, Loops, counted, index, joined, load, loops, store
+from weft.ir.op.kernel_builder import LoopKernel, Loops, counted, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.registry import register_op
 from weft.ir.op.vision.nms import (
     lower_all_class_suppression,
@@ -65,10 +65,9 @@ def _numpy_get_valid_counts(
     return counts, boxes, places
 
 
-def _lower_get_valid_counts(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    frame = Loops(args, context, name)
-    if not frame.known:
-        return None
+@loops_lowering
+def _lower_get_valid_counts(frame: Loops) -> PrimFunc | None:
+    args, context = frame.args, frame.context
     data = frame.input("data")
     counts, boxes, places = frame.outputs("counts", "boxes", "places")
     images, count, length = data.shape
@@ -370,7 +369,7 @@ class _Multibox(LoopKernel):
         Param("keep_background", "attr", True, "bool"), Param("apply_softmax", "attr", True, "bool"),
     ],
     pure=True,
-    lowering=lambda args, context, name: _Multibox(args, context, name).build(),
+    lowering=_Multibox.lowering(),
     numpy=_numpy_multibox_transform_loc,
     examples=(
         example(f32(2, 3, 5), f32(2, 20), f32(1, 5, 4)),

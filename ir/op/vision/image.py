@@ -19,6 +19,7 @@ Errors: ShapeError W201, W202, W205 unknown modes, W226 an empty image, W228 a l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -42,9 +43,10 @@ from weft.ir.op.common import (
     tensor,
     typed,
 )
-from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.declare import Arguments, Param
+from weft.ir.op.family import OperatorFamily
 from weft.ir.op.nn.window import SPATIAL, by_letter, check_layout, in_layout
-from weft.ir.op.registry import add_op, register_op
+from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
 
@@ -185,61 +187,77 @@ def _sum(parts: Sequence[PrimExpr]) -> PrimExpr:
     return total
 
 
-def _resize(count: int, rounding: str, examples: tuple[Any, ...]) -> OpDef:
-    spatial = SPATIAL[count]
-    params = (
-        Param("data"),
-        Param("size", "shape"),
-        Param("roi", "attr", None),
-        Param("layout", "attr", f"NC{spatial}", "str"),
-        Param("method", "attr", "linear", "str"),
-        Param("coordinate_transformation_mode", "attr", "half_pixel", "str"),
-        Param("rounding_method", "attr", rounding, "str"),
-        Param("cubic_alpha", "attr", -0.75, "float"),
-        Param("cubic_exclude", "attr", 0, "int"),
-        Param("extrapolation_value", "attr", 0.0, "float"),
-        Param("out_dtype", "dtype", None),
-    )
+@dataclass(frozen=True)
+class _Resize(OperatorFamily):
+    """Images of so many spatial axes at another size; `rounding` is the default of rounding_method."""
 
-    def rule(args: Arguments, context: TypeContext) -> TensorType:
+    count: int
+    rounding: str
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the spatial axes."""
+        return SPATIAL[self.count]
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return f"image.resize{self.count}d"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the operator."""
+        return (
+            Param("data"),
+            Param("size", "shape"),
+            Param("roi", "attr", None),
+            Param("layout", "attr", f"NC{self.spatial}", "str"),
+            Param("method", "attr", "linear", "str"),
+            Param("coordinate_transformation_mode", "attr", "half_pixel", "str"),
+            Param("rounding_method", "attr", self.rounding, "str"),
+            Param("cubic_alpha", "attr", -0.75, "float"),
+            Param("cubic_exclude", "attr", 0, "int"),
+            Param("extrapolation_value", "attr", 0.0, "float"),
+            Param("out_dtype", "dtype", None),
+        )
+
+    def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, count + 2)
+        require_rank(args, "data", data, self.count + 2)
         require_dtype(args, "data", data, "number")
-        check_layout(args, "layout", args.layout, f"NC{spatial}")
+        check_layout(args, "layout", args.layout, f"NC{self.spatial}")
         _one_of(args, "method", _METHODS)
         _one_of(args, "coordinate_transformation_mode", _MODES)
         _one_of(args, "rounding_method", _ROUNDING)
-        _roi(args, count)
+        _roi(args, self.count)
         wanted, ndim = shape_of_arg(args, "size", context)
-        if ndim not in (-1, 1, count):
-            raise shape_error(args, f"size must have {count} values, got {ndim}")
+        if ndim not in (-1, 1, self.count):
+            raise shape_error(args, f"size must have {self.count} values, got {ndim}")
         dims, dtype = dims_of(data), args.out_dtype or data.dtype
         if dims is None or wanted is None:
-            return TensorType(None, dtype, count + 2)
+            return TensorType(None, dtype, self.count + 2)
         sizes = by_letter(args.layout, dims)
-        for letter in spatial:
+        for letter in self.spatial:
             if sizes[letter] == 0:
                 raise shape_error(args, f"axis {letter} of the image is empty", "W226")
-        wanted = wanted * count if len(wanted) == 1 else wanted
-        return TensorType(in_layout(args.layout, {**sizes, **by_letter(spatial, wanted)}), dtype)
+        wanted = wanted * self.count if len(wanted) == 1 else wanted
+        return TensorType(in_layout(args.layout, {**sizes, **by_letter(self.spatial, wanted)}), dtype)
 
-    def lowering(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-        kernel = Kernel(args, context, name)
-        if not kernel.known:
-            return None
+    def lower(self, kernel: Kernel) -> PrimFunc | None:
+        args = kernel.args
         stage: Any = kernel.input("data")
         _require_image(
-            kernel, [size for letter, size in zip(args.layout, stage.shape, strict=True) if letter in spatial]
+            kernel, [size for letter, size in zip(args.layout, stage.shape, strict=True) if letter in self.spatial]
         )
         nearest = args.method == "nearest_neighbor"
         wide = stage.dtype if nearest else _wide(stage.dtype)
         mode, sizes = args.coordinate_transformation_mode, by_letter(args.layout, stage.shape)
-        outputs, regions = by_letter(args.layout, kernel.dims), by_letter(spatial, _roi(args, count))
+        outputs, regions = by_letter(args.layout, kernel.dims), by_letter(self.spatial, _roi(args, self.count))
 
         def position(letter: str, x: PrimExpr) -> PrimExpr:
             return _position(mode, regions[letter], x, sizes[letter], outputs[letter])
 
-        for letter in spatial:
+        for letter in self.spatial:
             axis = args.layout.index(letter)
             shape = (*stage.shape[:axis], kernel.dims[axis], *stage.shape[axis + 1 :])
 
@@ -252,7 +270,7 @@ def _resize(count: int, rounding: str, examples: tuple[Any, ...]) -> OpDef:
 
         def inside(*i: PrimExpr) -> PrimExpr:
             at = by_letter(args.layout, i)
-            places = [(position(letter, at[letter]), _real(sizes[letter]) - _number(1)) for letter in spatial]
+            places = [(position(letter, at[letter]), _real(sizes[letter]) - _number(1)) for letter in self.spatial]
             return te.all(*(te.all(place >= _number(0), place <= last) for place, last in places))
 
         if mode != "tf_crop_and_resize":
@@ -260,21 +278,9 @@ def _resize(count: int, rounding: str, examples: tuple[Any, ...]) -> OpDef:
         outside = te.cast(wide, te.const(args.extrapolation_value, "float64"))
         return kernel.compute(lambda *i: te.select(inside(*i), stage(*i), outside))
 
-    doc = (
-        f"Images of {count} axes at another size (one number stands for all axes).\n\n"
-        "Methods: nearest_neighbor, linear, cubic (cubic_alpha is its parameter; cubic_exclude leaves out what is\n"
-        "outside). rounding_method says which neighbour is nearest: round (halves to even), round_prefer_floor,\n"
-        "round_prefer_ceil, floor, ceil, or nothing for floor (round with align_corners). With tf_crop_and_resize,\n"
-        "roi gives the starts and then the ends of a region as shares of the image, and what is outside the image is\n"
-        "extrapolation_value. Dtype: out_dtype, by default that of data."
-    )
-    return add_op(
-        OpDef(
-            f"image.resize{count}d", params, rule, doc, lowering,
-            numpy=lambda data, size, **attrs: _numpy_resize(data, size, spatial, **attrs),
-            pure=True, examples=examples, family="vision_image",
-        )
-    )  # fmt: skip
+    def reference(self, data: Any, size: Any, **attrs: Any) -> Any:
+        """The resized images, axis by axis."""
+        return _numpy_resize(data, size, self.spatial, **attrs)
 
 
 def _numpy_position(mode: str, roi: tuple[float, float], size: int, count: int) -> np.ndarray:
@@ -348,7 +354,18 @@ def _numpy_resize(
     return converted(result, dtype)
 
 
-_resize(2, "round", (
+def _resize_doc(count: int) -> str:
+    return (
+        f"Images of {count} axes at another size (one number stands for all axes).\n\n"
+        "Methods: nearest_neighbor, linear, cubic (cubic_alpha is its parameter; cubic_exclude leaves out what is\n"
+        "outside). rounding_method says which neighbour is nearest: round (halves to even), round_prefer_floor,\n"
+        "round_prefer_ceil, floor, ceil, or nothing for floor (round with align_corners). With tf_crop_and_resize,\n"
+        "roi gives the starts and then the ends of a region as shares of the image, and what is outside the image is\n"
+        "extrapolation_value. Dtype: out_dtype, by default that of data."
+    )
+
+
+_Resize(2, "round").declare(_resize_doc(2), (
     example(f32(1, 2, 4, 5), (8, 3)),
     example(f32("n", 3, "h", 4), (7, 6), coordinate_transformation_mode="align_corners", least=1),
     example(f32(1, 4, 5, 2), (9, 2), layout="NHWC", method="nearest_neighbor", rounding_method="floor",
@@ -363,7 +380,7 @@ _resize(2, "round", (
     example(f32(1, 2, 3, 4), (5, 7), method="nearest_neighbor", coordinate_transformation_mode="tf_half_pixel_for_nn",
             rounding_method="ceil"),
 ))  # fmt: skip
-_resize(3, "", (
+_Resize(3, "").declare(_resize_doc(3), (
     example(f32(1, 2, 3, 4, 5), (6, 3, 4)),
     example(f32("n", 1, "d", 3, 4), (4, 5, 6), method="nearest_neighbor", least=1),
     example(f32(1, 4, 3, 5, 2), (2, 6, 5), layout="NDHWC", method="cubic",

@@ -369,9 +369,7 @@ class _Classic(LoopKernel):
         return joined(counted("j", row.count, turn), *self._counted())
 
 
-def lower_suppression(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    """The kernel of vision.non_max_suppression; None where a size is not known."""
-    return _Classic(args, context, name).build()
+lower_suppression = _Classic.lowering()
 
 
 class _AllClasses(LoopKernel):
@@ -444,6 +442,4 @@ class _AllClasses(LoopKernel):
         return SeqStmt((*steps, store(self.number, at + 1, count)))
 
 
-def lower_all_class_suppression(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
-    """The kernel of vision.all_class_non_max_suppression; None where a size is not known."""
-    return _AllClasses(args, context, name).build()
+lower_all_class_suppression = _AllClasses.lowering()

@@ -217,7 +217,7 @@ _ROIS = {"rois": (0.0, 0.9)}
         Param("layout", "attr", "NCHW", "str"),
         Param("mode", "attr", "avg", "str"),
     ],
-    lowering=lambda args, context, name: _Align(args, context, name).build(),
+    lowering=_Align.lowering(),
     numpy=_numpy_roi_align,
     pure=True,
     examples=(
@@ -308,7 +308,7 @@ def _numpy_roi_pool(
         Param("spatial_scale", "attr", of="float"),
         Param("layout", "attr", "NCHW", "str"),
     ],
-    lowering=lambda args, context, name: _Pool(args, context, name).build(),
+    lowering=_Pool.lowering(),
     numpy=_numpy_roi_pool,
     pure=True,
     examples=(

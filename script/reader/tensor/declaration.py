@@ -183,24 +183,13 @@ def _allocate_const(session: TensorSession, target: ast.Name, tree: ast.Call) ->
     return stmts
 
 
-@TENSOR.assigned("T.alloc_local")
-def _alloc_local(session: TensorSession, target: ast.Name, tree: ast.Call) -> Stmt:
-    return alloc_in_scope(session, "T.alloc_local", "local")(target, tree)
+def _allocates(form: str, scope: str) -> None:
+    """Read a form that allocates in a scope of its own."""
+    TENSOR.assigned(form)(lambda session, target, tree: alloc_in_scope(session, form, scope)(target, tree))
 
 
-@TENSOR.assigned("T.alloc_shared")
-def _alloc_shared(session: TensorSession, target: ast.Name, tree: ast.Call) -> Stmt:
-    return alloc_in_scope(session, "T.alloc_shared", "shared")(target, tree)
-
-
-@TENSOR.assigned("T.local_scalar")
-def _local_scalar(session: TensorSession, target: ast.Name, tree: ast.Call) -> Stmt:
-    return alloc_in_scope(session, "T.local_scalar", "local")(target, tree)
-
-
-@TENSOR.assigned("T.shared_scalar")
-def _shared_scalar(session: TensorSession, target: ast.Name, tree: ast.Call) -> Stmt:
-    return alloc_in_scope(session, "T.shared_scalar", "shared")(target, tree)
+for _form in ("T.alloc_local", "T.alloc_shared", "T.local_scalar", "T.shared_scalar"):
+    _allocates(_form, "local" if "local" in _form else "shared")
 
 
 @TENSOR.assigned("T.decl_buffer")

@@ -47,6 +47,15 @@ def read(text: str) -> Function:
     return found
 
 
+def module_of(text: str) -> tuple[IRModule, Function]:
+    """The module of a text, and its main function."""
+    module = weft.parse(text)
+    assert isinstance(module, IRModule)
+    main = module["main"]
+    assert isinstance(main, Function)
+    return module, main
+
+
 def block_of(function: Function) -> BindingBlock:
     (block,) = function.body.blocks
     return block
@@ -256,10 +265,7 @@ class Module:
             r = R.tanh(x)
         return r
 """
-    module = weft.parse(text)
-    assert isinstance(module, IRModule)
-    main = module["main"]
-    assert isinstance(main, Function)
+    module, main = module_of(text)
     x = wildcard()
     new = rewrite_call(is_op("exp")(x), lambda expr, found: get_op("sqrt")(get_op("abs")(found[x])), main, module)
     changed = module.with_function("main", new)
@@ -286,10 +292,7 @@ class Module:
         y = R.exp(x)
         return y
 """
-    module = weft.parse(text)
-    assert isinstance(module, IRModule)
-    main = module["main"]
-    assert isinstance(main, Function)
+    module, main = module_of(text)
     x = wildcard()
     new = rewrite_call(is_op("exp")(x), lambda expr, found: weft.ir.Call(GlobalVar("layer"), (found[x],)), main, module)
     assert_well_formed(module.with_function("main", new))

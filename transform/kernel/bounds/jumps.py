@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.structure.visit import inner_statements
 from weft.ir.tensor import (
     AssertStmt,
     AttrStmt,
@@ -53,16 +54,7 @@ def leaves_early(body: Stmt) -> bool:
         return True
     if isinstance(body, (For, While)):
         return False
-    return any(leaves_early(part) for part in _parts(body))
-
-
-def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
-    if isinstance(stmt, SeqStmt):
-        return stmt.stmts
-    if isinstance(stmt, IfThenElse):
-        return (stmt.then_body,) if stmt.else_body is None else (stmt.then_body, stmt.else_body)
-    inner = (getattr(stmt, "init", None), getattr(stmt, "body", None))
-    return tuple(part for part in inner if isinstance(part, Stmt))
+    return any(map(leaves_early, inner_statements(body)))
 
 
 def is_loud(part: Any) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.ir.kernel.regions import block_accesses
+from weft.ir.structure.visit import inner_statements
 from weft.ir.tensor import Block, Buffer, BufferRegion, Stmt
 from weft.transform.analysis.dependence import private_buffers
 from weft.transform.infra.registry import nearest
 from weft.transform.schedule.core import ScheduleCore, primitive
 from weft.transform.schedule.failure import failure
 from weft.transform.schedule.handles import BlockRV, LoopRV
-from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, inner_statements, loads_in, stores_in
+from weft.transform.schedule.tree import Tree, blocks_in, buffers_of, loads_in, stores_in
 
 __all__ = [
     "Queries",

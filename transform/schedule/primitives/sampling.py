@@ -35,13 +35,8 @@ class Sampling(ScheduleCore):
         if n < 1 or max_innermost_factor < 1:
             raise failure("W604", f"there are no {n} factors up to {max_innermost_factor}", tree, found)
         if decision is None:
-            factors = self._factors(extent, n, max_innermost_factor)
-        else:
-            factors = [self._number(item) for item in decision]
-            if len(factors) != n or math.prod(factors) != extent:
-                raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
-        self._chosen.decision = list(factors)
-        return [self._expr_handle(factor) for factor in factors]
+            return self._tiling(self._factors(extent, n, max_innermost_factor))
+        return self._tiling(self._decided(decision, extent, n, loop))
 
     @primitive
     def sample_partitioned_tile(
@@ -56,16 +51,24 @@ class Sampling(ScheduleCore):
         extent = _known_extent(tree, found)
         if not 0 <= partition_pos < n or innerpart_factor < 1:
             raise failure("W604", f"there is no place {partition_pos} among {n} factors", tree, found)
-        if decision is None:
-            if extent % innerpart_factor:
-                factors = [extent, *([1] * (n - 1))]
-            else:
-                factors = self._factors(extent // innerpart_factor, n, extent)
-                factors[partition_pos] *= innerpart_factor
-        else:
-            factors = [self._number(item) for item in decision]
-            if len(factors) != n or math.prod(factors) != extent:
-                raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
+        if decision is not None:
+            return self._tiling(self._decided(decision, extent, n, loop))
+        if extent % innerpart_factor:
+            return self._tiling([extent, *([1] * (n - 1))])
+        factors = self._factors(extent // innerpart_factor, n, extent)
+        factors[partition_pos] *= innerpart_factor
+        return self._tiling(factors)
+
+    def _decided(self, decision: Sequence[int], extent: int, n: int, loop: LoopRV) -> list[int]:
+        """The factors of a decision; W604 where they are no tiling of a loop."""
+        factors = [self._number(item) for item in decision]
+        if len(factors) != n or math.prod(factors) != extent:
+            tree, found = self._loop(loop)
+            raise failure("W604", f"the decision {factors} is no tiling of {extent} by {n} factors", tree, found)
+        return factors
+
+    def _tiling(self, factors: list[int]) -> list[ExprRV]:
+        """Note the factors as what was chosen; their handles."""
         self._chosen.decision = list(factors)
         return [self._expr_handle(factor) for factor in factors]
 
