@@ -104,11 +104,11 @@ def agreed(
     for place in places:
         pair = _field(then, place), _field(other, place)
         are_weak = [is_weak(session, value) for value in pair]
-        if not any(are_weak):
-            continue
+        types = [type_of(session, value, tree) for value in pair]
         if all(are_weak):
             weak.add(place)
-        types = [type_of(session, value, tree) for value in pair]
+        elif not any(are_weak) and not any(isinstance(ty, PrimType) and ty.dtype == "bool" for ty in types):
+            continue
         dtype = _common_dtype(types, are_weak)
         if dtype is not None:
             then = _converted(session, then, place, dtype, tree)
@@ -135,9 +135,13 @@ def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
     if all(isinstance(ty, PrimType) for ty in types) and dtypes[0] == dtypes[1]:
         return None
+    if dtypes == ["bool", "bool"]:
+        return "bool"
     if all(are_weak):
         return next((dtype for dtype in dtypes if is_float(dtype)), dtypes[0])
     strong, given = (dtypes[1], dtypes[0]) if are_weak[0] else (dtypes[0], dtypes[1])
+    if not any(are_weak):
+        return None
     return strong if is_float(strong) or (is_integer(strong) and is_integer(given)) else None
 
 

@@ -85,11 +85,17 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
             raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
     if is_dim(left) and is_dim(right) and kind in _RELATIONS:
         return _relation(session, kind, left, right, tree)
-    values = _as_numbers(session, kind, [left, right], tree)
+    values = [_as_truth(session, value, tree) for value in _as_numbers(session, kind, [left, right], tree)]
     made = call_operator(session, BINARY[kind].graph, values, {}, tree)
     if kind not in _RELATIONS and all(is_weak(session, value) for value in values):
         session.weak.add(made)
     return made
+
+
+def _as_truth(session: GraphSession, value: Any, tree: ast.AST) -> Any:
+    """A bool scalar that a run computes as a tensor of rank 0, which kernels take; everything else as it is."""
+    ty = type_of(session, value, tree) if isinstance(value, Var) else None
+    return scalar_tensor(session, value, tree) if isinstance(ty, PrimType) and ty.dtype == "bool" else value
 
 
 def _as_numbers(session: GraphSession, kind: str, values: list[Any], tree: ast.AST) -> list[Any]:
@@ -155,7 +161,11 @@ def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST)
     """A unary operator on a tensor."""
     if not isinstance(operand, Expr):
         raise session.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
-    return call_operator(session, UNARY[kind].graph, [operand], {}, tree)
+    operand = _as_truth(session, operand, tree)
+    made = call_operator(session, UNARY[kind].graph, [operand], {}, tree)
+    if is_weak(session, operand):
+        session.weak.add(made)
+    return made
 
 
 def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
