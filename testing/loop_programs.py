@@ -149,13 +149,17 @@ class _Writer:
         kind, element = self.choose.random(), self.element()
         if kind < 0.3:
             name, other = self.choose.choice([_VECTORS, _VECTORS[::-1]])
-            values = [f"{name} * 0.5 + {other} * 0.25", f"{name} * 0.5 - s * 0.125", f"{other} * t * 0.25", f"{name} * 0.5 + c % 5"]
+            values = [
+                f"{name} * 0.5 + {other} * 0.25", f"{name} * 0.5 - s * 0.125", f"{other} * t * 0.25",
+                f"{name} * 0.5 + c % 5",
+            ]  # fmt: skip
             self.write(f"{name} = {self.choose.choice(values)}")
         elif kind < 0.65:
             name, other = self.choose.choice([_NUMBERS, _NUMBERS[::-1]])
             values = [
                 f"{name} * 0.5 - {other} * 0.25 + {element}", f"{element} if {self.test()} else {other} * 0.5",
-                f"max({name} * 0.5, {element})", f"{other} * 0.5 + 1", f"{element} / (d % 3 + 2)", f"abs({name}) * 0.25",
+                f"max({name} * 0.5, {element})", f"{other} * 0.5 + 1", f"{element} / (d % 3 + 2)",
+                f"abs({name}) * 0.25",
             ]  # fmt: skip
             self.write(f"{name} = {self.choose.choice(values)}")
         elif kind < 0.8:

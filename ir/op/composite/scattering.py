@@ -7,6 +7,7 @@ range are BoundsErrors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -209,11 +210,11 @@ def bincount(args: Parts) -> Expr:
     return call("scatter_elements", call("zeros", (length,), dtype), index, weights, 0, "add")
 
 
-def _histogram(x: Any, *, bins: int, min: float, max: float) -> Any:  # noqa: A002 as torch names them
+def _histogram(x: Any, *, bins: int, min: float, max: float) -> Any:
     if min == max == 0 and x.size:
-        min, max = x.min(), x.max()  # noqa: A001
+        min, max = x.min(), x.max()
     if min == max:
-        min, max = min - 1, max + 1  # noqa: A001
+        min, max = min - 1, max + 1
     low, high = x.dtype.type(min), x.dtype.type(max)
     inside = x[(x >= low) & (x <= high)]
     places = np.clip(((inside - low) / (high - low) * x.dtype.type(bins)).astype("int64"), 0, bins - 1)
@@ -281,7 +282,7 @@ def _bags(
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     else:
         ends = [*map(int, offsets), *([] if include_last_offset else [len(indices)])]
-        bags = [range(begin, end) for begin, end in zip(ends, ends[1:], strict=False)]
+        bags = [range(begin, end) for begin, end in pairwise(ends)]
     out = np.zeros((len(bags), weight.shape[1]), weight.dtype)
     for row, bag in enumerate(bags):
         chosen = [i for i in bag if indices[i] != padding_idx]

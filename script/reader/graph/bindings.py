@@ -45,6 +45,7 @@ from weft.script.reader.scope import describe
 
 __all__ = [
     "LEAVES",
+    "WHOLE",
     "as_expr",
     "as_leaf",
     "bind_checked",
@@ -56,6 +57,7 @@ __all__ = [
     "is_weak",
     "make_var",
     "note_assumed",
+    "note_weak",
     "number_dtype",
     "prim_leaf",
     "read_callee",
@@ -64,6 +66,7 @@ __all__ = [
     "settled_value",
     "type_of",
     "undefined_value",
+    "weak_parts",
 ]
 
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
@@ -105,11 +108,29 @@ def bind_value(session: GraphSession, target: ast.Name, value: Expr, declared: T
             session.symbols.add(name)
     var = make_var(session, target.id, ty, target)
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))
-    if is_weak(session, value):
-        session.weak.add(var)
-    elif isinstance(value, Tuple):
-        session.weak_fields[var] = frozenset(i for i, part in enumerate(value.fields) if is_weak(session, part))
+    note_weak(session, var, weak_parts(session, value))
     return var
+
+
+WHOLE = -1
+"""In the place of the number of a field: the value itself."""
+
+
+def note_weak(session: GraphSession, var: Var, weak: frozenset[int]) -> None:
+    """Note which parts of a value are numbers of Python: the fields of a tuple, or the whole."""
+    if WHOLE in weak:
+        session.weak.add(var)
+    elif weak:
+        session.weak_fields[var] = weak
+
+
+def weak_parts(session: GraphSession, value: Expr) -> frozenset[int]:
+    """The parts of a value that are numbers of Python, as `note_weak` takes them."""
+    if is_weak(session, value):
+        return frozenset([WHOLE])
+    if isinstance(value, Tuple):
+        return frozenset(place for place, part in enumerate(value.fields) if is_weak(session, part))
+    return session.weak_fields.get(value, frozenset())
 
 
 def is_weak(session: GraphSession, value: Any) -> bool:

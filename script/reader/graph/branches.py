@@ -17,6 +17,7 @@ from weft.script.reader.expression.names import dotted_name, global_name
 from weft.script.reader.expression.operators import both_operands, refuse_conditional
 from weft.script.reader.graph.assign import read_claim
 from weft.script.reader.graph.bindings import (
+    WHOLE,
     as_expr,
     as_leaf,
     bind_value,
@@ -25,6 +26,7 @@ from weft.script.reader.graph.bindings import (
     in_dtype,
     is_weak,
     make_var,
+    note_weak,
     scalar_tensor,
     type_of,
 )
@@ -35,7 +37,7 @@ from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, Scope
 from weft.script.source.text import MISSING
 
-__all__ = ["agreed", "check_condition", "conditional_value", "either_value", "note_weak"]
+__all__ = ["agreed", "check_condition", "conditional_value", "either_value"]
 
 
 @GRAPH.tree(ast.If, JoinedIf)
@@ -86,10 +88,6 @@ def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
     session.hidden.pop(then_name, None)
 
 
-WHOLE = -1
-"""In the place of the number of a field: the value itself."""
-
-
 def agreed(
     session: GraphSession, then: SeqExpr, other: SeqExpr, tree: ast.AST
 ) -> tuple[SeqExpr, SeqExpr, frozenset[int]]:
@@ -114,14 +112,6 @@ def agreed(
             then = _converted(session, then, place, dtype, tree)
             other = _converted(session, other, place, dtype, tree)
     return then, other, frozenset(weak)
-
-
-def note_weak(session: GraphSession, var: Var, weak: frozenset[int]) -> None:
-    """Note which parts of the value of an `if` are numbers of Python."""
-    if WHOLE in weak:
-        session.weak.add(var)
-    elif weak:
-        session.weak_fields[var] = weak
 
 
 def _field(branch: SeqExpr, place: int) -> Expr:

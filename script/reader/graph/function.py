@@ -25,9 +25,10 @@ from weft.script.reader.graph.bindings import (
     fresh_target,
     make_var,
     note_assumed,
+    note_weak,
     type_of,
 )
-from weft.script.reader.graph.branches import agreed, check_condition, note_weak
+from weft.script.reader.graph.branches import agreed, check_condition
 from weft.script.reader.graph.call import default_value
 from weft.script.reader.graph.loops.body import returns
 from weft.script.reader.graph.loops.returns import loop_and_rest

@@ -35,13 +35,16 @@ from weft.ir.op import get_op
 from weft.ir.op.program.loop import iterations
 from weft.ir.types import PrimType, TensorType, TupleType, Type
 from weft.script.reader.graph.bindings import (
+    WHOLE,
     bind_value,
     emit_binding,
     fresh_target,
     in_dtype,
     make_var,
+    note_weak,
     scalar_tensor,
     type_of,
+    weak_parts,
 )
 from weft.script.reader.graph.branches import check_condition
 from weft.script.reader.graph.joined import Following, bound_names, name_at
@@ -58,14 +61,14 @@ __all__ = ["LoopReader", "handed_on"]
 
 @dataclass(frozen=True)
 class _Carried:
-    """A name that an iteration hands to the next: its value before the loop, its type throughout, and whether it is
-    a number of Python, which takes the dtype of what it meets.
+    """A name that an iteration hands to the next: its value before the loop, its type throughout, and which parts of it
+    are numbers of Python, which take the dtype of what they meet (see `note_weak`).
     """
 
     name: str
     initial: Expr
     ty: Type
-    weak: bool
+    weak: frozenset[int]
 
 
 class LoopReader:
@@ -102,7 +105,7 @@ class LoopReader:
         """A number becomes a tensor of rank 0: what the body computes from it is one."""
         initial = handed_on(self.session, self.session.scope.get(name), self.tree)
         ty = type_of(self.session, initial, self.tree)
-        return _Carried(name, initial, ty, initial in self.session.weak)
+        return _Carried(name, initial, ty, weak_parts(self.session, initial))
 
     @property
     def types(self) -> TupleType:
@@ -122,7 +125,7 @@ class LoopReader:
             made, inner, given = self._read_body(statements, index_symbol)
             found = [type_of(inner, value, self.tree) for value in given]
             settled = [
-                _settled(item, ty, value in inner.weak)
+                _settled(item, ty, weak_parts(inner, value))
                 for item, ty, value in zip(self.carried, found, given, strict=False)
             ]
             if settled == self.carried:
@@ -173,8 +176,7 @@ class LoopReader:
         params = []
         for item in self.carried:
             var = Var(item.name, item.ty, span=session.span(self.tree))
-            if item.weak:
-                inner.weak.add(var)
+            note_weak(inner, var, item.weak)
             inner.scope.names[item.name] = var
             params.append(var)
         return inner, params
@@ -243,8 +245,7 @@ class LoopReader:
         for number, item in enumerate(self.carried):
             made = self._take(item.name, TupleGetItem(result, number, span=session.span(tree)))
             session.hidden.pop(item.name, None)
-            if item.weak:
-                session.weak.add(made)
+            note_weak(session, made, item.weak)
         for number, name in enumerate(self.lists, len(self.carried)):
             session.stacked.add(self._take(name, TupleGetItem(result, number, span=session.span(tree))))
         for name in self.local:
@@ -297,23 +298,52 @@ def handed_on(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     return scalar_tensor(session, value, tree)
 
 
-def _settled(item: _Carried, found: Type, weak: bool) -> _Carried:
-    """What is carried, with the type of a number of Python where an iteration gives it another dtype."""
-    if not item.weak or not isinstance(item.ty, TensorType) or not isinstance(found, (TensorType, PrimType)):
+def _settled(item: _Carried, found: Type, weak: frozenset[int]) -> _Carried:
+    """What is carried, with the types of numbers of Python where an iteration gives them another dtype."""
+    before = _parts(item.ty)
+    after = _parts(found)
+    if before.keys() != after.keys():
         return item
-    before, after = str(item.ty.dtype), found.dtype
-    fits = after is not None and (is_float(after) or (is_integer(after) and not is_float(before)))
-    if isinstance(found, TensorType) and found.ndim != 0:
-        fits = False
-    if not fits or after == before:
-        return item if weak else renewed(item, weak=False)
-    return renewed(item, ty=TensorType((), after), weak=weak)
+    kept: set[int] = set()
+    for place in item.weak:
+        dtype = _new_dtype(before[place], after[place])
+        if dtype is not None:
+            before[place] = TensorType((), dtype)
+        same = isinstance(before[place], TensorType) and before[place].dtype == getattr(after[place], "dtype", None)  # type: ignore[attr-defined]
+        if place in weak and same:
+            kept.add(place)
+    types = [before[place] for place in sorted(before)]
+    changed = any(new is not old for new, old in zip(types, _parts(item.ty).values(), strict=True))
+    if not changed:
+        return item if kept == item.weak else renewed(item, weak=frozenset(kept))
+    return renewed(item, ty=TupleType(tuple(types)) if WHOLE not in before else types[0], weak=frozenset(kept))
+
+
+def _parts(ty: Type) -> dict[int, Type]:
+    """The fields of a tuple type by their places, or the type itself."""
+    return dict(enumerate(ty.fields)) if isinstance(ty, TupleType) else {WHOLE: ty}
+
+
+def _new_dtype(before: Type, after: Type) -> str | None:
+    """The dtype that a number has from now on, where it is another one."""
+    if not isinstance(before, TensorType) or not isinstance(after, (TensorType, PrimType)):
+        return None
+    if (isinstance(after, TensorType) and after.ndim != 0) or after.dtype is None or after.dtype == before.dtype:
+        return None
+    fits = is_float(after.dtype) or (is_integer(after.dtype) and not is_float(str(before.dtype)))
+    return after.dtype if fits else None
 
 
 def _of_dtype(session: GraphSession, item: _Carried, tree: ast.AST) -> Expr:
-    """The initial value in the dtype that it is carried in."""
-    dtype = item.ty.dtype if isinstance(item.ty, TensorType) else None
-    given = type_of(session, item.initial, tree)
-    if not isinstance(given, TensorType) or dtype is None or given.dtype == dtype:
-        return item.initial
-    return in_dtype(session, item.initial, dtype, tree)
+    """The initial value in the dtypes that it is carried in."""
+    if isinstance(item.initial, Tuple) and isinstance(item.ty, TupleType):
+        pairs = zip(item.initial.fields, item.ty.fields, strict=True)
+        return Tuple(tuple(_converted(session, part, ty, tree) for part, ty in pairs), span=item.initial.span)
+    return _converted(session, item.initial, item.ty, tree)
+
+
+def _converted(session: GraphSession, value: Expr, ty: Type, tree: ast.AST) -> Expr:
+    given = type_of(session, value, tree)
+    if not isinstance(given, TensorType) or not isinstance(ty, TensorType) or ty.dtype in (None, given.dtype):
+        return value
+    return in_dtype(session, value, str(ty.dtype), tree)

@@ -153,7 +153,12 @@ def _zip(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
 
 def _reversed(session: GraphSession, parts: list[Source], tree: ast.Call) -> Source:
     count = _counted(session, parts[0], tree)
-    return Source((count - 1, -1, -1), tree, lambda index: _item(parts[0], index))
+
+
+    def item(index: ast.expr) -> ast.expr:
+        return _item(parts[0], _binary(KnownValue(count - 1, tree), ast.Sub(), index))
+
+    return Source((0, count, 1), tree, item)
 
 
 _COMBINED: dict[str, Callable[[GraphSession, list[Source], ast.Call], Source]] = {
