@@ -78,6 +78,8 @@ FAMILIES = (
     "composite.scattering",
     "indexing.rearranged",
     "nn.recurrent",
+    "linalg.factors",
+    "linalg.spectra",
 )
 
 
