@@ -385,6 +385,8 @@ def max_unpool(args: Parts) -> Expr:
     shape = args.output_size
     if not isinstance(shape, ShapeExpr):
         raise args.error("output_size is written out")
+    if len(args.dims("data")) < 2:
+        raise args.error("data has a batch, channels and axes after them")
     batch, channels, *spatial = args.dims("data")
     flat = (batch, channels, product(tuple(spatial)))
     data, indices = (call("reshape", part, flat) for part in (args.data, args.indices))

@@ -109,12 +109,9 @@ def joined_if(tree: ast.If, known: _Known, wanted: Container[str]) -> list[ast.s
     ends = [name for name in found or given if _ends_by(tree.body, name) and _ends_by(tree.orelse, name)]
     if (ends and len(found) < 2) or _has_effect(tree):
         return None
-    if not found:  # what it binds is not read: it gives something that it can
-        found = given[:1]
-    if not found:
-        nothing = at(tree, ast.Pass())
-        return [at(tree, JoinedIf(tree.test, [*tree.body, nothing], [*tree.orelse, nothing]))]
-    return _Joined(known, set()).conditional(tree, found)
+    if not given or (not found and any(name in wanted for name in bound_names([tree]))):
+        return None  # what is wrong with it stands here
+    return _Joined(known, set()).conditional(tree, found or given[:1])  # what is not read is given all the same
 
 
 def _has_effect(tree: ast.If) -> bool:
@@ -161,7 +158,7 @@ class _Joined:
         for tree in trees:
             if isinstance(tree, ast.If):
                 names = _given_names(tree, lambda name: name in self.bound or self.known(name))
-                made.extend(self.conditional(tree, names) if names else [tree])
+                made.extend([tree] if not names and _has_effect(tree) else self.conditional(tree, names))
             else:
                 made.append(tree)
             self.bound |= _surely_bound([tree])
@@ -185,6 +182,8 @@ class _Joined:
 
 def _given(both: str, names: Sequence[str], tree: ast.stmt) -> ast.stmt:
     values = [name_at(name, ast.Load(), tree) for name in names]
+    if not names:
+        return at(tree, ast.Pass())
     if len(names) == 1:
         return assigned(names[0], values[0], tree)
     return assigned(both, at(tree, ast.Tuple(list(values), ast.Load())), tree)
