@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weft.runtime.libraries
 from weft.runtime.executable import CompiledFunction, Executable, load
 from weft.runtime.registry import find_func, lookup, register_func, registered_funcs, unregister_func
 

@@ -68,13 +68,18 @@ FAMILIES = (
     "program.call",
     "program.loop",
     "elementwise.special",
+    "elementwise.gamma",
     "composite.reductions",
     "composite.arrangement",
     "composite.activations",
     "composite.windows",
     "composite.random",
+    "composite.selection",
+    "composite.scattering",
     "indexing.rearranged",
     "nn.recurrent",
+    "linalg.factors",
+    "linalg.spectra",
 )
 
 

@@ -22,6 +22,7 @@ from weft.ir.kernel.prim import as_expr, binary, intrinsic, unary
 from weft.ir.op.common import (
     Kernel,
     axis_of,
+    broadcast,
     example,
     f32,
     i64,
@@ -104,6 +105,40 @@ def nonzero(args: Arguments, context: TypeContext) -> Type:
     """
     _require_rank_known(args, tensor(args, "x", context))
     return TensorType(None, "int64", 2)
+
+
+def _decompose_masked_select(args: Arguments, builder: Any) -> Expr:
+    x, mask = (_with_sizes(operand, builder) for operand in (args.x, args.mask))
+    types = [ty for ty in map(quick_type, (x, mask)) if isinstance(ty, TensorType)]
+    both = dims_of(broadcast(args, builder.types, *types))
+    x, mask = (
+        builder.emit(OPS["flatten"].bind([builder.emit(OPS["broadcast_to"].bind([operand, both]))]))
+        for operand in (x, mask)
+    )
+    found = builder.emit(_decompose_nonzero(Arguments(OPS["nonzero"], OPS["nonzero"].bind([mask])), builder))
+    return OPS["take"].bind([x, builder.emit(OPS["flatten"].bind([found]))], {"axis": 0})
+
+
+def _masked(x: Any, mask: Any) -> Any:
+    values, chosen = np.broadcast_arrays(x, mask)
+    return values[chosen]
+
+
+@register_op(
+    "masked_select", [Param("x"), Param("mask", of="bool")], decompose=_decompose_masked_select, numpy=_masked,
+    pure=True, builtin=Builtin.WRITTEN_OUT,
+)  # fmt: skip
+def masked_select(args: Arguments, context: TypeContext) -> Type:
+    """The elements of x where the mask is true, as a vector, in row-major order; both are broadcast.
+
+    Errors: ShapeError W201, W202 when a rank is not known; DTypeError W321 when the mask is not bool.
+    """
+    x, mask = tensor(args, "x", context), tensor(args, "mask", context)
+    require_dtype(args, "mask", mask, "bool")
+    broadcast(args, context, x, mask)
+    for operand in (x, mask):
+        _require_rank_known(args, operand)
+    return TensorType(None, x.dtype, 1)
 
 
 def _is_nonzero(value: PrimExpr) -> PrimExpr:

@@ -247,6 +247,8 @@ class VirtualMachine:
             result = function(*args)
         except ArgumentError as error:
             message = error.message
+            if error.code == "W850":  # an assertion of the kernel
+                raise
             if error.code == "W852":
                 message = broken_relation(params, args, frame.sizes.get(frame.place - 1, ())) or message
             raise ShapeError(message, code="W222" if error.code == "W852" else "W202") from None

@@ -91,6 +91,7 @@ class Level:
     combine: Callable[[Any, str, Any, Any, ast.AST], Any]
     combine_unary: Callable[[Any, str, Any, ast.AST], Any]
     conditional: Callable[[Any, Any, ast.IfExp], Any]
+    either: Callable[[Any, str, Any, ast.expr, ast.AST], Any]  # `and`, `or` whose first operand only a run decides
     # calls and statements
     call_named: Callable[[Any, str, ast.Call], Any]
     call_other: Callable[[Any, ast.Call], Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import textwrap
 import threading
@@ -16,6 +15,7 @@ import pytest
 import weft
 from weft.errors import ArgumentError, ShapeError, TargetError
 from weft.ir import Call, Function, IRModule, Op, structural_equal, walk
+from weft.testing.loop_programs import loop_program, python_function
 from weft.transform import BindSymbolicVars, UnrollLoops
 
 HEAD = "from weft.script import relax as R\n\n\n"
@@ -158,72 +158,220 @@ def test_a_loop_is_read_back_as_it_was_printed(name: str) -> None:
     assert again.script() == function.script()
 
 
-class _Writer:
-    """Random statements over vectors `a`, `b`, scalars `s`, `t` and indices."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.lines: list[str] = []
-
-    def text(self) -> str:
-        self.lines = ["a = x", "b = x * 0.5", "s = 0.0", "t = 1.0"]
-        for _ in range(3):
-            self.statement(0, [])
-        return "\n".join([*self.lines, "return a * 0.25 + b + s - t"])
-
-    def statement(self, depth: int, indices: list[str]) -> None:
-        choice = self.random.random()
-        pad = "    " * depth
-        if choice < 0.3 and depth < 2:
-            index = "ij"[depth]
-            over = self.random.choice(["range(n)", "range(k)", "range(0, n, 2)", "range(n - 1, -1, -1)", "range(1, k)"])
-            self.lines.append(f"{pad}for {index} in {over}:")
-            self.body(depth, [*indices, index] if "k" not in over else indices)
-        elif choice < 0.4 and depth < 2:
-            name = f"c{depth}{len(self.lines)}"
-            self.lines += [f"{pad}{name} = 0", f"{pad}while {name} < k:"]
-            self.lines.append(f"{pad}    {name} = {name} + 1")
-            self.body(depth, indices)
+PYTHON = {
+    "return in a loop": """
+        h = x
+        for i in range(n):
+            h = h + 1
+            if x[i] > 0.5:
+                return h * 10, h[i]
+        return h * 2, x[0]
+    """,
+    "return in the inner of two": """
+        for i in range(n):
+            for j in range(k):
+                if x[i] * j > 1:
+                    return i * 10 + j
+        return -1
+    """,
+    "return is the only way out": """
+        c = 0
+        while True:
+            for v in x:
+                c += 1
+                if c > k:
+                    return x + c
+    """,
+    "else of a loop": """
+        i = 0
+        for i in range(n):
+            if x[i] > 1:
+                break
         else:
-            self.assign(pad, indices)
-
-    def body(self, depth: int, indices: list[str]) -> None:
-        pad = "    " * (depth + 1)
-        for _ in range(self.random.randint(1, 3)):
-            if self.random.random() < 0.25:
-                self.lines.append(f"{pad}if {self.random.choice('st')} > {self.random.choice(['0.0', '1.0'])}:")
-                self.assign(pad + "    ", indices)
-                if self.random.random() < 0.4:
-                    self.lines.append(f"{pad}    {self.random.choice(['break', 'continue'])}")
-                elif self.random.random() < 0.5:
-                    self.lines.append(f"{pad}else:")
-                    self.assign(pad + "    ", indices)
+            return x * 10
+        while i > 0:
+            i -= 1
+        else:
+            i = 5
+        return x * i
+    """,
+    "else that leaves the loop around": """
+        s = 0
+        for i in range(n):
+            for j in range(i):
+                if x[j] > x[i]:
+                    break
             else:
-                self.statement(depth + 1, indices)
-        self.assign(pad, indices)
-
-    def assign(self, pad: str, indices: list[str]) -> None:
-        if self.random.random() < 0.5:
-            name, other = self.random.choice(["ab", "ba"])
-            value = self.random.choice([f"{name} * 0.5 + {other} * 0.25", f"{name} - s * 0.125", f"{other} * t"])
-            self.lines.append(f"{pad}{name} = {value} * 0.5")
+                if i > 1:
+                    break
+            s += i
+        return x * s
+    """,
+    "inner and outer break": """
+        s = 0.0
+        for i in range(n):
+            for j in range(n):
+                if j > i:
+                    break
+                if x[j] < 0:
+                    continue
+                s = s + x[j]
+            if s > 1:
+                break
+        return x * s
+    """,
+    "rows": """
+        s = 0
+        for v in x:
+            s += v
+        for i, v in enumerate(x):
+            s = s * 0.5 + v * i
+        for (a, b), i in zip(enumerate(reversed(x)), range(n)):
+            s = s - b * a + i
+        return x * s
+    """,
+    "index after the loop": """
+        i = 10
+        for i in range(n):
+            if x[i] < -1:
+                break
+        return x * i
+    """,
+    "numbers take the dtype of what they meet": """
+        s, c, top = 0, 0, x[0]
+        for v in x:
+            if v > 0:
+                s += v
+                c += 1
+            top = max(top, v)
+        return x * s + c, top / (c + 1), c
+    """,
+    "asked only where it is in range": """
+        j = 0
+        while j < n and x[j] < 0.5:
+            j += 1
+        c = 0
+        for i in range(n):
+            if i == 0 or x[i - 1] < x[i]:
+                c += 1
+        return x * j + c
+    """,
+    "conditional expressions": """
+        s = 0
+        for i in range(n):
+            s = s + (x[i] if x[i] > 0 else -1)
+        return x * s
+    """,
+    "lists as tuples": """
+        s = [0, 1]
+        for v in x:
+            s = [s[1], s[0] + v]
+        a, b = s
+        return x * a + b
+    """,
+    "several names of a branch": """
+        if k > 2:
+            a = x + 1
+            b = x * 2
         else:
-            name, other = self.random.choice(["st", "ts"])
-            element = f"x[{self.random.choice(indices)}]" if indices else "0.75"
-            self.lines.append(f"{pad}{name} = {name} * 0.5 - {other} * 0.25 + {element}")
+            a, b = x, x * 3
+        if k > 4:
+            for v in x:
+                a = a + v
+        return a - b
+    """,
+    "remainders": """
+        count = 0
+        for a in range(2, 12):
+            prime = True
+            for b in range(2, a):
+                if a % b == 0:
+                    prime = False
+                    break
+            if prime:
+                count += 1
+        return x * count
+    """,
+    "many rounds written out": """
+        h = x
+        for i in range(100):
+            h = h * 0.5 + i % 3
+        return h
+    """,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(8))
+def python_value(body: str, x: np.ndarray, k: int) -> Any:
+    text = textwrap.dedent(body).strip("\n").replace("h = x\n", "h = x.copy()\n")
+    return python_function(text, {})(x, k)
+
+
+def assert_results(found: Any, wanted: Any) -> None:
+    pairs = zip(*(value if isinstance(value, tuple) else (value,) for value in (found, wanted)), strict=True)
+    for a, b in pairs:
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_what_python_says_about_loops_is_read(name: str) -> None:
+    function = read(PYTHON[name])
+    assert structural_equal(weft.parse(function.script()), function)
+    run = weft.interpret(function)
+    for size, count in ((1, 0), (5, 3), (9, 6)):
+        x = np.random.default_rng(size).normal(size=size).astype("float32")
+        assert_results(run(x, np.array(count)), python_value(PYTHON[name], x, count))
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_what_python_says_about_loops_is_compiled(executor: str) -> None:
+    chosen = ["return in a loop", "rows", "numbers take the dtype of what they meet", "asked only where it is in range"]
+    module = IRModule({f"f{number}": read(PYTHON[name]) for number, name in enumerate(chosen)})
+    run = weft.compile(module, executor=executor)
+    for size, count in ((1, 0), (9, 6)):
+        x = np.random.default_rng(size).normal(size=size).astype("float32")
+        for number, name in enumerate(chosen):
+            assert_results(run[f"f{number}"](x, np.array(count)), python_value(PYTHON[name], x, count))
+
+
+REFUSED = {
+    "what grows": ("h = x\nfor i in range(k):\n    h = R.concat([h, x])\nreturn h", "W210", "append to a list"),
+    "a value of another kind": ("m = 'a'\nfor i in range(k):\n    m = 'b'\nreturn x", "W115", "use another name"),
+    "a list that gets a value in some iterations": (
+        "hs = []\nfor i in range(n):\n    if x[i] > 0.0:\n        hs.append(x[i])\nreturn hs", "W115",
+        "each iteration",
+    ),
+    "a list of an inner loop": (
+        "hs = []\nfor i in range(n):\n    for j in range(n):\n        hs.append(x[j])\nreturn hs", "W115",
+        "where it is made",
+    ),
+    "a size that only an iteration knows": (
+        "for i in range(n):\n    if x[i] > 0.0:\n        return x[:i]\nreturn x", "W115", "known before the loop",
+    ),
+    "rows of a scalar": ("for v in k:\n    pass\nreturn x", "W115", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_loop_cannot_hand_on_is_refused_with_what_to_write(name: str) -> None:
+    body, code, hint = REFUSED[name]
+    with pytest.raises(weft.WeftError) as caught:
+        read(body)
+    assert caught.value.code == code
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("seed", range(40))
 def test_random_programs_with_loops_agree_with_python(seed: int) -> None:
-    body = _Writer(seed).text()
+    body = loop_program(seed)
     function = read(body)
     assert structural_equal(weft.parse(function.script()), function)
-    x = np.random.default_rng(seed).normal(size=6).astype("float32")
-    with np.errstate(all="ignore"):
-        want = expected(body, x, 3)
-    runs = [weft.interpret(function), weft.compile(function), weft.compile(function, executor="vm")]
-    for run in runs:
-        np.testing.assert_allclose(run(x, np.array(3)), want, rtol=1e-4, atol=1e-5, err_msg=body)
+    runs = [weft.interpret(function)]
+    if seed % 20 == 7:
+        runs += [weft.compile(function), weft.compile(function, executor="vm")]
+    for size, count in ((1, 0), (6, 4)):
+        x = np.random.default_rng(seed).normal(size=size).astype("float32")
+        for run in runs:
+            assert_results(run(x, np.array(count)), python_function(body, {})(x, count))
 
 
 def fixed() -> IRModule:

@@ -57,9 +57,10 @@ LARGE = {
     "doubled string": GRAPH + "    s = 'aaaaaaaaaa'\n" + "    s = s + s\n" * 40 + "    return x\n",
     "doubled tuple": GRAPH + "    s = (1, 2)\n" + "    s = (s, s)\n" * 60 + "    return x\n",
     "doubled type": GRAPH + "    s = R.Tuple(R.Any)\n" + "    s = R.Tuple(s, s)\n" * 60 + "    return x\n",
-    "static loop": GRAPH + "    for i in range(10**15):\n        y = R.exp(x)\n    return x\n",
+    "static loop": GRAPH + "    r = range(10**15)\n    for i in r:\n        y = R.exp(x)\n    return x\n",
     "nested static loops": GRAPH
-    + "".join("    " * d + f"for i{d} in range(1000):\n" for d in range(1, 8))
+    + "    r = range(1000)\n"
+    + "".join("    " * d + f"for i{d} in r:\n" for d in range(1, 8))
     + "    " * 8
     + "pass\n    return x\n",
     "parentheses": GRAPH + "    z = " + "(" * 100_000 + "x" + ")" * 100_000 + "\n    return z\n",

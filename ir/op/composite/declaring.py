@@ -37,6 +37,11 @@ class Parts:
     def __init__(self, args: Arguments, context: TypeContext) -> None:
         self._args, self.context = args, context
 
+    @property
+    def arguments(self) -> Arguments:
+        """The arguments as rules take them."""
+        return self._args
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._args, name)
 

@@ -21,7 +21,12 @@ from weft.script.reader.expression.names import (
     undefined_name,
     unknown_name,
 )
-from weft.script.reader.expression.operators import no_operator, no_unary_operator, refuse_conditional
+from weft.script.reader.expression.operators import (
+    both_operands,
+    no_operator,
+    no_unary_operator,
+    refuse_conditional,
+)
 from weft.script.reader.expression.python_functions import refuse_builtin
 from weft.script.reader.expression.static import nothing_instead
 from weft.script.reader.expression.unrolling import iterable_container
@@ -60,6 +65,7 @@ AROUND = Level(
     combine=no_operator,
     combine_unary=no_unary_operator,
     conditional=refuse_conditional,
+    either=both_operands,
     call_named=call_form,
     call_other=refuse_call,
     builtin_of=refuse_builtin,

@@ -16,7 +16,7 @@ from weft.script.reader.scope import is_dim, is_plain
 from weft.script.reader.session import Session
 from weft.script.source.budget import OPERATION
 
-__all__ = ["apply_binary", "no_operator", "no_unary_operator", "refuse_conditional"]
+__all__ = ["apply_binary", "both_operands", "no_operator", "no_unary_operator", "refuse_conditional"]
 
 _CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
 _DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
@@ -45,8 +45,16 @@ def _boolop(session: Session, tree: ast.BoolOp) -> Any:
     for operand in tree.values[1:]:
         if session.known(result, operand) and bool(result) == (kind == "or"):
             return result  # as in Python, the rest is not read
-        result = apply_binary(session, kind, result, session.value(operand), tree)
+        if session.known(result, operand):
+            result = apply_binary(session, kind, result, session.value(operand), tree)
+        else:
+            result = session.level.either(session, kind, result, operand, tree)
     return result
+
+
+def both_operands(session: Session, kind: str, left: Any, right: ast.expr, tree: ast.AST) -> Any:
+    """`and`, `or` of two operands, both of which are computed."""
+    return apply_binary(session, kind, left, session.value(right), tree)
 
 
 @COMMON.tree(ast.Compare)

@@ -11,7 +11,9 @@ from weft.script.forms.reading import COMMON
 from weft.script.reader.scope import Scope, describe
 from weft.script.reader.session import Session
 
-__all__ = ["iterable_container", "set_target", "static_condition", "static_for", "unpack_targets"]
+__all__ = ["NOT_KNOWN", "iterable_container", "set_target", "static_condition", "static_for", "unpack_targets"]
+
+NOT_KNOWN = "the condition is not known while reading"
 
 
 def iterable_container(session: Session, value: Any, tree: ast.expr) -> Sequence[Any]:
@@ -105,7 +107,7 @@ def static_condition(session: Session, tree: ast.expr) -> bool:
     """A condition that is known while reading; W115 for any other."""
     value = session.value(tree)
     if not session.known(value, tree):
-        raise session.fail("W115", "the condition is not known while reading", tree)
+        raise session.fail("W115", NOT_KNOWN, tree)
     return bool(value)
 
 

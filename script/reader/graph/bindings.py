@@ -45,6 +45,7 @@ from weft.script.reader.scope import describe
 
 __all__ = [
     "LEAVES",
+    "WHOLE",
     "as_expr",
     "as_leaf",
     "bind_checked",
@@ -52,8 +53,12 @@ __all__ = [
     "emit_binding",
     "fields_of",
     "fresh_target",
+    "in_dtype",
+    "is_weak",
     "make_var",
     "note_assumed",
+    "note_weak",
+    "number_dtype",
     "prim_leaf",
     "read_callee",
     "read_leaf",
@@ -61,6 +66,7 @@ __all__ = [
     "settled_value",
     "type_of",
     "undefined_value",
+    "weak_parts",
 ]
 
 LEAVES = (Var, Constant, GlobalVar, ExternFunc, Op, ShapeExpr, PrimValue, StringImm, DataTypeImm)
@@ -102,7 +108,56 @@ def bind_value(session: GraphSession, target: ast.Name, value: Expr, declared: T
             session.symbols.add(name)
     var = make_var(session, target.id, ty, target)
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))
+    note_weak(session, var, weak_parts(session, value))
     return var
+
+
+WHOLE = -1
+"""In the place of the number of a field: the value itself."""
+
+
+def note_weak(session: GraphSession, var: Var, weak: frozenset[int]) -> None:
+    """Note which parts of a value are numbers of Python: the fields of a tuple, or the whole."""
+    if WHOLE in weak:
+        session.weak.add(var)
+    elif weak:
+        session.weak_fields[var] = weak
+
+
+def weak_parts(session: GraphSession, value: Expr) -> frozenset[int]:
+    """The parts of a value that are numbers of Python, as `note_weak` takes them."""
+    if is_weak(session, value):
+        return frozenset([WHOLE])
+    if isinstance(value, Tuple):
+        return frozenset(place for place, part in enumerate(value.fields) if is_weak(session, part))
+    return session.weak_fields.get(value, frozenset())
+
+
+def is_weak(session: GraphSession, value: Any) -> bool:
+    """Whether a value is a number of Python, or made of such: it takes the dtype of the tensor that it meets."""
+    if isinstance(value, TupleGetItem):
+        return value.index in session.weak_fields.get(value.value, ())
+    if isinstance(value, Expr):
+        return value in session.weak
+    return isinstance(value, (int, float, DimExpr)) and not isinstance(value, bool)
+
+
+def number_dtype(session: GraphSession, value: Any, tree: ast.AST) -> str:
+    """The dtype of a number."""
+    if isinstance(value, Expr):
+        return str(getattr(type_of(session, value, tree), "dtype", None))
+    return "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else "int64"
+
+
+def in_dtype(session: GraphSession, value: Any, dtype: str, tree: ast.AST) -> Expr:
+    """A number in another dtype."""
+    known = value.value if isinstance(value, PrimValue) else value
+    if isinstance(known, Constant):
+        known = known.data.item()
+    if isinstance(known, (bool, int, float)):
+        return Constant(np.asarray(known, dtype), span=session.span(tree))
+    scalar = as_leaf(session, value, tree)
+    return as_leaf(session, get_op("astype").bind([scalar], {"dtype": dtype}, session.span(tree)), tree)
 
 
 def note_assumed(session: GraphSession, declared: Type, found: Type, what: str, place: Any, value: Any) -> None:
@@ -194,7 +249,10 @@ def as_expr(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     if isinstance(value, np.ndarray):
         return constant_value(value, None, None, False, session.span(tree), None)
     if isinstance(value, (bool, int, float, DimExpr)):
-        return PrimValue(value, span=session.span(tree))
+        made = PrimValue(value, span=session.span(tree))
+        if is_weak(session, value):
+            session.weak.add(made)
+        return made
     found = "a lambda" if isinstance(value, Macro) and isinstance(value.body, ast.expr) else describe(value)
     raise session.fail("W114", f"expected a value, got {found}", tree)
 
@@ -212,6 +270,13 @@ def prim_leaf(session: GraphSession, value: PrimExpr, tree: ast.AST) -> PrimValu
 
 def scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     """A scalar as a tensor of rank 0, which arithmetic gives; every other value as it is."""
+    made = _scalar_tensor(session, value, tree)
+    if made is not value and is_weak(session, value):
+        session.weak.add(made)
+    return made
+
+
+def _scalar_tensor(session: GraphSession, value: Any, tree: ast.AST) -> Expr:
     if isinstance(value, PrimValue) and not isinstance(value.value, DimExpr):
         return Constant(np.asarray(value.value, value.dtype), span=session.span(tree))
     if isinstance(value, (bool, int, float)):

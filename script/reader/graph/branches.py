@@ -4,38 +4,65 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
+from weft.dtypes import is_float, is_integer
 from weft.ir.deduction.infer import VOID, type_text
 from weft.ir.deduction.subtyping import is_base_of
-from weft.ir.graph import Expr, If, SeqExpr, Tuple, Var, VarBinding
+from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.names import dotted_name, global_name
+from weft.script.reader.expression.operators import both_operands, refuse_conditional
 from weft.script.reader.graph.assign import read_claim
-from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, emit_binding, make_var, type_of
+from weft.script.reader.graph.bindings import (
+    WHOLE,
+    as_expr,
+    as_leaf,
+    bind_value,
+    emit_binding,
+    fresh_target,
+    in_dtype,
+    is_weak,
+    make_var,
+    note_weak,
+    scalar_tensor,
+    type_of,
+)
 from weft.script.reader.graph.dataflow import _outputs_of, _targets
+from weft.script.reader.graph.joined import JoinedIf, at, joined_if
 from weft.script.reader.graph.session import Blocks, GraphSession
-from weft.script.reader.graph.statements import read_statement
+from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, Scope
 from weft.script.source.text import MISSING
 
-__all__ = ["check_condition"]
+__all__ = ["agreed", "check_condition", "conditional_value", "either_value"]
 
 
-@GRAPH.tree(ast.If)
+@GRAPH.tree(ast.If, JoinedIf)
 def _if(session: GraphSession, tree: ast.If) -> None:
     test = session.value(tree.test)
     if session.known(test, tree.test):
-        for statement in tree.body if test else tree.orelse:
+        for _, statement in in_order(session, tree.body if test else tree.orelse):
             read_statement(session, statement)
         return
     if session.dataflow_names is not None:
         raise session.fail(
             "W119", "a dataflow block has no control flow", tree, "move the if outside of it, or use R.where"
         )
-    otherwise = tree.orelse or _kept(session, tree)
     condition = as_leaf(session, test, tree.test)
+    parts = joined_if(tree, session.has_value, session.wanted)
+    if parts is not None:
+        tree = parts[0]  # type: ignore[assignment]
+    _conditional(session, tree, condition)
+    for statement in parts[1:] if parts is not None else ():
+        read_statement(session, statement)
+
+
+def _conditional(session: GraphSession, tree: ast.If, condition: Expr) -> None:
+    """An `if` whose branches end by binding one name."""
+    otherwise = tree.orelse or _kept(session, tree)
     check_condition(session, condition, tree.test)
     shadowed: dict[str, Hidden] = {}
     then_name, then_type, then_branch = _branch(session, tree.body, tree, shadowed)
@@ -47,6 +74,7 @@ def _if(session: GraphSession, tree: ast.If) -> None:
             f"the branches must end by binding one name, not '{then_name}' and '{else_name}'",
             otherwise[-1],
         )
+    then_branch, else_branch, weak = agreed(session, then_branch, else_branch, tree)
     value = If(condition, then_branch, else_branch, span=session.span(tree))
     both = then_type is not None and else_type is not None and structural_equal(then_type, else_type)
     target = ast.copy_location(ast.Name(then_name, ast.Store()), tree)
@@ -55,8 +83,123 @@ def _if(session: GraphSession, tree: ast.If) -> None:
         emit_binding(session, VarBinding(var, value, span=session.span(tree)))
     else:
         var = bind_value(session, target, value, None, tree)
+    note_weak(session, var, weak)
     session.scope.names[then_name] = var
     session.hidden.pop(then_name, None)
+
+
+def agreed(
+    session: GraphSession, then: SeqExpr, other: SeqExpr, tree: ast.AST
+) -> tuple[SeqExpr, SeqExpr, frozenset[int]]:
+    """Two branches in which a number of Python has the dtype of what the other branch gives in its place; and the
+    fields that are numbers of Python in both.
+    """
+    weak: set[int] = set()
+    if isinstance(then.body, Tuple) and isinstance(other.body, Tuple):
+        places = range(min(len(then.body.fields), len(other.body.fields)))
+    else:
+        places = range(WHOLE, 0)
+    for place in places:
+        pair = _field(then, place), _field(other, place)
+        are_weak = [is_weak(session, value) for value in pair]
+        types = [type_of(session, value, tree) for value in pair]
+        if all(are_weak):
+            weak.add(place)
+        elif not any(are_weak) and not any(isinstance(ty, PrimType) and ty.dtype == "bool" for ty in types):
+            continue
+        dtype = _common_dtype(types, are_weak)
+        if dtype is not None:
+            then = _converted(session, then, place, dtype, tree)
+            other = _converted(session, other, place, dtype, tree)
+    return then, other, frozenset(weak)
+
+
+def _field(branch: SeqExpr, place: int) -> Expr:
+    return branch.body if place == WHOLE else branch.body.fields[place]  # type: ignore[attr-defined]
+
+
+def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None:
+    """The dtype of a tensor of rank 0 that both values become; None where they stay as they are."""
+    if not all(isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0) for ty in types):
+        return None
+    dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
+    if all(isinstance(ty, PrimType) for ty in types) and dtypes[0] == dtypes[1]:
+        return None
+    if dtypes == ["bool", "bool"]:
+        return "bool"
+    if all(are_weak):
+        return next((dtype for dtype in dtypes if is_float(dtype)), dtypes[0])
+    strong, given = (dtypes[1], dtypes[0]) if are_weak[0] else (dtypes[0], dtypes[1])
+    if not any(are_weak):
+        return None
+    return strong if is_float(strong) or (is_integer(strong) and is_integer(given)) else None
+
+
+def _converted(session: GraphSession, branch: SeqExpr, place: int, dtype: str, tree: ast.AST) -> SeqExpr:
+    """A branch with one of its values as a tensor of a dtype."""
+    before = type_of(session, _field(branch, place), tree)
+    if isinstance(before, TensorType) and before.dtype == dtype:
+        return branch
+    blocks, session.blocks = session.blocks, Blocks()
+    value = in_dtype(session, _field(branch, place), dtype, tree)
+    session.blocks.flush()
+    added, session.blocks = tuple(session.blocks.done), blocks
+    if place == WHOLE:
+        return SeqExpr((*branch.blocks, *added), value, span=branch.span)
+    assert isinstance(branch.body, Tuple)
+    fields = list(branch.body.fields)
+    fields[place] = value
+    return SeqExpr((*branch.blocks, *added), Tuple(tuple(fields), span=branch.body.span), span=branch.span)
+
+
+# Conditions inside of expressions
+
+
+def conditional_value(session: GraphSession, condition: Any, tree: ast.IfExp) -> Expr:
+    """`a if c else b` with a condition that only a run decides."""
+    if session.dataflow_names is not None:
+        return refuse_conditional(session, condition, tree)
+    return _chosen(session, condition, tree.body, tree.orelse, tree)
+
+
+def either_value(session: GraphSession, kind: str, left: Any, right: ast.expr, tree: ast.AST) -> Any:
+    """`a and b`, `a or b` with a first operand that only a run decides: b is computed only where a does not decide.
+
+    Where computing b cannot fail, and of tensors with axes, it is an operator like any other.
+    """
+    may_fail = any(isinstance(node, (ast.Subscript, ast.Call)) for node in ast.walk(right))
+    ty = type_of(session, left, tree) if isinstance(left, Expr) else None
+    scalar = isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0)
+    if not may_fail or not scalar or session.dataflow_names is not None:
+        return both_operands(session, kind, left, right, tree)
+    decided = at(right, ast.Constant(kind == "or"))
+    then, other = (decided, right) if kind == "or" else (right, decided)
+    return _chosen(session, left, then, other, tree)
+
+
+def _chosen(session: GraphSession, condition: Any, then: ast.expr, other: ast.expr, tree: ast.AST) -> Var:
+    test = as_leaf(session, condition, tree)
+    check_condition(session, test, tree.test if isinstance(tree, ast.IfExp) else tree)
+    first, second, weak = agreed(session, _value_branch(session, then), _value_branch(session, other), tree)
+    made = If(test, first, second, span=session.span(tree))
+    result = bind_value(session, fresh_target(session, tree, "chosen"), made, None, tree)
+    note_weak(session, result, weak)
+    return result
+
+
+def _value_branch(session: GraphSession, tree: ast.expr) -> SeqExpr:
+    """The computation of a value in a branch of its own."""
+    blocks, scope = session.blocks, session.scope
+    session.blocks, session.scope = Blocks(), Scope(scope)
+    try:
+        with session.context.scope():
+            value = as_leaf(session, session.value(tree), tree)
+            if isinstance(value, PrimValue) and value.dtype == "bool":
+                value = scalar_tensor(session, value, tree)
+        session.blocks.flush()
+        return SeqExpr(tuple(session.blocks.done), value)
+    finally:
+        session.blocks, session.scope = blocks, scope
 
 
 def _kept(session: GraphSession, tree: ast.If) -> list[ast.stmt]:
@@ -64,8 +207,11 @@ def _kept(session: GraphSession, tree: ast.If) -> list[ast.stmt]:
     last = tree.body[-1]
     targets = last.targets if isinstance(last, ast.Assign) else [getattr(last, "target", None)]
     name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
-    if name is None or session.scope.get(name) is MISSING:
+    if name is None or not session.has_value(name):
         hint = f"write `else:` with another value of `{name}`, or bind `{name}` before" if name else None
+        called = last.value.func if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == "append":
+            hint = "a list gets a value in each iteration, or in none; R.where chooses between two values"
         raise session.fail("W115", "an `if` needs an `else`: both branches give the value", tree, hint)
     load, store = ast.Name(name, ast.Load()), ast.Name(name, ast.Store())
     kept = ast.Assign([ast.copy_location(store, last)], ast.copy_location(load, last))
@@ -97,8 +243,9 @@ def _branch(
     saved_blocks, session.blocks = session.blocks, Blocks()
     try:
         with session.context.scope():
-            for statement in trees[:-1]:
-                read_statement(session, statement)
+            for position, statement in in_order(session, trees):
+                if position < len(trees) - 1:
+                    read_statement(session, statement)
             name, declared, result = _last_of_branch(session, trees[-1])
         session.blocks.flush()
         for inner, value in session.scope.names.items():
@@ -131,7 +278,7 @@ def _last_of_branch(session: GraphSession, tree: ast.stmt) -> tuple[str, Type | 
         read_statement(session, tree)
         return name, None, _bound(session, name, tree)
     read_statement(session, tree)
-    if isinstance(tree, ast.Expr):
+    if isinstance(tree, (ast.Expr, ast.Pass)):
         return "_", VOID, Tuple((), span=session.span(tree))
     names = [name for name in _targets(tree) if session.scope.names.get(name) is not None]
     if isinstance(tree, ast.With):

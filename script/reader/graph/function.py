@@ -25,12 +25,15 @@ from weft.script.reader.graph.bindings import (
     fresh_target,
     make_var,
     note_assumed,
+    note_weak,
     type_of,
 )
-from weft.script.reader.graph.branches import check_condition
+from weft.script.reader.graph.branches import agreed, check_condition
 from weft.script.reader.graph.call import default_value
-from weft.script.reader.graph.session import Blocks, GraphSession
-from weft.script.reader.graph.statements import read_statement
+from weft.script.reader.graph.loops.body import returns
+from weft.script.reader.graph.loops.returns import loop_and_rest
+from weft.script.reader.graph.session import Blocks, GraphSession, inner_session
+from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.macros import Macro
 from weft.script.reader.recovery import attempt
 from weft.script.reader.scope import Scope
@@ -177,14 +180,17 @@ def sequence(session: GraphSession, trees: Sequence[ast.stmt], tree: ast.AST) ->
 
 
 def _body(session: GraphSession, trees: Sequence[ast.stmt], tree: ast.AST) -> Expr:
-    for position, statement in enumerate(trees):
+    for position, statement in in_order(session, trees):
         last = position == len(trees) - 1
         if isinstance(statement, ast.Return):
             if not last:
                 raise session.fail("W120", "statements after the return", trees[position + 1])
             return returned(session, statement)
-        if isinstance(statement, ast.If) and _returns(statement):
+        if isinstance(statement, ast.If) and returns(statement):
             return _if_with_returns(session, statement, trees[position + 1 :])
+        if isinstance(statement, (ast.For, ast.While)) and returns(statement):
+            follow = loop_and_rest(session, statement, trees[position + 1 :])
+            return _body(session, follow, tree)
         read_statement(session, statement)
     if isinstance(session.ret_type, TupleType) and not session.ret_type.fields:
         return Tuple((), span=session.span(tree))
@@ -226,10 +232,14 @@ def _if_with_returns(session: GraphSession, tree: ast.If, rest: Sequence[ast.stm
     if session.dataflow_names is not None:
         raise session.fail("W119", "a dataflow block has no control flow", tree)
     session.branches += 1
-    made = If(condition, _scoped(session, body, tree), _scoped(session, orelse, tree), span=session.span(tree))
+    then, other = _scoped(session, body, tree), _scoped(session, orelse, tree)
     session.branches -= 1
+    then, other, weak = agreed(session, then, other, tree)
+    made = If(condition, then, other, span=session.span(tree))
     check_condition(session, condition, tree)
-    return bind_value(session, fresh_target(session, tree, "result"), made, None, tree)
+    result = bind_value(session, fresh_target(session, tree, "result"), made, None, tree)
+    note_weak(session, result, weak)
+    return result
 
 
 def _scoped(session: GraphSession, trees: Sequence[ast.stmt], tree: ast.AST) -> SeqExpr:
@@ -264,10 +274,7 @@ def _nested_function(session: GraphSession, tree: ast.FunctionDef) -> None:
     kind, options = definition_options(session, tree)
     if kind != "R.function":
         raise session.fail("W115", "a tensor-level function inside a graph function", tree, "define it in the module")
-    inner = GraphSession(
-        session.unit, session.module, session.level, Scope(session.scope), session.symbols, context=session.context,
-        hidden=session.hidden,
-    )  # fmt: skip
+    inner = inner_session(session)
     read_signature(inner, tree)
     refuse_defaults(inner)
     inner.pure = options["pure"]
@@ -284,10 +291,8 @@ def _nested_function(session: GraphSession, tree: ast.FunctionDef) -> None:
 
 
 def _ends_in_return(trees: Sequence[ast.stmt]) -> bool:
-    return bool(trees) and (
-        isinstance(trees[-1], ast.Return) or (isinstance(trees[-1], ast.If) and _returns(trees[-1]))
-    )
-
-
-def _returns(tree: ast.If) -> bool:
-    return _ends_in_return(tree.body) or _ends_in_return(tree.orelse)
+    """Whether statements return, whatever runs."""
+    last = trees[-1] if trees else None
+    if isinstance(last, ast.If):
+        return _ends_in_return(last.body) and _ends_in_return(last.orelse)
+    return isinstance(last, ast.Return)

@@ -9,7 +9,7 @@ from typing import Any
 from weft.ir.deduction.infer import TypeContext
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.level import AROUND
-from weft.script.reader.graph import branches, dataflow, emit_te, forms, loop  # noqa: F401  their forms
+from weft.script.reader.graph import branches, dataflow, emit_te, forms  # noqa: F401  their forms
 from weft.script.reader.graph.bindings import settled_value, undefined_value
 from weft.script.reader.graph.call import call_function, call_graph
 from weft.script.reader.graph.elements import attribute_of_value, element_of_value, iterable_value, spread_value
@@ -42,6 +42,8 @@ _LEVEL = replace(
     iterable=iterable_value,
     combine=combine_values,
     combine_unary=combine_value,
+    conditional=branches.conditional_value,
+    either=branches.either_value,
     call_named=call_graph,
     call_other=call_function,
     builtin_of=builtin_of_values,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float, is_integer
 from weft.errors import WeftError
 from weft.ir.deduction.device_mesh import check_placement, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
@@ -17,12 +18,23 @@ from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.tensor import PrimExpr, PrimFunc
-from weft.ir.types import ShapeType, TensorType, TupleType, Type
+from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.syntax import BINARY, UNARY
 from weft.script.reader.expression.names import unknown_name
 from weft.script.reader.expression.places import as_mesh, check_device, read_placement
 from weft.script.reader.expression.python_functions import refuse_builtin
-from weft.script.reader.graph.bindings import LEAVES, as_expr, as_leaf, fields_of, prim_leaf, type_of
+from weft.script.reader.graph.bindings import (
+    LEAVES,
+    as_expr,
+    as_leaf,
+    fields_of,
+    in_dtype,
+    is_weak,
+    number_dtype,
+    prim_leaf,
+    scalar_tensor,
+    type_of,
+)
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import describe, is_dim
@@ -73,7 +85,52 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
             raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
     if is_dim(left) and is_dim(right) and kind in _RELATIONS:
         return _relation(session, kind, left, right, tree)
-    return call_operator(session, BINARY[kind].graph, [left, right], {}, tree)
+    values = [_as_truth(session, value, tree) for value in _as_numbers(session, kind, [left, right], tree)]
+    made = call_operator(session, BINARY[kind].graph, values, {}, tree)
+    if kind not in _RELATIONS and all(is_weak(session, value) for value in values):
+        session.weak.add(made)
+    return made
+
+
+def _as_truth(session: GraphSession, value: Any, tree: ast.AST) -> Any:
+    """A bool scalar that a run computes as a tensor of rank 0, which kernels take; everything else as it is."""
+    ty = type_of(session, value, tree) if isinstance(value, Var) else None
+    return scalar_tensor(session, value, tree) if isinstance(ty, PrimType) and ty.dtype == "bool" else value
+
+
+def _as_numbers(session: GraphSession, kind: str, values: list[Any], tree: ast.AST) -> list[Any]:
+    """Numbers of Python of which a run computes some: with a float, or divided, integers are floats."""
+    if not all(is_weak(session, value) for value in values):
+        return values
+    values = [scalar_tensor(session, value, tree) if isinstance(value, Var) else value for value in values]
+    dtypes = [number_dtype(session, value, tree) for value in values]
+    if kind != "div" and not any(map(is_float, dtypes)):
+        return values
+    floats = next(filter(is_float, dtypes), "float32")
+    return [
+        value if isinstance(value, float) or dtype == floats else in_dtype(session, value, floats, tree)
+        for value, dtype in zip(values, dtypes, strict=True)
+    ]
+
+
+def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -> list[Any]:
+    """Arguments in which a number of Python that a run computes has the dtype of the first tensor beside it."""
+    operands = [param.kind == "expr" and param.of == "any" for param in op.params[: len(args)]]
+    weak = [takes and not isinstance(value, (int, float)) and is_weak(session, value)
+            for takes, value in zip(operands, args, strict=False)]  # fmt: skip
+    if not any(weak):
+        return args
+    others = (value for value, takes, number in zip(args, operands, weak, strict=False) if takes and not number)
+    types = [type_of(session, value, tree) for value in others if isinstance(value, Expr)]
+    dtype = next((ty.dtype for ty in types if isinstance(ty, TensorType) and ty.dtype), None)
+    if dtype is None:
+        return args
+    made = list(args)
+    for position, number in enumerate(weak):
+        own = number_dtype(session, args[position], tree) if number else dtype
+        if own != dtype and (is_float(dtype) or (is_integer(dtype) and is_integer(own))):
+            made[position] = in_dtype(session, args[position], dtype, tree)
+    return made
 
 
 def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
@@ -104,7 +161,11 @@ def combine_value(session: GraphSession, kind: str, operand: Any, tree: ast.AST)
     """A unary operator on a tensor."""
     if not isinstance(operand, Expr):
         raise session.fail("W114", f"`{UNARY[kind].text.strip()}` of {describe(operand)}", tree)
-    return call_operator(session, UNARY[kind].graph, [operand], {}, tree)
+    operand = _as_truth(session, operand, tree)
+    made = call_operator(session, UNARY[kind].graph, [operand], {}, tree)
+    if is_weak(session, operand):
+        session.weak.add(made)
+    return made
 
 
 def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dict[str, Any], tree: ast.AST) -> Expr:
@@ -117,7 +178,7 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     for key, value in given.items():
         if isinstance(value, Macro) and not value.level:
             _refuse_lambda(session, op, key, tree)
-    args = [as_operand(session, value, tree) for value in args]
+    args = [as_operand(session, value, tree) for value in _settled(session, op, args, tree)]
     kwargs = {key: as_operand(session, value, tree) for key, value in kwargs.items()}
     try:
         label = _call_label(session, op, kwargs, tree)
@@ -209,9 +270,17 @@ def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
 
 
 def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree: ast.Call) -> Any:
-    """`abs(x)`, `min(x, y)`, `max(x, y)`, `len(x)`, `round(x)` of tensors and tuples."""
+    """`abs(x)`, `max(x, y)`, `len(x)`, `round(x)`, `sum(x)`, `float(x)` and their like, of tensors and tuples."""
     if name in _OPERATORS and len(values) == (1 if name in ("abs", "round") else 2):
-        return call_operator(session, _OPERATORS[name], values, {}, tree)
+        values = _as_numbers(session, name, values, tree)
+        made = call_operator(session, _OPERATORS[name], values, {}, tree)
+        if all(is_weak(session, value) for value in values):
+            session.weak.add(made)
+        return made
+    if name in _REDUCTIONS and len(values) == 1 and _rank(session, values[0], tree) == 1:
+        return call_operator(session, name, values, {"axis": 0}, tree)
+    if name in ("float", "int", "bool") and len(values) == 1 and _rank(session, values[0], tree) == 0:
+        return _as_python_number(session, name, values[0], tree)
     if name == "len" and len(values) == 1:
         if isinstance(values[0], (tuple, list)):
             return len(values[0])
@@ -221,6 +290,29 @@ def builtin_of_values(session: GraphSession, name: str, values: list[Any], tree:
         if isinstance(ty, (TensorType, ShapeType)) and ty.dims:
             return ty.dims[0] if isinstance(ty, TensorType) else len(ty.dims)
     return refuse_builtin(session, name, values, tree)
+
+
+_REDUCTIONS = ("sum", "min", "max", "any", "all")
+
+
+def _rank(session: GraphSession, value: Any, tree: ast.AST) -> int:
+    """The rank of a tensor, 0 for a scalar, -1 for anything else."""
+    ty = type_of(session, as_leaf(session, value, tree), tree) if isinstance(value, (Expr, DimExpr)) else None
+    return ty.ndim if isinstance(ty, TensorType) else 0 if isinstance(ty, PrimType) else -1
+
+
+def _as_python_number(session: GraphSession, name: str, value: Any, tree: ast.AST) -> Any:
+    """`float(x)`, `int(x)`, `bool(x)` of a scalar: a number of Python, in its dtype where that is of the kind."""
+    if isinstance(value, DimExpr) and name == "int":
+        return value
+    scalar = scalar_tensor(session, value, tree)
+    dtype = number_dtype(session, scalar, tree)
+    fits = {"float": is_float, "int": is_integer, "bool": lambda dtype: dtype == "bool"}[name](dtype)
+    wanted = dtype if fits else {"float": "float32", "int": "int64", "bool": "bool"}[name]
+    made = scalar if fits else in_dtype(session, scalar, wanted, tree)
+    if name != "bool" and not fits:
+        session.weak.add(made)
+    return made
 
 
 def operator_names(session: GraphSession, root: str) -> Iterator[str] | list[str]:  # type: ignore[override]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 
 from weft.errors import Span
 from weft.ir.deduction.infer import TypeContext
-from weft.ir.graph import BindingBlock, MatchCast, Var, VarBinding
+from weft.ir.graph import BindingBlock, Expr, MatchCast, Var, VarBinding
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.types import Type
+from weft.script.reader.scope import Hidden, Scope
 from weft.script.reader.session import Session
+from weft.script.source.text import MISSING
 
-__all__ = ["Blocks", "GraphSession"]
+__all__ = ["Blocks", "GraphSession", "inner_session"]
 
 
 @dataclass(eq=False)
@@ -55,7 +57,24 @@ class GraphSession(Session):
     return_span: Span | None = None
     # names
     stacked: set[Var] = field(default_factory=set)  # tensors that loops made of lists
+    weak: set[Expr] = field(default_factory=set)  # numbers of Python: they take the dtype of the tensor that they meet
+    weak_fields: dict[Expr, frozenset[int]] = field(default_factory=dict)  # such fields of tuples
+    returned: list[tuple[Type, ast.AST]] | None = None  # where types of what loops return are noted
+    wanted: Container[str] = ()  # names that are read after the current statement
     carried: Collection[str] = ()  # that a loop around the place hands on: tensors, not scalars
     counter: int = 0  # of values that the text does not name
     hidden: dict[str, str] = field(default_factory=dict)  # names bound elsewhere -> why they are not visible
     open_symbols: dict[str, ast.AST] = field(default_factory=dict)  # declared in the body, without a value yet
+
+    def has_value(self, name: str) -> bool:
+        """Whether a name has a value here, and only one."""
+        value = self.scope.get(name)
+        return value is not MISSING and not isinstance(value, Hidden)
+
+
+def inner_session(session: GraphSession) -> GraphSession:
+    """A session for a function inside of another one: it sees the names of the outer one."""
+    return GraphSession(
+        session.unit, session.module, session.level, Scope(session.scope), session.symbols, context=session.context,
+        hidden=session.hidden, stacked=session.stacked, weak=session.weak, weak_fields=session.weak_fields,
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from weft.ir.deduction.infer import VOID, type_text
@@ -17,17 +17,29 @@ from weft.script.reader.expression.arguments import bind_arguments
 from weft.script.reader.expression.attributes import check_private, joined_attributes
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.graph.bindings import LEAVES, emit_binding, make_var, type_of
+from weft.script.reader.graph.joined import Following
 from weft.script.reader.graph.operators import call_operator
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.recovery import attempt
 from weft.script.reader.scope import describe
 
-__all__ = ["read_statement", "statement_list"]
+__all__ = ["in_order", "read_statement", "statement_list"]
 
 
 def read_statement(session: GraphSession, tree: ast.stmt) -> None:
     """Read one statement into the current block."""
     attempt(session, tree, lambda: _statement(session, tree))
+
+
+def in_order(session: GraphSession, trees: Sequence[ast.stmt]) -> Iterator[tuple[int, ast.stmt]]:
+    """The statements of a block with their positions; while one is read, `session.wanted` has what comes after it."""
+    outer = session.wanted
+    session.wanted = following = Following(trees, outer)
+    try:
+        for following.position, tree in enumerate(trees):
+            yield following.position, tree
+    finally:
+        session.wanted = outer
 
 
 def _statement(session: GraphSession, tree: ast.stmt) -> None:
@@ -39,7 +51,7 @@ def _statement(session: GraphSession, tree: ast.stmt) -> None:
 
 def statement_list(session: GraphSession, trees: Sequence[ast.stmt]) -> list[Any]:
     """Read statements into the current block."""
-    for tree in trees:
+    for _, tree in in_order(session, trees):
         read_statement(session, tree)
     return []
 

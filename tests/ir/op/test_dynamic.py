@@ -120,3 +120,13 @@ def test_unique_of_a_matrix_flattens_it() -> None:
     array = np.asarray([[4, 2, 4], [2, 2, 9]], "int32")
     for got in both([x], get_op("unique")(x), array):
         np.testing.assert_array_equal(got, [2, 4, 9])
+
+
+@pytest.mark.parametrize("columns", [4, 1])
+def test_a_mask_selects_what_numpy_selects(columns: int) -> None:
+    x, mask = Var("x", TensorType((symbol("n"), 4), "float32")), Var("mask", TensorType((symbol("n"), columns), "bool"))
+    for size in (0, 1, 5):
+        data = np.arange(4.0 * size, dtype="float32").reshape(size, 4)
+        chosen = np.random.default_rng(size).integers(0, 2, (size, columns)).astype("bool")
+        for got in both([x, mask], get_op("masked_select")(x, mask), data, chosen):
+            np.testing.assert_array_equal(got, data[np.broadcast_to(chosen, data.shape)])

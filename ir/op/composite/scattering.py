@@ -1,0 +1,394 @@
+"""Sums and other reductions into places that indices choose: scatters, segments, counts, bags of embeddings.
+
+All are scatters of elements (`scatter_elements`), so that the order of the sums is that of the updates. Indices out of
+range are BoundsErrors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from weft.dtypes import is_float, max_value, min_value
+from weft.ir.dim import Dim, product
+from weft.ir.graph import Expr, ShapeExpr
+from weft.ir.op.common import example, f32, i64, typed
+from weft.ir.op.composite.declaring import Parts, call, composite
+from weft.ir.op.declare import Param
+
+__all__: list[str] = []
+
+_FAMILY = "indexing_scatter"
+_COMBINED = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
+_REDUCTION, _SELF = Param("reduction", "attr", "sum", "str"), Param("include_self", "attr", True, "bool")
+
+
+def _identity(reduction: str, dtype: str) -> float | int:
+    """What a reduction begins with."""
+    if reduction in ("sum", "mean"):
+        return 0
+    if reduction == "prod":
+        return 1
+    least = reduction == "amax"
+    if is_float(dtype):
+        return float("-inf") if least else float("inf")
+    return min_value(dtype) if least else max_value(dtype)
+
+
+def _checked(args: Parts, name: str) -> str:
+    """The dtype of a tensor argument; ShapeError W205 for an unknown reduction."""
+    if args.reduction not in _COMBINED:
+        raise args.error(f"unknown reduction {args.reduction!r}: one of {', '.join(_COMBINED)}")
+    dtype = args.require(name, "number").dtype
+    if dtype is None:
+        raise args.error(f"the dtype of {name} has to be known")
+    return dtype
+
+
+def _reduced(
+    data: Expr, indices: Expr, updates: Expr, dtype: str, axis: int, reduction: str, include_self: bool
+) -> Expr:
+    """The updates joined into the data; without `include_self`, not with what stood in their places."""
+    like = lambda value: call("full_like", updates, call("full", (), value, dtype))  # noqa: E731
+    if not include_self:
+        start = like(_identity(reduction, dtype))
+        data = call("scatter_elements", data, indices, start, axis, "update")
+    total = call("scatter_elements", data, indices, updates, axis, _COMBINED[reduction])
+    if reduction != "mean":
+        return total
+    ones = call("ones_like", data)
+    if not include_self:
+        ones = call("scatter_elements", ones, indices, like(0), axis, "update")
+    counts = call("scatter_elements", ones, indices, like(1), axis, "add")
+    return call("divide" if is_float(dtype) else "floor_divide", total, counts)
+
+
+_UFUNCS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum,
+}  # fmt: skip
+
+
+def _scatter_reference(
+    data: Any, indices: Any, updates: Any, *, axis: int, reduction: str, include_self: bool
+) -> Any:
+    out, counts = data.copy(), np.full(data.shape, int(include_self), data.dtype)
+    touched = np.zeros(data.shape, bool)
+    for at in np.ndindex(indices.shape):
+        place = list(at)
+        place[axis] = int(indices[at])
+        where = tuple(place)
+        first = not include_self and not touched[where]
+        out[where] = updates[at] if first else _UFUNCS[reduction](out[where], updates[at])
+        touched[where] = True
+        counts[where] += 1
+    if reduction == "mean":
+        counts = np.where(touched, counts, 1)
+        out = out / counts if out.dtype.kind == "f" else out // counts
+    return out.astype(data.dtype)
+
+
+@composite(
+    "scatter_reduce",
+    [Param("data"), Param("indices", of="int"), Param("updates"), Param("axis", "attr", 0, "int"), _REDUCTION, _SELF],
+    numpy=_scatter_reference, family=_FAMILY,
+    examples=(
+        example(f32(4, 3), i64(2, 3), f32(2, 3), reduction="mean", ranges={"indices": (-4, 3)}),
+        example(f32("n", 5), i64("n", 4), f32("n", 4), axis=1, reduction="amax", include_self=False,
+                ranges={"indices": (0, 4)}),
+        example(typed("int32", 4), i64(6), typed("int32", 6), reduction="prod", include_self=False,
+                ranges={"indices": (0, 3)}),
+        example(f32(4), i64(6), f32(6), reduction="mean", include_self=False, ranges={"indices": (0, 3)}),
+    ),
+)  # fmt: skip
+def scatter_reduce(args: Parts) -> Expr:
+    """A copy of data with updates joined to out[indices[i, j], j] (for axis 0): sum, prod, mean, amax or amin.
+
+    Without include_self what stands in a place that is updated does not count. Integer means are rounded down.
+    """
+    dtype = _checked(args, "data")
+    axis = args.axis_of("axis", args.type("data").ndim)
+    return _reduced(args.data, args.indices, args.updates, dtype, axis, args.reduction, args.include_self)
+
+
+def _index_reference(data: Any, index: Any, source: Any, *, axis: int, **how: Any) -> Any:
+    shape = [1] * data.ndim
+    shape[axis] = -1
+    indices = np.broadcast_to(index.reshape(shape), source.shape)
+    return _scatter_reference(data, indices, source, axis=axis % data.ndim, **how)
+
+
+def _spread(index: Expr, axis: int, sizes: tuple[Dim, ...]) -> Expr:
+    """A vector of indices, the same along all other axes."""
+    shape = [size if place == axis else 1 for place, size in enumerate(sizes)]
+    return call("broadcast_to", call("reshape", index, shape), sizes)
+
+
+@composite(
+    "index_reduce",
+    [Param("data"), Param("index", of="int"), Param("source"), Param("axis", "attr", 0, "int"), _REDUCTION, _SELF],
+    numpy=_index_reference, family=_FAMILY,
+    examples=(
+        example(f32(4, 3), i64(5), f32(5, 3), ranges={"index": (0, 3)}),
+        example(f32("n", 4), i64("m"), f32("n", "m"), axis=1, reduction="amin", ranges={"index": (-4, 3)}),
+    ),
+)  # fmt: skip
+def index_reduce(args: Parts) -> Expr:
+    """A copy of data with slice i of the source joined to slice index[i] along an axis; see scatter_reduce."""
+    dtype, sizes = _checked(args, "data"), args.dims("source")
+    axis = args.axis_of("axis", len(sizes))
+    return _reduced(
+        args.data, _spread(args.index, axis, sizes), args.source, dtype, axis, args.reduction, args.include_self
+    )
+
+
+def _segments(data: Any, ids: Any, count: Any, *, reduction: str) -> Any:
+    start = np.full((count[0], *data.shape[1:]), _identity(reduction, str(data.dtype)), data.dtype)
+    with np.errstate(all="ignore"):
+        if reduction != "mean":
+            return _index_reference(start, ids, data, axis=0, reduction=reduction, include_self=True)
+        total = _index_reference(start, ids, data, axis=0, reduction="sum", include_self=True)
+        return (total.T / np.bincount(ids, minlength=count[0]).astype(data.dtype)).T
+
+
+@composite(
+    "segment_reduce", [Param("data"), Param("segment_ids", of="int"), Param("num_segments", "shape"), _REDUCTION],
+    numpy=_segments, family=_FAMILY,
+    examples=(
+        example(f32(6, 2), i64(6), 4, ranges={"segment_ids": (0, 3)}),
+        example(f32("n"), i64("n"), 3, reduction="mean", ranges={"segment_ids": (0, 2)}),
+        example(typed("int32", "n", 2), i64("n"), 3, reduction="amax", ranges={"segment_ids": (0, 2)}),
+    ),
+)  # fmt: skip
+def segment_reduce(args: Parts) -> Expr:
+    """The slices of data with one segment id joined: sum, prod, mean, amax or amin; a row for each of num_segments.
+
+    The ids may be in any order. A segment without slices gives 0, 1, nan, and the least and the greatest value.
+    """
+    dtype, sizes, count = _checked(args, "data"), args.dims("data"), _one_size(args, "num_segments")
+    index = _spread(args.segment_ids, 0, sizes)
+    start = call("full", (count, *sizes[1:]), call("full", (), _identity(args.reduction, dtype), dtype), dtype)
+    if args.reduction != "mean":
+        return _reduced(start, index, args.data, dtype, 0, args.reduction, True)
+    args.require("data", "float")
+    total = _reduced(start, index, args.data, dtype, 0, "sum", True)
+    return call("divide", total, _reduced(start, index, call("ones_like", args.data), dtype, 0, "sum", True))
+
+
+def _one_size(args: Parts, name: str) -> Dim:
+    shape = getattr(args, name)
+    if not isinstance(shape, ShapeExpr) or len(shape.dims) != 1:
+        raise args.error(f"{name} is one size, written out")
+    return shape.dims[0]
+
+
+def _counts(x: Any, length: Any, weights: Any = None) -> Any:
+    return np.bincount(x, weights, length[0]).astype("int64" if weights is None else weights.dtype)
+
+
+@composite(
+    "bincount", [Param("x", of="int"), Param("length", "shape"), Param("weights", default=None)],
+    numpy=_counts, family=_FAMILY,
+    examples=(
+        example(i64(6), 5, ranges={"x": (0, 4)}), example(typed("int32", "n"), 4, f32("n"), ranges={"x": (0, 3)}),
+    ),
+)  # fmt: skip
+def bincount(args: Parts) -> Expr:
+    """How often each number from 0 up to length occurs in a vector (int64), or the sum of the weights where it does.
+
+    Another number is a BoundsError.
+    """
+    args.require("x", "integer")
+    length, sizes = _one_size(args, "length"), args.dims("x")
+    dtype = "int64" if args.weights is None else args.type("weights").dtype
+    weights = call("ones", sizes, "int64") if args.weights is None else args.weights
+    x = call("astype", args.x, "int64")
+    beyond = call("full_like", x, call("full", (), length, "int64"))
+    index = call("where", call("less", x, call("full", (), 0, "int64")), beyond, x)  # negative ones count from no end
+    return call("scatter_elements", call("zeros", (length,), dtype), index, weights, 0, "add")
+
+
+def _histogram(x: Any, *, bins: int, min: float, max: float) -> Any:
+    if min == max == 0 and x.size:
+        min, max = x.min(), x.max()
+    if min == max:
+        min, max = min - 1, max + 1
+    low, high = x.dtype.type(min), x.dtype.type(max)
+    inside = x[(x >= low) & (x <= high)]
+    places = np.clip(((inside - low) / (high - low) * x.dtype.type(bins)).astype("int64"), 0, bins - 1)
+    return np.bincount(places, minlength=bins).astype(x.dtype)
+
+
+@composite(
+    "histc",
+    [Param("x"), Param("bins", "attr", 100, "int"), Param("min", "attr", 0.0, "float"),
+     Param("max", "attr", 0.0, "float")],
+    numpy=_histogram, family=_FAMILY,
+    examples=(example(f32(3, 4), 5, -1.0, 1.0), example(f32("n"), 4, least=1), example(typed("float64", 7), 3, 0, 2)),
+)  # fmt: skip
+def histc(args: Parts) -> Expr:
+    """How many elements lie in each of `bins` equal parts of [min, max], in the dtype of x; others do not count.
+
+    Where both ends are 0, they are the least and the greatest element; where both are one number, it lies in the middle
+    of a range of 2.
+    """
+    dtype = args.require("x", "float").dtype
+    if args.bins < 1 or args.max < args.min:
+        raise args.error(f"at least one bin, and min <= max, got {args.bins} from {args.min} to {args.max}")
+    x = call("flatten", args.x)
+    number = lambda value: call("full", (), value, dtype)  # noqa: E731
+    low, high = number(args.min), number(args.max)
+    if args.min == args.max == 0:
+        low, high = call("min", x), call("max", x)
+    if args.min == args.max:
+        same = call("equal", low, high)
+        low = call("where", same, call("subtract", low, number(1.0)), low)
+        high = call("where", same, call("add", high, number(1.0)), high)
+    inside = call("logical_and", call("greater_equal", x, low), call("less_equal", x, high))
+    share = call("divide", call("subtract", x, low), call("subtract", high, low))
+    place = call("clip", call("astype", call("multiply", share, number(float(args.bins))), "int64"), 0, args.bins - 1)
+    place = call("where", inside, place, call("full", (), 0, "int64"))
+    return call("scatter_elements", call("zeros", (args.bins,), dtype), place, call("astype", inside, dtype), 0, "add")
+
+
+# Embeddings
+
+
+@composite(
+    "nn.embedding", [Param("weight"), Param("indices", of="int")], family="indexing_index",
+    numpy=lambda weight, indices: weight[indices],
+    examples=(example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
+              example(f32("v", 3), typed("int32", "n"), ranges={"indices": (-1, 0)}, least=1)),
+)  # fmt: skip
+def embedding(args: Parts) -> Expr:
+    """The rows of weight that indices choose: (v, h), (...) -> (..., h)."""
+    if args.type("weight").ndim not in (2, -1):
+        raise args.error("weight is a matrix")
+    return call("take", args.weight, args.indices, axis=0)
+
+
+_BAGS = ("sum", "mean", "max")
+
+
+def _bags(
+    weight: Any, indices: Any, offsets: Any = None, per_sample_weights: Any = None, *, mode: str,
+    padding_idx: int | None, include_last_offset: bool,
+) -> Any:  # fmt: skip
+    if indices.ndim == 2:
+        bags = [range(i * indices.shape[1], (i + 1) * indices.shape[1]) for i in range(indices.shape[0])]
+        indices = indices.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    else:
+        ends = [*map(int, offsets), *([] if include_last_offset else [len(indices)])]
+        bags = [range(begin, end) for begin, end in pairwise(ends)]
+    out = np.zeros((len(bags), weight.shape[1]), weight.dtype)
+    for row, bag in enumerate(bags):
+        chosen = [i for i in bag if indices[i] != padding_idx]
+        rows = weight[indices[chosen]].astype("float64")
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[chosen][:, None]
+        if len(chosen):
+            out[row] = {"sum": rows.sum, "mean": rows.mean, "max": rows.max}[mode](0)
+    return out
+
+
+@composite(
+    "nn.embedding_bag",
+    [Param("weight"), Param("indices", of="int"), Param("offsets", default=None, of="int"),
+     Param("per_sample_weights", default=None), Param("mode", "attr", "mean", "str"),
+     Param("padding_idx", "attr", None, "int?"), Param("include_last_offset", "attr", False, "bool")],
+    numpy=_bags, family="indexing_index",
+    examples=(
+        example(f32(5, 3), i64(2, 4), ranges={"indices": (0, 4)}),
+        example(f32(5, 3), i64(6), np.array([0, 2, 2, 5]), mode="sum", ranges={"indices": (0, 4)}),
+        example(f32(5, 3), i64("n"), np.array([0, 0]), f32("n"), mode="sum", ranges={"indices": (0, 4)}),
+        example(f32(5, 3), i64("n", 2), mode="max", padding_idx=1, ranges={"indices": (0, 4)}),
+        example(f32(5, 3), i64(6), np.array([0, 4, 6]), padding_idx=2, include_last_offset=True,
+                ranges={"indices": (0, 4)}),
+    ),
+)  # fmt: skip
+def embedding_bag(args: Parts) -> Expr:
+    """The sum, mean or maximum of the rows of weight in each bag; zeros for an empty one.
+
+    Bags are the rows of indices (b, k), or the parts of indices (n,) that begin at the offsets, which ascend from 0;
+    with include_last_offset the last offset is where the last bag ends. Rows with the index padding_idx do not count.
+    Weights, of each index, go with the mode sum.
+    """
+    if args.mode not in _BAGS:
+        raise args.error(f"unknown mode {args.mode!r}: one of {', '.join(_BAGS)}")
+    if args.per_sample_weights is not None and args.mode != "sum":
+        raise args.error("per_sample_weights go with the mode sum")
+    indices, ids, count = _bag_of_each(args)
+    dtype = args.require("weight", "float").dtype
+    rows = call("take", args.weight, indices, axis=0)
+    if args.per_sample_weights is not None:
+        rows = call("multiply", rows, call("expand_dims", call("flatten", args.per_sample_weights), 1))
+    number = lambda value: call("full", (), value, dtype)  # noqa: E731
+    kept = None
+    if args.padding_idx is not None:
+        at = call("astype", indices, "int64")
+        kept = call("expand_dims", call("not_equal", at, call("full", (), args.padding_idx, "int64")), 1)
+        rows = call("where", kept, rows, number(float("-inf") if args.mode == "max" else 0.0))
+    if args.mode == "max":
+        most = call("segment_reduce", rows, ids, count, "amax")
+        return call("where", call("equal", most, number(float("-inf"))), number(0.0), most)
+    total = call("segment_reduce", rows, ids, count, "sum")
+    if args.mode == "sum":
+        return total
+    one_each = call("expand_dims", call("ones_like", call("astype", indices, dtype)), 1)
+    ones = one_each if kept is None else call("astype", kept, dtype)
+    return call("divide", total, call("maximum", call("segment_reduce", ones, ids, count, "sum"), number(1.0)))
+
+
+def _bag_of_each(args: Parts) -> tuple[Expr, Expr, Dim]:
+    """The indices as a vector, the bag of each, and how many bags there are."""
+    sizes = args.dims("indices")
+    if len(sizes) == 2 and args.offsets is None:
+        places = call("arange", 0, product(sizes), 1, "int64")
+        each = call("maximum", call("full", (), sizes[1], "int64"), call("full", (), 1, "int64"))
+        ids = call("floor_divide", places, each)
+        return call("flatten", args.indices), ids, sizes[0]
+    if len(sizes) != 1 or args.offsets is None:
+        raise args.error("indices have two dimensions, or one, and offsets")
+    ends = call("astype", args.offsets, "int64")
+    before = call("searchsorted", ends, call("arange", 0, sizes[0], 1, "int64"), right=True)
+    ids = call("subtract", before, call("full", (), 1, "int64"))
+    count = args.dims("offsets")[0]
+    return args.indices, ids, count - 1 if args.include_last_offset else count
+
+
+# Unpooling
+
+
+def _unpooled(data: Any, indices: Any, output_size: Any) -> Any:
+    n, c = data.shape[:2]
+    out = np.zeros((n, c, int(np.prod(output_size))), data.dtype)
+    for i, j in np.ndindex(n, c):
+        out[i, j][indices[i, j].reshape(-1)] = data[i, j].reshape(-1)
+    return out.reshape(n, c, *output_size)
+
+
+@composite(
+    "nn.max_unpool", [Param("data"), Param("indices", of="int"), Param("output_size", "shape")],
+    numpy=_unpooled, family="nn_pool",
+    examples=(example(f32(1, 2, 2, 2), np.array([[[[0, 3], [8, 11]], [[5, 2], [9, 14]]]]), (4, 4)),
+              example(f32("n", 1, 3), i64("n", 1, 3), (6,), ranges={"indices": (0, 0)})),
+)  # fmt: skip
+def max_unpool(args: Parts) -> Expr:
+    """Zeros of another size with each element of data in the place that its index says: the inverse of a pool.
+
+    data and indices (n, c, ...), output_size the sizes of the axes after the channels, in whose planes the indices
+    count in row-major order. Of several elements with one index the last counts.
+    """
+    shape = args.output_size
+    if not isinstance(shape, ShapeExpr):
+        raise args.error("output_size is written out")
+    if len(args.dims("data")) < 2:
+        raise args.error("data has a batch, channels and axes after them")
+    batch, channels, *spatial = args.dims("data")
+    flat = (batch, channels, product(tuple(spatial)))
+    data, indices = (call("reshape", part, flat) for part in (args.data, args.indices))
+    zeros = call("zeros", (batch, channels, product(shape.dims)), args.type("data").dtype)
+    return call("reshape", call("scatter_elements", zeros, indices, data, 2), (batch, channels, *shape.dims))

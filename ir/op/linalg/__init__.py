@@ -1,0 +1,1 @@
+"""Linear algebra: factors, solutions, spectra and norms of matrices, the last two axes of tensors."""
