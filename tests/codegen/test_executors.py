@@ -559,7 +559,9 @@ def test_a_kernel_alone_is_exported_too(tmp_path: Path) -> None:
 
 BRANCHES = """
 @R.function
-def main(c: R.Tensor((), "bool"), k: R.Prim("int64"), x: R.Tensor(("n", "m"), "float32")) -> R.Tensor("float32", ndim=1):
+def main(
+    c: R.Tensor((), "bool"), k: R.Prim("int64"), x: R.Tensor(("n", "m"), "float32")
+) -> R.Tensor("float32", ndim=1):
     if c:
         a = R.reshape(x, (n * m,))
         y = R.exp(a)

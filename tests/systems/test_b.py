@@ -167,6 +167,19 @@ def test_a_hook_may_return_several_functions_and_names_the_top_one(toy: TargetKi
     np.testing.assert_allclose(run(new, X), expected(X), rtol=1e-6)
 
 
+def test_the_name_that_a_hook_returns_decides_among_functions_of_one_form(toy: TargetKind, toy2: TargetKind) -> None:
+    """B4: whatever their order, and whatever else could be called."""
+
+    @toy.lowering
+    def lower(module: IRModule, function: Function) -> tuple[IRModule, GlobalVar]:
+        made, top = toy_accelerator.lower(module, function)
+        other = kernel("first", "X[i, j] * X[i, j]")["first"]
+        return IRModule({"first": other, **dict(made.items()), "last": other}), top
+
+    toy2.lowering(toy_accelerator.lower)
+    np.testing.assert_allclose(run(lowered(), X), expected(X), rtol=1e-6)
+
+
 def test_a_kernel_may_stand_for_a_graph_function(toy: TargetKind, toy2: TargetKind) -> None:
     """B4: it is called with the inputs and the result."""
     toy.lowering(lambda module, function: (kernel("fast", "T.exp(X[i, j]) + X[i, j]"), GlobalVar("fast")))
