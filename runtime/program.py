@@ -175,6 +175,6 @@ def _driver(data: dict[str, Any]) -> dict[str, Any]:
     """The program of an executor, with no places in the source text where it had some."""
     if "functions" in data:
         for function in data["functions"]:
-            function["code"] = [[*i, -1] if i[0] == "call" else i for i in function["code"]]
+            function["code"] = [[*i, -1] if i[0] in ("call", "size") else i for i in function["code"]]
         data["spans"] = []
     return data

@@ -3,7 +3,8 @@
     report = check_part("host: llvm; npu: npu", "npu", programs=[mine], seeds=5)
     report.assert_clean()
 
-What must hold, for every operator in `operators`, each in float32, float64, int8 and int32, plain and in dataflow:
+What must hold, for every operator in `operators`, each in float32, float64, int8 and int32, plain and in dataflow, and
+for some of them in other shapes:
 
     labelled      `R.exp(x, target="npu")` computes what the interpreter says, or is refused: a TargetError or
                   ArtifactError with its code that names the part, never an error of the plug-in's own insides
@@ -40,9 +41,16 @@ __all__ = ["PartReport", "check_part"]
 OPERATORS = (
     "R.exp(x)", "R.negative(x)", "R.add(x, y)", "R.multiply(x, x)", "R.matmul(x, y)", "R.sum(x, axis=[0])",
     "R.permute_dims(x)", "R.concat((x, y), axis=0)", 'R.astype(x, "float32")', 'R.matmul(x, y, out_dtype="int32")',
+    "R.add(x, x)", "R.subtract(y, x)", 'R.add(x, R.const(1, "{dtype}"))',
 )  # fmt: skip
 """Calls on two square matrices; those that a type does not allow are left out."""
 DTYPES = ("float32", "float64", "int8", "int32")
+SQUARE = "(4, 4)", "(4, 4)"
+SHAPES = (
+    ("(4,)", "(4,)"), ("(2, 3, 4)", "(2, 3, 4)"), ("()", "()"), ("(0, 4)", "(0, 4)"), ('("n", 4)', '("n", 4)'),
+    ("(4, 4)", "(4,)"), ("(4, 1)", "(1, 4)"),
+)  # fmt: skip
+"""Other shapes of the two operands: ranks, nothing, sizes that only the call knows, shapes that are broadcast."""
 
 
 @dataclass(frozen=True)
@@ -105,24 +113,38 @@ def _cases(
     for program in programs:
         module = program if isinstance(program, IRModule) else IRModule({program.name or "main": program})  # type: ignore[union-attr]
         yield f"the program of {', '.join(module)}", module, True
-    for operator in operators:
-        for dtype in DTYPES:
-            for form, text in _texts(operator, dtype, label):
-                try:
-                    module = parse(text)
-                except WeftError:  # the operator does not take the type
-                    continue
-                if isinstance(module, IRModule):
-                    yield f"{form} {operator} of {dtype}", module, False
+    for what, text in _all_texts(label, operators):
+        try:
+            module = parse(text)
+        except WeftError:  # the operator does not take the types
+            continue
+        if isinstance(module, IRModule):
+            yield what, module, False
     for seed in range(seeds):
         yield f"random module {seed}", random_module(seed, bindings=8), False
 
 
-def _texts(operator: str, dtype: str, label: str) -> Iterator[tuple[str, str]]:
+def _all_texts(label: str, operators: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(what it is, the text of a module): every operator in every type and form, some in other shapes."""
+    for operator in operators:
+        for dtype in DTYPES:
+            for form, text in _texts(operator, dtype, SQUARE, label):
+                yield f"{form} {operator} of {dtype}", text
+    shaped = dict.fromkeys([*operators[:1], *({"R.add(x, y)", "R.subtract(y, x)"} & set(operators))])
+    for operator in sorted(shaped):
+        for shapes in SHAPES:
+            for dtype in ("float32", "int8"):
+                for form, text in _texts(operator, dtype, shapes, label):
+                    if form in ("labelled", "unlabelled"):
+                        yield f"{form} {operator} of {dtype} {' and '.join(shapes)}", text
+
+
+def _texts(operator: str, dtype: str, shapes: tuple[str, str], label: str) -> Iterator[tuple[str, str]]:
+    operator = operator.replace("{dtype}", dtype)
     labelled = f'{operator[:-1]}, target="{label}")'
     plain = "    z = {}\n    return z\n"
     dataflow = "    with R.dataflow():\n        z = {}\n        R.output(z)\n    return z\n"
-    head = f'def main(x: R.Tensor((4, 4), "{dtype}"), y: R.Tensor((4, 4), "{dtype}")):\n'
+    head = f'def main(x: R.Tensor({shapes[0]}, "{dtype}"), y: R.Tensor({shapes[1]}, "{dtype}")):\n'
     whole = f'    R.func_attr({{"target": "{label}"}})\n'
     bodies = {
         "labelled": plain.format(labelled), "labelled in dataflow": dataflow.format(labelled),

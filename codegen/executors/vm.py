@@ -1,7 +1,8 @@
 """The executor `vm`: a `HostProgram` to bytecode (`weft.runtime.programs.bytecode`).
 
-Each variable gets a register. Kernels stay machine code; everything else is one of four instructions: call, ret, if,
-goto. What machine code checks by itself (sizes, declared types of results, match_cast) becomes calls of `match`.
+Each variable gets a register, and each size that is computed. Kernels stay machine code; everything else is one of
+five instructions: call, size, ret, if, goto. What machine code checks by itself (sizes, declared types of results,
+match_cast) becomes calls of `match`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from weft.codegen.host.read import read_program
 from weft.codegen.host.relations import relations
 from weft.codegen.host.signature import abi_dim, abi_type, span_json
 from weft.errors import Span, TargetError
+from weft.ir.dim import Dim
 from weft.ir.graph import Constant, Var
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import AnyType, FuncType, TupleType, Type
 from weft.runtime.abi import types as abi
-from weft.runtime.abi.json_form import dim_to_json, parameter_to_json, type_to_json
+from weft.runtime.abi.dims import Expression, Operation
+from weft.runtime.abi.json_form import parameter_to_json, type_to_json
 from weft.runtime.executable import Program
 from weft.runtime.programs.bytecode import FORMAT, VERSION
 from weft.transform.analysis.value_numbering import same_type
@@ -71,6 +74,10 @@ class _Emitter:
         self.written: set[Var] = set()
         self.code: list[Any] = []
         self.sizes: dict[str, Any] = {}
+        self.computed: dict[Operation, int] = {}
+        """Sizes that have been computed on every way to here -> their registers."""
+        self.here: Span | None = None
+        """The place of the step that is emitted."""
         self.count = 0
 
     def run(self) -> dict[str, Any]:
@@ -128,6 +135,7 @@ class _Emitter:
     def body(self, body: host.Body) -> Operand:
         """Emit steps; gives the operand of the result."""
         for step in body.steps:
+            self.here = step.span
             _STEPS[type(step)](self, step)
         return self.operand(body.result)
 
@@ -184,10 +192,12 @@ class _Emitter:
         self.code[end][1] = len(self.code) - end - 1
 
     def branch(self, branch: host.Body, into: int) -> None:
+        outside = dict(self.computed)
         self.call(-1, "builtin", "enter", [], None)
         result = self.body(branch)
         self.call(into, "builtin", "same", [result], None)
         self.call(-1, "builtin", "leave", [], None)
+        self.computed = outside
 
     def loop(self, step: host.Loop) -> None:
         """Emit a loop: a register for each carried value, a jump back to what asks whether to go on."""
@@ -204,7 +214,7 @@ class _Emitter:
         for register, ty in zip(rows, step.stacked, strict=True):
             shape = self.operand(host.Extents(tuple(ty.dims or ()), step.span))
             self.call(register, "builtin", "alloc_tensor", [shape, ["s", ty.dtype]], step.span)
-        head, exits = len(self.code), list[int]()
+        head, exits, outside = len(self.code), list[int](), dict(self.computed)
         given: list[Operand] = []
         if step.bounds is not None:
             self.call(result, "builtin", "more", [["r", indices], ["r", place]], step.span)
@@ -223,6 +233,7 @@ class _Emitter:
             self.call(row, "builtin", "item", [["r", result], ["i", number]], step.span)
             self.call(-1, "builtin", "set_row", [["r", register], ["r", place], ["r", row]], step.span)
         self.code.append(["goto", head - len(self.code) - 1])
+        self.computed = outside  # a loop may have no iteration
         for place_ in exits:
             self.code[place_][2] = len(self.code) - place_ - 1
         self.call(into, "builtin", "same", [["t", [*carried, *(["r", register] for register in rows)]]], step.span)
@@ -279,10 +290,35 @@ class _Emitter:
     # Operands
 
     def operand(self, operand: host.Operand) -> Operand:
-        """An operand as data."""
+        """An operand as data; sizes in it are computed first."""
         if isinstance(operand, Var):
             return self.variable(operand)
+        if isinstance(operand, host.Size):
+            return ["d", self.size(operand.dim)]
+        if isinstance(operand, host.Extents):
+            return ["shape", list(map(self.size, operand.dims))]
         return _OPERANDS[type(operand)](self, operand)
+
+    def size(self, dim: Dim) -> Any:
+        """A size as data: a number, a symbol, or the register that holds what is computed of them."""
+        found = abi_dim(dim)
+        if not isinstance(found, Expression):
+            return found
+        tree = found.tree
+        assert isinstance(tree, Operation)
+        return [self.compute(tree, found.text), found.text]
+
+    def compute(self, tree: Operation, text: str) -> int:
+        """The register of an operation on sizes, computed where it was not yet."""
+        if tree not in self.computed:
+            operands = [
+                [self.compute(operand, text), text] if isinstance(operand, Operation) else operand
+                for operand in tree.operands
+            ]
+            register = self.new_register()
+            self.code.append(["size", register, tree.name, operands, text, self.span(self.here)])
+            self.computed[tree] = register
+        return self.computed[tree]
 
     def variable(self, var: Var) -> Operand:
         if var not in self.registers:
@@ -327,8 +363,6 @@ _OPERANDS: Mapping[type, Callable[[_Emitter, Any], Operand]] = {
     Constant: _Emitter.constant,
     host.Item: _Emitter.item,
     host.Number: lambda emitter, operand: _number(operand),
-    host.Size: lambda emitter, operand: ["d", dim_to_json(abi_dim(operand.dim))],
-    host.Extents: lambda emitter, operand: ["shape", [dim_to_json(abi_dim(dim)) for dim in operand.dims]],
     host.Group: lambda emitter, operand: ["t", [emitter.operand(item) for item in operand.fields]],
     host.Text: lambda emitter, operand: ["s", operand.text],
     host.FunctionName: lambda emitter, operand: ["f", operand.name],

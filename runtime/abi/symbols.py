@@ -39,7 +39,11 @@ class Symbols:
         Raises: ShapeError W280 for a division by zero, W744 for a symbol without a value; OutOfMemoryError W950 for one
         that 64 bits do not hold.
         """
-        value = self._exactly(dim)
+        return self.within(self._exactly(dim), dim)
+
+    @staticmethod
+    def within(value: int, dim: object) -> int:
+        """A value that 64 bits hold, of a dimension; OutOfMemoryError W950."""
         if not -(1 << 63) <= value < 1 << 63:
             raise OutOfMemoryError(f"no memory for a size of {dim}: it does not fit 64 bits", code="W950")
         return value

@@ -5,14 +5,18 @@
     sizes       ::= {number of a call of a kernel: [[message]]}            of an argument whose size breaks a relation
     message     ::= [text | 0 | 1]                                         0 the size that is wanted, 1 the one given
     instruction ::= ["call", register | -1, callee, [operand], span]     -1: the result is dropped
+                  | ["size", register, operation, [size], text, span]    a number, exactly; for the size that is `text`
                   | ["ret", operand]
                   | ["if", operand, offset]                              skips `offset` instructions when false
                   | ["goto", offset]
     callee      ::= ["kernel", name] | ["function", name] | ["packed", name] | ["value", operand] | ["builtin", name]
     operand     ::= ["r", register] | ["k", constant] | ["i", int or bool] | ["x", float in hexadecimal] | ["s", text]
-                  | ["d", dim] | ["shape", [dim]] | ["t", [operand]] | ["f", function] | ["ty", type]
+                  | ["d", size] | ["shape", [size]] | ["t", [operand]] | ["f", function] | ["ty", type]
+    size        ::= integer | symbol | [register, text]                  a computed one has been computed before
 
-Types and dims are those of `weft.runtime.abi.json_form`; spans number the table, -1 is none. A program is trusted as
+Types are those of `weft.runtime.abi.json_form`, operations those of `weft.runtime.abi.dims`; spans number the table, -1
+is none. Symbols have the values that matched types gave them; each computed size is computed once, where it is first
+needed. A program is trusted as
 far as its form goes only after `check_program`: registers, functions, constants and jumps that are not there are
 refused.
 
@@ -28,7 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import ArtifactError
-from weft.runtime.abi.json_form import dim_from_json, parameter_from_json, type_from_json
+from weft.runtime.abi.dims import OPERATIONS
+from weft.runtime.abi.json_form import parameter_from_json, type_from_json
 from weft.runtime.abi.types import Signature
 
 __all__ = [
@@ -36,7 +41,7 @@ __all__ = [
     "read_functions",
 ]  # fmt: skip
 
-FORMAT, VERSION = "weft-bytecode", 1
+FORMAT, VERSION = "weft-bytecode", 2
 BUILTINS = (
     "alloc_tensor", "alloc_storage", "tensor_in_storage", "view", "kill", "same", "null", "shape_of",
     "tensor_to_shape", "shape_to_tensor", "print", "assert", "make_closure", "match", "item", "enter", "leave",
@@ -48,8 +53,8 @@ _CALLEES = ("kernel", "function", "packed", "value", "builtin")
 def program_bytes(program: Mapping[str, Any]) -> bytes:
     """The canonical text of a program without its places in source text: what a compiled program is compared by.
 
-    >>> program_bytes({"format": FORMAT, "version": 1, "functions": [], "spans": []})
-    b'{"format":"weft-bytecode","functions":[],"version":1}'
+    >>> program_bytes({"format": FORMAT, "version": 2, "functions": [], "spans": []})
+    b'{"format":"weft-bytecode","functions":[],"version":2}'
     """
     return json.dumps(_without_spans(program), sort_keys=True, separators=(",", ":")).encode()
 
@@ -63,8 +68,8 @@ def _without_spans(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_spans(item) for key, item in value.items() if key not in ("span", "spans", "sizes")}
     if isinstance(value, (list, tuple)):
-        if len(value) == 5 and value[0] == "call":
-            value = value[:4]
+        if (len(value), value[0] if value else "") in ((5, "call"), (6, "size")):
+            value = value[:-1]
         return [_without_spans(item) for item in value]
     return value
 
@@ -100,6 +105,8 @@ class _Check:
             kind = instruction[0]
             if kind == "call" and len(instruction) == 5:
                 self.call(*instruction[1:])
+            elif kind == "size" and len(instruction) == 6:
+                self.computed(*instruction[1:])
             elif kind == "ret" and len(instruction) == 2:
                 self.operand(instruction[1])
             elif kind == "if" and len(instruction) == 3:
@@ -122,8 +129,7 @@ class _Check:
     def call(self, register: Any, callee: Any, operands: Any, span: Any) -> None:
         if register != -1:
             self.register(register)
-        if not isinstance(span, int) or not -1 <= span < self.spans:
-            raise self.refuse(f"has no span {span!r}")
+        self.place_of(span)
         kind, name = callee
         known = {"kernel": self.kernels, "function": self.names, "builtin": BUILTINS}
         if kind not in _CALLEES or (kind in known and name not in known[kind]):
@@ -134,6 +140,26 @@ class _Check:
             self.operand(operand)
             if callee == ["builtin", "kill"]:
                 self.register(operand[1])
+
+    def computed(self, register: Any, operation: Any, sizes: Any, text: Any, span: Any) -> None:
+        self.register(register)
+        self.place_of(span)
+        if operation not in OPERATIONS or not isinstance(text, str) or not sizes:
+            raise self.refuse(f"has no operation {operation!r} on sizes")
+        for size in sizes:
+            self.size(size)
+
+    def size(self, size: Any) -> None:
+        if isinstance(size, list):
+            register, text = size
+            self.register(register)
+            size = text
+        if not isinstance(size, (int, str)) or isinstance(size, bool):
+            raise self.refuse(f"has no size {size!r}")
+
+    def place_of(self, span: Any) -> None:
+        if not isinstance(span, int) or not -1 <= span < self.spans:
+            raise self.refuse(f"has no span {span!r}")
 
     def register(self, number: Any) -> None:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self.function["registers"]:
@@ -155,7 +181,10 @@ class _Check:
                 raise self.refuse(f"names the function {value!r}, which is not there")
         elif kind == "x":
             float.fromhex(value)
-        elif kind not in ("i", "s", "d", "shape", "ty"):
+        elif kind in ("d", "shape"):
+            for size in value if kind == "shape" else [value]:
+                self.size(size)
+        elif kind not in ("i", "s", "ty"):
             raise self.refuse(f"has no operand {kind!r}")
 
 
@@ -192,7 +221,14 @@ def _read_instruction(instruction: Sequence[Any]) -> tuple[Any, ...]:
         _, into, (callee, name), operands, span = instruction
         called = (callee, _read_operand(name) if callee == "value" else name)
         return kind, into, called, tuple(map(_read_operand, operands)), span
+    if kind == "size":
+        _, into, operation, sizes, text, span = instruction
+        return kind, into, OPERATIONS[operation], tuple(map(_read_size, sizes)), text, span
     return (kind, _read_operand(instruction[1]), *instruction[2:]) if kind in ("if", "ret") else tuple(instruction)
+
+
+def _read_size(size: Any) -> Any:
+    return tuple(size) if isinstance(size, list) else size
 
 
 def _read_operand(operand: Sequence[Any]) -> tuple[str, Any]:
@@ -203,8 +239,8 @@ def _read_operand(operand: Sequence[Any]) -> tuple[str, Any]:
 
 _OPERANDS: Mapping[str, Callable[[Any], Any]] = {
     "ty": type_from_json,
-    "d": dim_from_json,
-    "shape": lambda dims: tuple(map(dim_from_json, dims)),
+    "d": _read_size,
+    "shape": lambda sizes: tuple(map(_read_size, sizes)),
     "t": lambda operands: tuple(map(_read_operand, operands)),
     "x": float.fromhex,
 }
@@ -226,6 +262,9 @@ def _text(instruction: Sequence[Any], place: int) -> str:
         _, register, (kind, name), operands, _ = instruction
         called = _operand(name) if kind == "value" else f"{kind} {name}"
         return f"{f'r{register} = ' if register >= 0 else ''}{called}({', '.join(map(_operand, operands))})"
+    if instruction[0] == "size":
+        _, register, operation, sizes, text, _ = instruction
+        return f"r{register} = {operation}({', '.join(map(_size, sizes))})    # {text}"
     if instruction[0] == "if":
         return f"if not {_operand(instruction[1])} goto {place + 1 + instruction[2]}"
     if instruction[0] == "goto":
@@ -237,8 +276,14 @@ def _operand(operand: Sequence[Any]) -> str:
     kind, value = operand
     if kind == "t":
         return f"({', '.join(map(_operand, value))})"
-    if kind in ("shape", "ty"):
+    if kind == "shape":
+        return f"shape ({', '.join(map(_size, value))})"
+    if kind == "ty":
         return f"{kind} {json.dumps(value)}"
     if kind == "d":
-        return str(value[0] if isinstance(value, list) else value)
+        return _size(value)
     return f"{kind}{value}" if kind in ("r", "k") else json.dumps(value)
+
+
+def _size(size: Any) -> str:
+    return f"r{size[0]}" if isinstance(size, list) else str(size)

@@ -97,6 +97,25 @@ class _Frame:
         self.symbols = Symbols()
         self.outer: list[Symbols] = []
 
+    def exactly(self, size: Any) -> int:
+        """The value of a size: a number, a symbol, or a register that holds one."""
+        if isinstance(size, tuple):
+            return self.registers[size[0]]
+        return size if isinstance(size, int) else self.symbols.size(size)
+
+    def size(self, size: Any) -> int:
+        """The value of a size that 64 bits hold; OutOfMemoryError W950."""
+        return self.symbols.within(self.registers[size[0]], size[1]) if isinstance(size, tuple) else self.exactly(size)
+
+    def shape(self, sizes: Sequence[Any]) -> tuple[int, ...]:
+        """The sizes of a shape; ShapeError W221 for a negative one."""
+        values = tuple(map(self.size, sizes))
+        for size, value in zip(sizes, values, strict=True):
+            if value < 0:
+                text = size[1] if isinstance(size, tuple) else size
+                raise ShapeError(f"a shape has the negative size {text} = {value}", code="W221")
+        return values
+
 
 class VirtualMachine:
     """A program with the kernels, constants and linked functions that it calls. Threads may share one."""
@@ -136,6 +155,8 @@ class VirtualMachine:
             kind = instruction[0]
             if kind == "call":
                 self._step(frame, stack, instruction)
+            elif kind == "size":
+                self._compute(frame, instruction)
             elif kind == "if":
                 if not _truth(self._value(frame, instruction[1])):
                     frame.place += instruction[2]
@@ -195,7 +216,7 @@ class VirtualMachine:
             if into != _DISCARD:
                 frame.registers[into] = result
         except WeftError as error:
-            raise error.at(span_of(self.program["spans"][span]) if span >= 0 else None) from None
+            raise error.at(self._place(span)) from None
 
     @staticmethod
     def _push(stack: list[_Frame], frame: _Frame) -> None:
@@ -214,6 +235,20 @@ class VirtualMachine:
             hook(event)
         return result
 
+    def _compute(self, frame: _Frame, instruction: Sequence[Any]) -> None:
+        """A size out of others, exactly."""
+        _, into, operation, sizes, text, span = instruction
+        try:
+            frame.registers[into] = operation(*map(frame.exactly, sizes))
+        except ZeroDivisionError:
+            error = ShapeError(f"division by zero in {text}", code="W280")
+            raise error.at(self._place(span)) from None
+        except WeftError as error:
+            raise error.at(self._place(span)) from None
+
+    def _place(self, span: int) -> Span | None:
+        return span_of(self.program["spans"][span]) if span >= 0 else None
+
     # Operands
 
     def _value(self, frame: _Frame, operand: Sequence[Any]) -> Any:
@@ -223,9 +258,9 @@ class VirtualMachine:
         if kind == "k":
             return self.constants[value]
         if kind == "d":
-            return frame.symbols.size(value)
+            return frame.size(value)
         if kind == "shape":
-            return frame.symbols.shape(value)
+            return frame.shape(value)
         if kind == "t":
             return tuple(self._value(frame, item) for item in value)
         return Closure(value) if kind == "f" else value

@@ -145,10 +145,10 @@ def test_scratch_memory_of_kernels_shares_the_arena_of_tensors(digits) -> None:
     sizes: list[int] = []
 
     def watching(requests):
-        offsets, total = greedy(requests)
-        tensors = [request for request in requests if request.first != request.last]
-        sizes.append(greedy(tensors)[1])
-        return offsets, total
+        brief = [request for request in requests if request.first == request.last]
+        assert sorted(item.size for item in brief) == sorted(item["scratch"] for item in operators if item["scratch"])
+        sizes.append(greedy([request for request in requests if request.first != request.last])[1])
+        return greedy(requests)
 
     source_tree(lowered(digits[0], LABELS), LABELS, name="digits", planner=watching)
     assert together < sizes[0] + scratch

@@ -186,6 +186,13 @@ def test_bytecode_is_data_that_is_saved_loaded_and_hashed(tmp_path: Path) -> Non
         (["registers"], 0, "too few registers"),
         (["code", 0, 3], [["k", 7]], "no constant 7"),
         (["code", 0], ["jump"], "no instruction 'jump'"),
+        (["code", 0], ["size", 0, "exec", ["n"], "n", -1], "no operation 'exec'"),
+        (["code", 0], ["size", 99, "mul", ["n", 2], "2 * n", -1], "no register 99"),
+        (["code", 0], ["size", 0, "mul", [[99, "n"], 2], "2 * n", -1], "no register 99"),
+        (["code", 0], ["size", 0, "mul", [1.5, 2], "2 * n", -1], "no size 1.5"),
+        (["code", 0], ["size", 0, "mul", ["n", 2], "2 * n", 10_000], "no span 10000"),
+        (["code", 0, 3], [["shape", [["mul", "n", 2]]]], "malformed bytecode"),
+        (["code", 0, 3], [["d", [99, "n"]]], "no register 99"),
     ],
 )
 def test_bytecode_that_refers_to_what_is_not_there_is_refused(path: list[object], value: object, said: str) -> None:
@@ -525,3 +532,52 @@ def test_a_kernel_alone_is_exported_too(tmp_path: Path) -> None:
     )
     assert isinstance(kernel, PrimFunc)
     assert ctypes.CDLL(str(weft.compile(kernel).export(tmp_path / "twice.so"))).model_run
+
+
+BRANCHES = """
+@R.function
+def main(
+    c: R.Tensor((), "bool"), k: R.Prim("int64"), x: R.Tensor(("n", "m"), "float32")
+) -> R.Tensor("float32", ndim=1):
+    if c:
+        a = R.reshape(x, (n * m,))
+        y = R.exp(a)
+    else:
+        b = R.negative(x)
+        y = R.reshape(b, (n * m,))
+    z = R.add(y, y)
+    for i in range(k):
+        z = R.multiply(z, R.reshape(x, (n * m,)))
+    w = R.concat((z, R.reshape(x, (n * m,))), axis=0)
+    return w
+"""
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+def test_a_size_that_one_way_computes_is_not_used_on_another(opt: int) -> None:
+    """D21: what a branch or a loop that may not run computes is computed again where it is needed."""
+    module = IRModule({"main": weft.parse(BRANCHES)})  # type: ignore[dict-item]
+    compiled = weft.compile(module, executor="vm", opt=opt)["main"]
+    x = np.arange(6, dtype="float32").reshape(2, 3) / 8
+    for condition in (True, False):
+        for count in (0, 1, 3):
+            arguments = (np.array(condition), count, x)
+            np.testing.assert_allclose(compiled(*arguments), weft.interpret(module)["main"](*arguments), rtol=1e-6)
+
+
+def test_a_size_that_cannot_be_computed_is_told_where_it_is_needed() -> None:
+    function = weft.parse(
+        """
+@R.function
+def main(x: R.Tensor(("n",), "float32"), s: R.Shape(["a"])) -> R.Tensor("float32", ndim=1):
+    y = R.zeros((n // a,), dtype="float32")
+    return y
+"""
+    )
+    compiled = weft.compile(function, executor="vm")["main"]
+    assert compiled(np.ones(5, "float32"), (2,)).shape == (2,)
+    with pytest.raises(weft.ShapeError, match="division by zero in n // a") as caught:
+        compiled(np.ones(5, "float32"), (0,))
+    assert caught.value.code == "W280"
+    assert caught.value.span is not None
+    assert caught.value.span.line == 4

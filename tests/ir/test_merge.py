@@ -104,3 +104,16 @@ def test_a_registered_function_keeps_its_name_when_a_function_of_that_name_is_re
     assert isinstance(main, Function)
     called = [binding.value.op.name for binding in main.body.blocks[0].bindings]  # type: ignore[union-attr]
     assert called == ["g", "f"]
+
+
+def test_a_declared_symbol_stays_when_its_function_is_renamed() -> None:
+    """H8, B6: what a declaration stands for is found under the name that it has outside."""
+    left = IRModule({"f": ExternFunc("library.f"), "main": calling("f", private=False)})
+    right = IRModule({"f": ExternFunc("library.g"), "other": calling("f", private=False)})
+    result = merge(left, right, public="rename")
+    assert result.mapping["f"] == "f_1"
+    declared = result.module["f_1"]
+    assert isinstance(declared, ExternFunc)
+    assert declared.name == "library.g"
+    assert "cls.f_1(" in result.module["other"].script()
+    assert "cls.f(" in result.module["main"].script()

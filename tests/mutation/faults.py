@@ -37,13 +37,18 @@ class Fault:
         return owner, name, vars(owner)[name]
 
     def plant(self) -> None:
-        """Put the wrong function in place of the right one, wherever it was imported to."""
+        """Put the wrong function in place of the right one, wherever it was imported to, in tables too."""
         owner, place, right = self.original()
         wrong = self.wrong(right)
         setattr(owner, place, wrong)
         for module in list(sys.modules.values()):
-            if getattr(module, "__name__", "").startswith(("weft", "tests")) and vars(module).get(place) is right:
+            if not getattr(module, "__name__", "").startswith(("weft", "tests")):
+                continue
+            if vars(module).get(place) is right:
                 setattr(module, place, wrong)
+            for table in [value for value in vars(module).values() if type(value) is dict]:
+                for key in [key for key, value in table.items() if value is right]:
+                    table[key] = wrong
 
 
 FAULTS: list[Fault] = []

@@ -167,6 +167,19 @@ def test_a_hook_may_return_several_functions_and_names_the_top_one(toy: TargetKi
     np.testing.assert_allclose(run(new, X), expected(X), rtol=1e-6)
 
 
+def test_the_name_that_a_hook_returns_decides_among_functions_of_one_form(toy: TargetKind, toy2: TargetKind) -> None:
+    """B4: whatever their order, and whatever else could be called."""
+
+    @toy.lowering
+    def lower(module: IRModule, function: Function) -> tuple[IRModule, GlobalVar]:
+        made, top = toy_accelerator.lower(module, function)
+        other = kernel("first", "X[i, j] * X[i, j]")["first"]
+        return IRModule({"first": other, **dict(made.items()), "last": other}), top
+
+    toy2.lowering(toy_accelerator.lower)
+    np.testing.assert_allclose(run(lowered(), X), expected(X), rtol=1e-6)
+
+
 def test_a_kernel_may_stand_for_a_graph_function(toy: TargetKind, toy2: TargetKind) -> None:
     """B4: it is called with the inputs and the result."""
     toy.lowering(lambda module, function: (kernel("fast", "T.exp(X[i, j]) + X[i, j]"), GlobalVar("fast")))
@@ -243,6 +256,54 @@ def test_a_hook_cannot_take_over_a_public_name(toy: TargetKind, toy2: TargetKind
     toy2.lowering(returning("T.exp(X[i, j])"))
     with pytest.raises(PassError, match="different public function 'shared'") as caught:
         lowered()
+    assert caught.value.code == "W530"
+
+
+LIBRARY = '''
+@T.prim_func
+def library(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    for i in range(64):
+        y[i] = x[i] * T.float32({})
+'''
+USING = """
+@I.ir_module
+class Module:{}
+    @R.function(private=True)
+    def block(x: R.Tensor((64,), "float32")):
+        R.func_attr({{"target": "toy"}})
+        y = R.exp(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((64,), "float32")):
+        a = R.call_tir(Module.library, (x,), out_ty=R.Tensor((64,), "float32"))
+        b = Module.block(a)
+        return b
+"""
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_public_function_is_recognised_as_it_was_written(toy: TargetKind, opt: int, staged: bool) -> None:
+    """B7: a hook returns it as the user wrote it, when the module's has been scheduled; another one is refused."""
+    target, factor = "host: llvm; toy: toy", [2]
+
+    @toy.lowering
+    def lower(module: IRModule, function: Function) -> tuple[IRModule, GlobalVar]:
+        made, top = toy_accelerator.lower(module, function)
+        library = weft.parse(LIBRARY.format(factor[0]))
+        return made.with_functions({**made.functions, "library": library}), top  # type: ignore[dict-item]
+
+    module = parse(USING.format("".join(f"\n    {line}" for line in LIBRARY.format(2).splitlines())))
+    start = None
+    if staged:
+        module, start = parse(weft.lower(module, target, stop="schedule", opt=opt).script()), "lower"
+    x = np.linspace(-1, 1, 64, dtype="float32")
+    got = weft.compile(module, target, opt=opt, start=start)["main"](x)
+    np.testing.assert_allclose(got, np.exp(2 * x), rtol=1e-5)
+    factor[0] = 3
+    with pytest.raises(PassError) as caught:
+        weft.compile(module, target, opt=opt, start=start)
     assert caught.value.code == "W530"
 
 

@@ -384,6 +384,8 @@ def test_sizes_are_read_once_and_computed_without_work_for_each_operator() -> No
     added = [kind for kind in set(kinds[1]) if kinds[1].count(kind) > kinds[0].count(kind)]
     assert set(added) <= {"kernel", "builtin alloc_tensor", "builtin tensor_in_storage", "builtin view"}
     assert kinds[1].count("kernel") - kinds[0].count("kernel") == 4
+    sizes = [re.findall(r"r\d+ = mul\(.*\)    # (.*)", text) for text in texts]
+    assert sizes == [["m * n"]] * 2, "one instruction computes the size of every value"
     native = weft.compile(chain(8))
     assert not [site for site in native._program.sites if site["kind"] == "call"]  # no way back to Python
     x = np.random.default_rng(0).normal(size=(3, 5)).astype("float32")

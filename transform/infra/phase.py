@@ -21,12 +21,14 @@ from weft.target.kinds import KINDS
 from weft.transform.autoschedule.knobs import Knobs
 from weft.transform.fusion.combine_parallel_matmul import CombineParallelMatmul
 from weft.transform.graph.legalize import LegalizeOps
+from weft.transform.graph.normalize import Normalize
 from weft.transform.infra import options as text_of_options
 from weft.transform.infra.base import Pass
 from weft.transform.infra.pipeline import Pipeline
 from weft.transform.infra.registry import nearest
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.target.hooks import RunLoweringHooks, has_lowering_hooks, on_host_parts
+from weft.transform.target.origins import MarkOrigins
 from weft.transform.target.parts import OnParts
 from weft.transform.target.phase_hooks import pass_names, with_hooks
 
@@ -159,7 +161,9 @@ def _with_lowering_hooks(passes: tuple[Pass, ...], target: Target) -> tuple[Pass
         return passes
     new: list[Pass] = []
     for item in passes:
-        if isinstance(item, (CombineParallelMatmul, LegalizeOps)):
+        if isinstance(item, Normalize):
+            new.extend((MarkOrigins(), item))
+        elif isinstance(item, (CombineParallelMatmul, LegalizeOps)):
             new.extend(on_host_parts(target, item))
         elif isinstance(item, LowerToMemory):
             new.extend((RunLoweringHooks(target.to_str()), item))

@@ -227,7 +227,7 @@ class _LabelledOutliner(FunctionRewriter):
         label = call.attrs.get(LABEL)
         if label not in self.labels or not get_op(call.op.name).is_computed:
             return binding
-        function, args = outlined_function((binding,), {LABEL: str(label)})
+        function, args = outlined_function((binding,), {LABEL: str(label)}, each=True)
         name = fresh_name("".join(char if char.isalnum() else "_" for char in f"{label}_{call.op.name}"), self.used)
         self.used.add(name)
         self.made[name] = replace(function, name=name)

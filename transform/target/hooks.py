@@ -49,6 +49,7 @@ from weft.ir.structure.references import referenced_functions
 from weft.target import Target
 from weft.transform.graph.inline_functions import InlinePrivateFunctions
 from weft.transform.infra.base import Pass
+from weft.transform.target.origins import is_origin_of
 from weft.transform.target.partition_calls import Declined
 from weft.transform.target.parts import LABEL, OnParts, leaf_parts, owners
 
@@ -162,6 +163,7 @@ class _Contract:
             except Declined as error:
                 raise self.declined(error.message) from None
         made, top = self.checked_result(result)
+        made = self.with_own(made)
         if made[top] is self.function:
             return self.module
         self.check_signature(made[top])
@@ -200,6 +202,12 @@ class _Contract:
             hint = f"it has: {', '.join(made)}"
             raise self.broken(f"names {top!r}, which is not in the module that it returned", hint)
         return made, top
+
+    def with_own(self, made: IRModule) -> IRModule:
+        """What a hook returned, with the module's function for each that was written like it."""
+        own = self.module.functions
+        functions = {n: own[n] if n in own and is_origin_of(f, own[n]) else f for n, f in made.items()}
+        return replace(made, functions=FrozenMap(functions))
 
     def check_signature(self, top: BaseFunc) -> None:
         wanted = [param.ty for param in self.function.params]

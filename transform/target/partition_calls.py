@@ -6,9 +6,10 @@
     z = R.add(y, b)          becomes       (a private function with the attributes target and Composite)
 
 A chain is a sequence of calls in one dataflow block, each of which takes the result of the one before, which nothing
-else uses. Longer chains come before shorter ones, earlier patterns before later ones. What is in a function of its own
-already stays there, so that several backends take their parts one after the other. A call with the label of another
-part is left to it.
+else uses. The function has a parameter for each operand that the chain takes from outside, in order: of `R.add(x, x)`
+two, so that a part needs one kernel for one chain. Longer chains come before shorter ones, earlier patterns before
+later ones. What is in a function of its own already stays there, so that several backends take their parts one after
+the other. A call with the label of another part is left to it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from weft.ir import (
 from weft.ir.dim import symbol
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
+from weft.transform.infra.rewriting import map_operands
 from weft.transform.target.parts import LABEL
 
 __all__ = ["COMPOSITE", "Declined", "PartitionCalls", "outlined_function"]
@@ -66,8 +68,8 @@ class PartitionCalls(Pass):
     label: str
     patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def accepts(self, name: str, calls: Sequence[Call]) -> bool:
-        """Whether a chain is wanted; types and attributes of the calls decide."""
+    def accepts(self, name: str, calls: Sequence[Call]) -> bool | str:
+        """Whether a chain is wanted, or in words why not; types and attributes of the calls decide."""
         return True
 
     def taken(self, function: Function) -> tuple[str, tuple[VarBinding, ...]]:
@@ -79,13 +81,19 @@ class PartitionCalls(Pass):
         chain = tuple(item for item in bindings if isinstance(item, VarBinding) and isinstance(item.value, Call))
         if len(chain) != len(bindings) or not chain or function.body.body is not chain[-1].var:
             return self._declined("what is no chain of operators")
-        used = {node for item in chain for node in walk(item.value) if isinstance(node, Var)}
-        if not used.issuperset(param for param in function.params if not isinstance(param.ty, ShapeType)):
-            return self._declined("a function with parameters that it does not use")
+        tensors = [param for param in function.params if not isinstance(param.ty, ShapeType)]
+        if _operands(chain) != tensors:
+            return self._declined("a function whose parameters are not the operands of its operators, in order")
         operators, calls = tuple(map(_operator, chain)), [item.value for item in chain if isinstance(item.value, Call)]
-        names = (name for name, pattern in self.patterns.items() if tuple(pattern) == operators)
-        found = next(((name, chain) for name in names if self.accepts(name, calls)), None)
-        return found or self._declined(", ".join(f"R.{name}" for name in operators if name))
+        said = ""
+        for name, pattern in self.patterns.items():
+            if tuple(pattern) == operators:
+                answer = self.accepts(name, calls)
+                if answer is True:
+                    return name, chain
+                said = answer or said
+        what = ", ".join(f"R.{name}" for name in operators if name)
+        return self._declined(f"{what}: {said}" if said else what)
 
     def _declined(self, what: str) -> NoReturn:
         operators = "; ".join(" > ".join(f"R.{name}" for name in pattern) for pattern in self.patterns.values())
@@ -143,7 +151,7 @@ class _Outliner:
                 chain = _chain(binding, operators, bound, uses)
                 if chain is None or any(item.var in taken or self.is_elsewhere(item) for item in chain):
                     continue
-                if self.item.accepts(name, [item.value for item in chain if isinstance(item.value, Call)]):
+                if self.item.accepts(name, [item.value for item in chain if isinstance(item.value, Call)]) is True:
                     taken.update(item.var for item in chain)
                     yield name, chain
 
@@ -153,7 +161,7 @@ class _Outliner:
 
     def outlined(self, name: str, chain: Sequence[VarBinding]) -> VarBinding:
         """The call of a new function in place of the last binding of a chain."""
-        function, args = outlined_function(chain, {LABEL: self.item.label, COMPOSITE: name})
+        function, args = outlined_function(chain, {LABEL: self.item.label, COMPOSITE: name}, each=True)
         fresh = self.module.fresh_name("".join(char if char.isalnum() else "_" for char in name))
         self.module = self.module.with_function(fresh, replace(function, name=fresh))
         return replace(chain[-1], value=Call(GlobalVar(fresh), args, span=chain[-1].value.span))
@@ -204,15 +212,53 @@ def _plain(value: Expr) -> Expr:
     return value
 
 
+def _operands(chain: Sequence[VarBinding]) -> list[Expr]:
+    """What the calls of a chain take from outside, each time that they take it."""
+    own = {binding.var for binding in chain}
+    found: list[Expr] = []
+
+    def see(leaf: Expr) -> Expr:
+        if isinstance(leaf, Var) and leaf not in own:
+            found.append(leaf)
+        return leaf
+
+    for binding in chain:
+        map_operands(binding.value, see)
+    return found
+
+
+def _with_a_parameter_for_each(
+    chain: Sequence[VarBinding]
+) -> tuple[Sequence[VarBinding], Mapping[Expr, Expr]]:
+    """The chain with a variable of its own for each further time that it takes a value; these and what they are."""
+    own, seen, more = {binding.var for binding in chain}, set[Expr](), dict[Expr, Expr]()
+
+    def apart(leaf: Expr) -> Expr:
+        if not isinstance(leaf, Var) or leaf in own:
+            return leaf
+        if leaf not in seen:
+            seen.add(leaf)
+            return leaf
+        again = Var(leaf.name, leaf.ty, span=leaf.span)
+        more[again] = leaf
+        return again
+
+    return [replace(item, value=map_operands(item.value, apart)) for item in chain], more
+
+
 def outlined_function(
-    chain: Sequence[VarBinding], attrs: dict[str, str], *, constants: bool = True
+    chain: Sequence[VarBinding], attrs: dict[str, str], *, constants: bool = True, each: bool = False
 ) -> tuple[Function, tuple[Expr, ...]]:
     """The function of bindings whose last one is its result, and the arguments of its call.
 
-    What they take from outside are parameters, arrays too where `constants` is false.
+    What they take from outside are parameters, arrays too where `constants` is false; with `each`, once for each time
+    that they take it.
     """
     own = {binding.var for binding in chain}
     params: dict[Expr, Var] = {}
+    again: Mapping[Expr, Expr] = {}
+    if each:
+        chain, again = _with_a_parameter_for_each(chain)
     for binding in chain:
         for node in walk(binding.value):
             if isinstance(node, Var) and node not in own and node not in params:
@@ -231,7 +277,7 @@ def outlined_function(
     body = SeqExpr((DataflowBlock(bindings),), local[result.var])
     span = result.value.span or result.span
     function = Function(tuple(params.values()), body, result.var.ty, private=True, attrs=FrozenMap(attrs), span=span)
-    args: tuple[Expr, ...] = tuple(params)
+    args: tuple[Expr, ...] = tuple(again.get(param, param) for param in params)
     loose = sorted(symbols_of(function) - {name for var in params.values() for name in bare_symbols(var.ty)})
     if loose:  # sizes that no parameter says
         dims = tuple(map(symbol, loose))

@@ -43,12 +43,12 @@ def functions_of_a_module_can_be_changed(right: Any) -> Any:
 @fault(
     "B4",
     "weft.transform.target.hooks:_Contract.checked_result",
-    f"{B}::test_a_hook_may_return_several_functions_and_names_the_top_one",
+    f"{B}::test_the_name_that_a_hook_returns_decides_among_functions_of_one_form",
 )
 def the_first_function_of_a_hook_is_the_top_one(right: Any) -> Any:
     def wrong(self: Any, result: Any) -> Any:
         made, top = right(self, result)
-        return made, next((name for name in made if name not in self.module), top)
+        return made, next((name for name in made if self.module.functions.get(name) is not made[name]), top)
 
     return wrong
 
@@ -126,16 +126,10 @@ def the_suffix_f_says_nothing(right: Any) -> Any:
     return wrong
 
 
-@fault("B13", "weft.transform.target.assign:_Assigner.rewrite_binding",
-       f"{FLOW}::test_a_call_site_wins_over_the_function_and_both_over_automatic")  # fmt: skip
+@fault("B13", "weft.transform.target.assign:_Specialiser.references",
+       f"{FLOW}::test_a_function_called_under_two_labels_is_cloned")  # fmt: skip
 def the_function_wins_over_the_call_site(right: Any) -> Any:
-    def wrong(self: Any, binding: Any) -> Any:
-        call: Any = getattr(binding, "value", None)
-        if "target" in (getattr(call, "attrs", None) or {}):
-            binding = replace(binding, value=replace(call, attrs=call.attrs.without("target")))
-        return right(self, binding)
-
-    return wrong
+    return lambda self, function: ((name, self.own(name) or label) for name, label in right(self, function))
 
 
 @fault(
@@ -149,15 +143,14 @@ def any_label_is_known(right: Any) -> Any:
 
 @fault(
     "B15",
-    "weft.transform.target.parts:driving_label",
+    "weft.transform.target.parts:owners",
     f"{FLOW}::test_functions_without_labels_belong_to_one_part_the_same_way_in_every_process",
 )
 def what_has_no_label_belongs_to_any_part(right: Any) -> Any:
-    turns: list[int] = []
-
-    def wrong(parts: Any) -> str:
-        turns.append(1)
-        return list(parts)[len(turns) % len(parts)]
+    def wrong(module: Any, labels: Any) -> dict[str, str]:
+        found, known = right(module, labels), list(labels)
+        stated = {name for name, function in module.items() if "target" in getattr(function, "attrs", {})}
+        return {name: label if name in stated else known[-1] for name, label in found.items()}
 
     return wrong
 
@@ -174,11 +167,17 @@ def every_processor_is_compiled_for_alike(right: Any) -> Any:
 
 @fault(
     "B18",
-    "weft.transform.memory.hoist_scratch:HoistScratch.run",
+    "weft.codegen.backends.c.steps:_Reader.launch",
     f"{LIBRARY}::test_scratch_memory_of_kernels_shares_the_arena_of_tensors",
 )
-def scratch_stays_in_its_kernel(right: Any) -> Any:
-    return lambda self, module: module
+def scratch_stays_after_its_kernel(right: Any) -> Any:
+    def wrong(self: Any, step: Any, label: str) -> None:
+        before = len(self.lifetimes)
+        right(self, step, label)
+        for place in range(before, len(self.lifetimes)):
+            self.lifetimes[place] = [0, 10**6]
+
+    return wrong
 
 
 @fault(

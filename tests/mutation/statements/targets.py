@@ -31,10 +31,10 @@ def every_object_is_for_one_machine(right: Any) -> Any:
     return wrong
 
 
-@fault("E2", "weft.codegen.compile:_lowered", f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives")
-def a_module_taken_on_starts_over(right: Any) -> Any:
-    def wrong(module: Any, *args: Any, **options: Any) -> Any:
-        return right(module, *args, **{**options, "start": None})
+@fault("E2", "weft.codegen.compile:_through", f"{FLOW}::test_stages_with_text_between_them_give_what_one_call_gives")
+def a_module_taken_on_is_lowered_no_further(right: Any) -> Any:
+    def wrong(module: Any, *args: Any, start: Any = None, **options: Any) -> Any:
+        return right(module, *args, start="codegen" if start else None, **options)
 
     return wrong
 
@@ -172,8 +172,15 @@ def the_file_wins_over_the_command_line(right: Any) -> Any:
 
 
 @fault("E19", "weft.transform.target.parts:leaf_parts", f"{FLOW}::test_a_part_may_be_a_configuration_of_its_own")
-def parts_of_parts_are_left_out(right: Any) -> Any:
-    return lambda target: tuple((label, part) for label, part in right(target) if "." not in label)
+def a_configuration_among_the_parts_is_taken_apart(right: Any) -> Any:
+    def wrong(target: Any) -> Any:
+        if not target.parts:
+            return (("", target),)
+        each = ((label, leaf_parts(part)) for label, part in target.parts.items())
+        return tuple((inner or label, leaf) for label, leaves in each for inner, leaf in leaves)
+
+    leaf_parts = wrong
+    return wrong
 
 
 @fault("E20", "weft.target.config:_composite", f"{CONFIG}::test_the_common_case_needs_no_nesting")

@@ -73,7 +73,7 @@ def a_placement_is_not_improved(right: Any) -> Any:
 
 @fault(
     "G8",
-    "weft.transform.target.assign_by_cost:_free",
+    "weft.transform.target.assign_by_cost:_Choice.moved",
     f"{G}::test_copies_decide_whether_a_cheap_call_leaves_its_neighbours",
 )
 def copies_cost_nothing(right: Any) -> Any:
