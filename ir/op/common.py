@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import can_hold, is_bool, is_float, is_integer
+from weft.dtypes import bits, can_hold, is_bool, is_float, is_integer
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
@@ -22,8 +22,10 @@ from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.kernel import prim
 from weft.ir.kernel.prim import unary
+from weft.ir.node import Node
 from weft.ir.op.declare import Arguments, Example, Lower
-from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
+from weft.ir.structure.visit import walk
+from weft.ir.tensor import Binary, PrimCall, PrimExpr, PrimFunc, PrimVar, Unary
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "require_dtype",
     "require_rank",
     "require_scalar",
+    "rounded_once",
     "same_dtype",
     "scalar_of",
     "shape_error",
@@ -445,6 +448,21 @@ class Kernel:
         """The kernel of one output, given by a formula over the result's indices; cast to the result's dtype."""
         out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
         return self.finish(out)
+
+
+def rounded_once(scalar: Callable[..., PrimExpr], *values: PrimExpr) -> PrimExpr:
+    """A formula of elements. One of several steps goes through float32 where they are floats of less than 32 bits, so
+    that the result is rounded once, when it is stored."""
+    plain = scalar(*values)
+    short = any(is_float(value.dtype) and bits(value.dtype) < 32 for value in values)
+    if not short or sum(_is_float_step(x) for x in walk(plain)) < 2:
+        return plain
+    return scalar(*(te.cast("float32", value) if is_float(value.dtype) else value for value in values))
+
+
+def _is_float_step(node: Node) -> bool:
+    operands = node.args if isinstance(node, PrimCall) else (node.a,) if isinstance(node, (Binary, Unary)) else ()
+    return any(isinstance(operand, PrimExpr) and is_float(operand.dtype) for operand in operands)
 
 
 def kernel_lowering(lower: Callable[[Kernel], PrimFunc | None]) -> Lower:

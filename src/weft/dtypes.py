@@ -32,6 +32,7 @@ __all__ = [
     "check_dtype",
     "element",
     "float_format",
+    "highest",
     "is_bool",
     "is_float",
     "is_integer",
@@ -40,6 +41,7 @@ __all__ = [
     "is_signed",
     "is_unsigned",
     "lanes",
+    "lowest",
     "max_value",
     "min_value",
     "offered_array",
@@ -69,6 +71,26 @@ class FloatFormat:
     def infinity(self) -> int:
         """The bits of infinity in a format that has it: the exponent is all ones."""
         return ((1 << self.exponent) - 1) << self.mantissa
+
+    @property
+    def has_signed_zero(self) -> bool:
+        """Whether the sign is a bit of its own, of zero too."""
+        return self.signed and self.special != "fnuz"
+
+    @property
+    def nan(self) -> int:
+        """The bits of the usual nan, without a sign, in a format that has it."""
+        if self.special == "ieee":
+            return self.infinity | 1 << (self.mantissa - 1)
+        every = (1 << (self.exponent + self.mantissa)) - 1
+        return every if self.special == "fn" else every + 1
+
+    @property
+    def beyond(self) -> int:
+        """The bits, without a sign, of what is too large: infinity, else nan, else the greatest value."""
+        if self.special == "ieee":
+            return self.infinity
+        return self.nan if self.special != "none" else (1 << (self.exponent + self.mantissa)) - 1
 
     @property
     def greatest(self) -> float:
@@ -419,6 +441,24 @@ def max_value(dtype: str) -> int | float:
     if kind == "float":
         return float_format(dtype).greatest
     return (1 << (width - 1)) - 1 if kind == "int" else (1 << width) - 1
+
+
+def lowest(dtype: str) -> int | float:
+    """The value that no other one is less than: minus infinity where the type has it.
+
+    >>> lowest("float32"), lowest("float8_e4m3fn"), lowest("int8")
+    (-inf, -448.0, -128)
+    """
+    return -float("inf") if _has_infinity(dtype) else min_value(dtype)
+
+
+def highest(dtype: str) -> int | float:
+    """The value that no other one is greater than: infinity where the type has it."""
+    return float("inf") if _has_infinity(dtype) else max_value(dtype)
+
+
+def _has_infinity(dtype: str) -> bool:
+    return is_float(dtype) and float_format(dtype).special == "ieee"
 
 
 def can_hold(dtype: str, value: int) -> bool:

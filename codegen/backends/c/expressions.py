@@ -18,7 +18,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.codegen.backends.c.helpers import MATH, bits_helper, c_type, cast_helper, exact_helper, helper, math_helper
-from weft.codegen.backends.c.short_floats import SHORT_FLOATS, narrowing, widening
+from weft.codegen.backends.c.short_floats import SHORT_FLOATS, marking, narrowing, widening
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
 from weft.ir.interpret.small_floats import encode
@@ -96,9 +96,9 @@ def int_literal(value: int, dtype: str) -> str:
     return text if bits >= 32 else f"(({c_type(dtype)}){text})"
 
 
-def hex_literal(value: int, _dtype: str) -> str:
+def hex_literal(value: int, dtype: str) -> str:
     """The bits of a short float."""
-    return f"0x{value:04x}u"
+    return f"0x{value:0{dtypes.storage(dtype).itemsize * 2}x}u"
 
 
 def float_literal(value: float, dtype: str) -> str:
@@ -135,7 +135,7 @@ def _float(writer: Scope, expr: FloatImm, lane: str | None) -> str:
     writer.check_dtype(expr.dtype, expr.span)
     dtype = dtypes.element(expr.dtype)
     if dtype in SHORT_FLOATS:
-        return f"((uint16_t){hex_literal(_short_bits(expr.value, dtype), dtype)})"
+        return f"(({c_type(dtype)}){hex_literal(_short_bits(expr.value, dtype), dtype)})"
     return float_literal(expr.value, dtype)
 
 
@@ -164,8 +164,10 @@ def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
         return f"(!{value})"
     if expr.kind == "bitwise_not":
         return f"(({c_type(dtype)})~{value})" if not dtypes.is_bool(dtype) else f"(!{value})"
+    if dtype in SHORT_FLOATS and dtypes.float_format(dtype).has_signed_zero:
+        return f"(({c_type(dtype)})({value} ^ 0x{1 << (dtypes.bits(dtype) - 1):02x}u))"
     if dtype in SHORT_FLOATS:
-        return f"((uint16_t)({value} ^ 0x8000u))"
+        return _rounded(writer, "float32", dtype, f"(-{_wide_float(writer, dtype, value)[1]})")
     if dtypes.is_float(dtype):
         return f"(-{value})"
     return f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))"
@@ -263,9 +265,11 @@ def _cast(writer: Scope, expr: Cast, lane: str | None) -> str:
     source, value = _wide_float(writer, source, value)
     if target in SHORT_FLOATS:
         if not dtypes.is_float(source):
-            # float holds whatever integer a float16 does not take for infinite
-            source = "float32" if target == "float16" or dtypes.bits(source) <= 16 else "float64"
-            value = f"({c_type(source)}){value}"
+            # float holds whatever integer is not beyond the greatest short float
+            wide = "float32" if target != "bfloat16" or dtypes.bits(source) <= 16 else "float64"
+            if wide == "float64" and dtypes.bits(source) == 64:
+                value = f"{writer.use(marking(source))}({value})"
+            source, value = wide, f"({c_type(wide)}){value}"
         return _rounded(writer, source, target, value)
     if dtypes.is_bool(target):
         return f"((uint8_t)({value} != 0))"
@@ -407,8 +411,8 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
 
 def _short_call(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
     """Mathematics of a short float: in float, and rounded where a float comes out."""
-    if expr.op == "abs":
-        return f"((uint16_t)({args[0]} & 0x7fffu))"
+    if expr.op == "abs" and dtypes.float_format(dtype).has_signed_zero:
+        return f"(({c_type(dtype)})({args[0]} & 0x{(1 << (dtypes.bits(dtype) - 1)) - 1:02x}u))"
     if expr.op == "nextafter":
         raise unsupported(f"T.nextafter of {dtype}", expr.span)
     wide = [_wide_float(writer, dtype, arg)[1] for arg in args]

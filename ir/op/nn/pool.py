@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float, min_value
+from weft.dtypes import is_float, lowest
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -114,7 +114,7 @@ def _pool(count: int, average: bool, include_pad: bool, doc: str, examples: tupl
         sizes = by_letter(layout, data.shape)
         check_window(kernel, window, [sizes[letter] for letter in spatial])
         wide = accumulator(kernel.dtype) if average else kernel.dtype
-        least = te.const(float("-inf") if is_float(wide) else min_value(wide), wide)
+        least = te.const(lowest(wide), wide)
         neutral = te.const(0, wide) if average else least
         offsets = [
             te.reduce_axis((0, size), name=f"r{letter.lower()}")
