@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.dlpack import offered_array
 from weft.errors import ModelError
 from weft.frontend.extras import require
 from weft.frontend.report import attach_report
@@ -75,13 +76,9 @@ def _decompositions(torch: Any) -> Any:
 
 def array_of(tensor: Any) -> np.ndarray:
     """The array of a tensor; bfloat16 as that of `ml_dtypes`."""
-    torch = require("torch", "torch")
-    tensor = tensor.detach().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        from weft.dtypes import array_dtype
-
-        return tensor.view(torch.int16).numpy().view(array_dtype("bfloat16"))
-    return tensor.numpy()
+    array = offered_array(tensor.detach().contiguous())
+    assert array is not None  # tensors offer one, or fail
+    return array
 
 
 def _bounds(importer: Importer, constraints: Mapping[Any, Any]) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
+from weft.ir.interpret.scalars import wrap_array
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.kernel.extents import check_extents
 from weft.ir.kernel.intrinsics import InOwnType
@@ -117,14 +118,13 @@ def _encoded(result: Any, ty: Type, name: str) -> Any:
     array = np.asarray(result)
     if ty.dtype is None:
         return array
-    array = dtypes.stored(array, ty.dtype)
     if dtypes.is_float(ty.dtype) and not dtypes.is_numpy(ty.dtype):
-        return np.asarray(encode(array, ty.dtype)) if array.dtype.kind == "f" else array
+        return np.asarray(encode(array, ty.dtype))
     if array.dtype != dtypes.storage(ty.dtype):
         raise DTypeError(
             f"the reference of R.{name} gives {array.dtype}, the operator declares {ty.dtype}", code="W321"
         )
-    return array
+    return wrap_array(ty.dtype)(array)
 
 
 # Calls --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import bits, can_hold, is_bool, is_float, is_integer
+from weft.dtypes import (
+    bits,
+    can_hold,
+    check_dtype,
+    is_bool,
+    is_float,
+    is_integer,
+    is_numpy,
+    max_value,
+    min_value,
+    storage,
+)
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
@@ -280,19 +291,22 @@ def scalar_of(operand: Operand) -> PrimExpr:
 
 
 def converted(value: Any, dtype: str | np.dtype[Any]) -> Any:
-    """An array in a dtype of NumPy, as kernels convert: floats become the nearest integer towards zero that the dtype
-    has, nan becomes 0.
+    """An array in a dtype, as kernels convert: floats become the nearest integer towards zero that the dtype has, nan
+    becomes 0. Floats that NumPy lacks stay as they are given, for the interpreter to round.
 
     >>> converted(np.array([-1.5, 300.0, np.nan]), "uint8").tolist()
     [0, 255, 0]
     """
-    array, target = np.asarray(value), np.dtype(dtype)
-    if array.dtype.kind != "f" or target.kind not in "iu":
+    array, dtype = np.asarray(value), check_dtype(dtype)
+    if is_float(dtype) and not is_numpy(dtype):
+        return array
+    target = storage(dtype)
+    if array.dtype.kind != "f" or not is_integer(dtype):
         return array.astype(target)
-    ends, wide = np.iinfo(target), array.astype(np.float64)
-    above, below = wide >= float(ends.max), wide <= float(ends.min)
+    low, high, wide = int(min_value(dtype)), int(max_value(dtype)), array.astype(np.float64)
+    above, below = wide >= float(high), wide <= float(low)
     inside = np.where(above | below | np.isnan(wide), 0, wide).astype(target)
-    return np.where(above, target.type(ends.max), np.where(below, target.type(ends.min), inside))
+    return np.where(above, target.type(high), np.where(below, target.type(low), inside))
 
 
 def is_immediate(expr: Expr) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, DTypeError
+from weft.errors import DTypeError
 
 __all__ = [
     "CODES",
@@ -44,7 +44,7 @@ __all__ = [
     "lowest",
     "max_value",
     "min_value",
-    "offered_array",
+    "per_byte",
     "presented",
     "promote",
     "shares_bits",
@@ -383,6 +383,17 @@ def storage(dtype: str) -> np.dtype[Any]:
 
 
 @functools.cache
+def per_byte(dtype: str) -> int:
+    """How many elements a packed byte holds: 1 except for types of 4, 2 and 1 bits.
+
+    >>> per_byte("int4"), per_byte("uint2"), per_byte("bool"), per_byte("float6_e2m3fn"), per_byte("float32")
+    (2, 4, 1, 1, 1)
+    """
+    width = bits(dtype)
+    return 8 // width if 0 < width < 8 and not 8 % width and not is_bool(dtype) else 1
+
+
+@functools.cache
 def array_dtype(dtype: str) -> np.dtype[Any]:
     """The dtype of the arrays that callers pass and get: NumPy's, else that of `ml_dtypes`.
 
@@ -498,19 +509,3 @@ def _promote_scalar(a: str, b: str) -> str | None:
     if kinds[0] == kinds[1]:
         return None
     return a if kinds[0] == "uint" else b
-
-
-def offered_array(value: Any) -> np.ndarray | None:
-    """An array over the memory of what offers one by `__array__` or `__dlpack__`; None for what offers none.
-
-    Raises: ArgumentError W851 for what offers one and then fails, as tensors of other projects do that are on another
-    device, sparse, without data, or part of a computation of gradients.
-    """
-    try:
-        if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
-            return np.asarray(value)
-        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
-    except Exception as error:  # whatever the other project raises
-        message = f"the {type(value).__name__} gives no array: {error}"
-        hint = "pass a dense array in the memory of the processor (of torch: `x.detach().cpu().numpy()`)"
-        raise ArgumentError(message, code="W851", hint=hint) from error

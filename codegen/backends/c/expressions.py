@@ -39,6 +39,7 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
     Select,
+    Shuffle,
     Unary,
 )
 
@@ -94,6 +95,18 @@ def int_literal(value: int, dtype: str) -> str:
     text = f"{value}{suffix}"
     text = f"({text})" if value < 0 else text
     return text if bits >= 32 else f"(({c_type(dtype)}){text})"
+
+
+def in_width(dtype: str, text: str) -> str:
+    """A number of less than a byte in the range of its type; C has it in a byte."""
+    bits = dtypes.bits(dtype)
+    if not dtypes.is_integer(dtype) or bits >= 8:
+        return text
+    low = f"((uint8_t){text} & {(1 << bits) - 1}u)"
+    if dtypes.is_unsigned(dtype):
+        return f"((uint8_t){low})"
+    sign = 1 << (bits - 1)
+    return f"((int8_t)((int)({low} ^ {sign}u) - {sign}))"
 
 
 def hex_literal(value: int, dtype: str) -> str:
@@ -163,14 +176,14 @@ def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
     if expr.kind == "not":
         return f"(!{value})"
     if expr.kind == "bitwise_not":
-        return f"(({c_type(dtype)})~{value})" if not dtypes.is_bool(dtype) else f"(!{value})"
+        return in_width(dtype, f"(({c_type(dtype)})~{value})") if not dtypes.is_bool(dtype) else f"(!{value})"
     if dtype in SHORT_FLOATS and dtypes.float_format(dtype).has_signed_zero:
         return f"(({c_type(dtype)})({value} ^ 0x{1 << (dtypes.bits(dtype) - 1):02x}u))"
     if dtype in SHORT_FLOATS:
         return _rounded(writer, "float32", dtype, f"(-{_wide_float(writer, dtype, value)[1]})")
     if dtypes.is_float(dtype):
         return f"(-{value})"
-    return f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))"
+    return in_width(dtype, f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))")
 
 
 def _wide(dtype: str) -> str:
@@ -199,8 +212,8 @@ def _of_values(writer: Scope, expr: Binary, dtype: str, a: str, b: str) -> str:
         if dtypes.is_float(dtype):
             return f"({a} {sign} {b})"
         wide = f"u{_wide(dtype)}"
-        return f"(({c_type(dtype)})(({wide}){a} {sign} ({wide}){b}))"
-    return f"{writer.use(helper(expr.kind, dtype))}({a}, {b})"
+        return in_width(dtype, f"(({c_type(dtype)})(({wide}){a} {sign} ({wide}){b}))")
+    return in_width(dtype, f"{writer.use(helper(expr.kind, dtype))}({a}, {b})")
 
 
 EXACT = "weft_exact"
@@ -275,7 +288,7 @@ def _cast(writer: Scope, expr: Cast, lane: str | None) -> str:
         return f"((uint8_t)({value} != 0))"
     if dtypes.is_float(source) and dtypes.is_integer(target):
         return f"{writer.use(cast_helper(source, target))}({value})"
-    return f"(({c_type(target)}){value})"
+    return in_width(target, f"(({c_type(target)}){value})")
 
 
 def _select(writer: Scope, expr: Select, lane: str | None) -> str:
@@ -285,6 +298,7 @@ def _select(writer: Scope, expr: Select, lane: str | None) -> str:
 
 def _load(writer: Scope, expr: BufferLoad, lane: str | None) -> str:
     element = f"{writer.pointer(expr.buffer)}[{offset(writer, expr.buffer, expr.indices, lane)}]"
+    element = in_width(dtypes.element(expr.dtype), element)
     if expr.predicate is not None:
         guard = expression(writer, expr.predicate, lane)
         return f"({guard} ? {element} : 0)"
@@ -403,10 +417,35 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
     if expr.op in special:
         return special[expr.op]()
     dtype = dtypes.element(getattr(expr.args[0], "dtype", "void")) if expr.args else "void"
+    if expr.op == "reinterpret" and lane is not None and dtypes.bits(dtype) != dtypes.bits(expr.dtype):
+        return _bytes_of_lanes(writer, expr, dtype, lane)
     args = [expression(writer, arg, lane) for arg in expr.args]
     if dtype in SHORT_FLOATS and expr.op != "reinterpret":
         return _short_call(writer, expr, dtype, args)
     return _called(writer, expr, dtype, args)
+
+
+def _bytes_of_lanes(writer: Scope, expr: PrimCall, dtype: str, lane: str) -> str:
+    """One lane of unsigned integers seen as wider or narrower ones; the first byte is the lowest."""
+    source, target = dtypes.bits(dtype), dtypes.bits(expr.dtype)
+    if not (dtypes.is_unsigned(dtype) and dtypes.is_unsigned(expr.dtype) and min(source, target) >= 8):
+        raise unsupported(f"T.reinterpret of {dtype} as {expr.dtype}", expr.span)
+    kind = c_type(dtypes.element(expr.dtype))
+    if source > target:
+        per = source // target
+        whole = expression(writer, expr.args[0], f"({lane} / {per})")
+        return f"(({kind})({whole} >> ({target}u * (unsigned)({lane} % {per}))))"
+    per = target // source
+    parts = [expression(writer, expr.args[0], f"({lane} * {per} + {part})") for part in range(per)]
+    return "(" + " | ".join(f"({kind})(({kind}){part} << {source * at}u)" for at, part in enumerate(parts)) + ")"
+
+
+def _shuffle(writer: Scope, expr: Shuffle, lane: str | None) -> str:
+    """One lane of a vector."""
+    chosen = expr.indices[0]
+    if len(expr.vectors) != 1 or len(expr.indices) != 1 or not isinstance(chosen, IntImm):
+        raise unsupported("T.Shuffle of several lanes", expr.span)
+    return expression(writer, expr.vectors[0], str(chosen.value))
 
 
 def _short_call(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
@@ -429,7 +468,8 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
     if expr.op == "abs":
         if dtypes.is_float(dtype):
             return f"fabs{suffix}({args[0]})"
-        return f"(({c_type(dtype)})({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]}))"
+        size = f"({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]})"
+        return in_width(dtype, f"(({c_type(dtype)}){size})")
     if expr.op == "reinterpret" and dtypes.bits(dtype) == dtypes.bits(expr.dtype):
         for name in (dtype, expr.dtype):
             writer.check_dtype(name, expr.span)
@@ -448,6 +488,6 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
 
 _EMITTERS: dict[type, Callable[..., str]] = {
     IntImm: _int, FloatImm: _float, PrimVar: _variable, Unary: _unary, Binary: _binary, Cast: _cast, Select: _select,
-    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call,
+    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call, Shuffle: _shuffle,
 }  # fmt: skip
 assert set(COMPARISONS) < set(_OPERATORS)
