@@ -1633,6 +1633,7 @@ def unbind(x: _t.Any, axis: _t.Any = 0) -> _t.Any:
     R.unbind(R.Tensor((3, 4), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "float32"))
     R.unbind(R.Tensor((n, 2), "float32"), axis=1) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "float32"))
     R.unbind(R.Tensor((2, m), "int32"), axis=-2) -> R.Tuple(R.Tensor((m,), "int32"), R.Tensor((m,), "int32"))
+    R.unbind(R.Tensor((3,), "float32")) -> R.Tuple(R.Tensor((), "float32"), R.Tensor((), "float32"), R.Tensor((), "float32"))
     """
 
 def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, return_inverse: _t.Any = False, return_counts: _t.Any = False, axis: _t.Any = None) -> _t.Any:

@@ -62,6 +62,7 @@ from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_entry import LowerToEntry
 from weft.transform.memory.lower_to_memory import LowerToMemory
+from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
@@ -133,6 +134,7 @@ __all__ = [
     "NameUnknownSizes",
     "Normalize",
     "PackConstants",
+    "PackSubBytes",
     "ParallelizeOuterLoops",
     "PartitionCalls",
     "Pass",

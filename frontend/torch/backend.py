@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.codegen import compile as compile_module
-from weft.dtypes import array_dtype
+from weft.dlpack import offered_array, to_dlpack
 from weft.frontend.extras import require
 from weft.frontend.torch.importer import Importer
 
@@ -57,15 +57,10 @@ def _compiled(graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
 def _array(torch: Any, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    value = value.detach()
-    if value.dtype == torch.bfloat16:
-        return value.contiguous().view(torch.int16).numpy().view(array_dtype("bfloat16"))
-    return value.numpy()  # a view of the same memory
+    return offered_array(value.detach())  # over the same memory
 
 
 def _tensor(torch: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return int(value) if isinstance(value, np.integer) else value
-    if value.dtype == array_dtype("bfloat16"):
-        return torch.from_numpy(value.view("int16")).view(torch.bfloat16)
-    return torch.from_numpy(value) if value.flags.writeable else torch.from_numpy(value.copy())
+    return torch.from_dlpack(to_dlpack(value if value.flags.writeable else value.copy()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import array_dtype
+from weft.dlpack import offered_array
 from weft.errors import ModelError
 from weft.frontend.extras import require
 from weft.frontend.torch.table import TABLE
@@ -27,11 +27,9 @@ _SMALL = 64  # elements of a weight that stays a constant
 
 def array_of(tensor: Any) -> np.ndarray:
     """The array of a tensor, of the same memory where it lies dense; bfloat16 as that of `ml_dtypes`."""
-    torch = require("torch", "torch")
-    tensor = tensor.detach().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(array_dtype("bfloat16"))
-    return tensor.numpy()
+    array = offered_array(tensor.detach().contiguous())
+    assert array is not None  # tensors offer one, or fail
+    return array
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.dlpack import offered_array
 from weft.errors import ArgumentError, BoundsError, RecursionDepthError, Span, WeftError
 from weft.ir.dim import Dim
 from weft.ir.graph import Function
@@ -385,4 +386,4 @@ def _takes_handles(function: PrimFunc) -> bool:
 
 def _as_array(value: Any) -> np.ndarray | None:
     """An array of anything that offers one without a change of dtype."""
-    return dtypes.offered_array(value)
+    return offered_array(value)

@@ -20,8 +20,10 @@ from weft.ir.dim import prove_equal
 from weft.ir.graph import Call, Expr, ExternFunc, GlobalVar
 from weft.ir.interpret.closures.intrinsics import shown_values
 from weft.ir.interpret.graph import Closure, Evaluator, Scope, Storage
+from weft.ir.interpret.scalars import wrap_array
 from weft.ir.interpret.small_floats import decode, encode
 from weft.ir.kernel.extents import check_extents
+from weft.ir.kernel.intrinsics import InOwnType
 from weft.ir.op import OpDef, get_op
 from weft.ir.op.program.loop import stacked_types
 from weft.ir.tensor import PrimFunc
@@ -67,7 +69,8 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     if special is not None:
         return special(_Given(evaluator, node, scope, definition))
     args = [evaluator.read(arg, scope) for arg in node.args]
-    decoded = [_decoded(value, _type_of(arg)) for arg, value in zip(node.args, args, strict=True)]
+    form = _in_own_type if isinstance(definition.numpy, InOwnType) else _decoded
+    decoded = [form(value, _type_of(arg)) for arg, value in zip(node.args, args, strict=True)]
     try:
         result = definition.run(node, decoded, scope.symbols.values)
     except IndexError as error:
@@ -99,6 +102,11 @@ def _decoded(value: Any, ty: Type | None) -> Any:
     return decode(value, ty.dtype) if small and isinstance(value, np.ndarray) else value  # type: ignore[union-attr, arg-type]
 
 
+def _in_own_type(value: Any, ty: Type | None) -> Any:
+    known = isinstance(ty, TensorType) and ty.dtype is not None and isinstance(value, np.ndarray)
+    return dtypes.presented(value, ty.dtype) if known else value  # type: ignore[union-attr, arg-type]
+
+
 def _encoded(result: Any, ty: Type, name: str) -> Any:
     """A result in the form of its type; DTypeError W321 when the reference computed another dtype."""
     if isinstance(ty, TupleType) and isinstance(result, (tuple, list)):
@@ -111,12 +119,12 @@ def _encoded(result: Any, ty: Type, name: str) -> Any:
     if ty.dtype is None:
         return array
     if dtypes.is_float(ty.dtype) and not dtypes.is_numpy(ty.dtype):
-        return np.asarray(encode(array, ty.dtype)) if array.dtype.kind == "f" else array
+        return np.asarray(encode(array, ty.dtype))
     if array.dtype != dtypes.storage(ty.dtype):
         raise DTypeError(
             f"the reference of R.{name} gives {array.dtype}, the operator declares {ty.dtype}", code="W321"
         )
-    return array
+    return wrap_array(ty.dtype)(array)
 
 
 # Calls --------------------------------------------------------------------------------------------------------------

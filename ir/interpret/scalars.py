@@ -21,7 +21,7 @@ import numpy as np
 from weft import dtypes
 from weft.ir.interpret.small_floats import round_to
 
-__all__ = ["binary_function", "cast_function", "coerce", "element_type", "unary_function", "wrapper"]
+__all__ = ["binary_function", "cast_function", "coerce", "element_type", "unary_function", "wrap_array", "wrapper"]
 
 Function = Callable[..., Any]
 
@@ -47,8 +47,8 @@ def wrapper(dtype: str) -> Callable[[int], int]:
     return wrap
 
 
-def _wrap_array(dtype: str) -> Callable[[Any], Any]:
-    """Types of less than a byte are kept in wider elements, so their vectors are wrapped by hand."""
+def wrap_array(dtype: str) -> Callable[[Any], Any]:
+    """The function that brings arrays into the range of a type: those of less than a byte are kept in bytes."""
     kind = dtypes.element(dtype)
     if dtypes.is_numpy(kind):
         return lambda value: value
@@ -189,7 +189,7 @@ def _shift_arrays(kind: str, bits: int) -> Function:
 
 
 def _integer_vector(kind: str, dtype: str) -> Function:
-    wrap = _wrap_array(dtype)
+    wrap = wrap_array(dtype)
     function = _shift_arrays(kind, dtypes.bits(dtype)) if kind.startswith("shift") else _VECTOR_INTEGERS[kind]
     return lambda a, b: wrap(function(a, b))
 
@@ -229,7 +229,7 @@ def unary_function(kind: str, dtype: str) -> Function:
     if dtypes.is_bool(scalar):  # -b is b and ~b is not b, modulo two
         return (lambda a: a) if kind == "neg" else (np.logical_not if vector else operator.not_)
     function = operator.neg if kind == "neg" else operator.invert
-    wrap: Function = _wrap_array(dtype) if vector else wrapper(scalar)
+    wrap: Function = wrap_array(dtype) if vector else wrapper(scalar)
     return lambda a: wrap(function(a))
 
 
@@ -290,7 +290,7 @@ def _vector_cast(a: str, b: str) -> Function:
     if dtypes.is_float(a):
         one = _scalar_cast(a, b)
         return lambda value: np.array([one(item) for item in value], dtypes.storage(b))
-    wrap = _wrap_array(b)
+    wrap = wrap_array(b)
     stored = dtypes.storage(b)
     return lambda value: wrap(value.astype(np.int64) if value.dtype == np.bool_ else value).astype(stored)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.dlpack import offered_array
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
 from weft.ir.interpret.kernel import check_scalar
@@ -76,7 +77,7 @@ def adopt(value: Any, ty: Type | None) -> Any:
     """A value from outside in the form the interpreter uses for the type (no conversion of dtypes)."""
     if isinstance(ty, TensorType):
         if not isinstance(value, np.ndarray):
-            offered = dtypes.offered_array(value)
+            offered = offered_array(value)
             value = value if offered is None else offered
         return dtypes.stored(value, ty.dtype) if ty.dtype is not None and isinstance(value, np.ndarray) else value
     if isinstance(ty, TupleType) and isinstance(value, (tuple, list)) and len(value) == len(ty.fields):

@@ -23,7 +23,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import DTypeError, Span
 
-__all__ = ["INTRINSICS", "Intrinsic", "register_intrinsic", "result_dtype"]
+__all__ = ["INTRINSICS", "InOwnType", "Intrinsic", "next_after", "register_intrinsic", "result_dtype"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,19 @@ class Intrinsic:
     doc: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class InOwnType:
+    """A function of arrays that looks at their bits: it gets types that NumPy lacks as those of `ml_dtypes`, not as
+    float32."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *values: Any) -> Any:
+        """What the function gives."""
+        return self.function(*values)
+
+
+next_after = InOwnType(np.nextafter)
 INTRINSICS: dict[str, Intrinsic] = {}
 
 
@@ -74,14 +87,21 @@ def _erf(x: Any) -> Any:
     return np.asarray(result).astype(np.asarray(x).dtype)
 
 
+def _wide(x: Any) -> np.ndarray:
+    """Values for a formula of several steps, whose result is rounded once: float16 as float32."""
+    array = np.asarray(x)
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
 def _rsqrt(x: Any) -> Any:
-    return (1 / np.sqrt(x)).astype(np.asarray(x).dtype)
+    return (1 / np.sqrt(_wide(x))).astype(np.asarray(x).dtype)
 
 
 def _sigmoid(x: Any) -> Any:
     # Two branches so that exp never overflows.
-    e = np.exp(-np.abs(x))
-    return np.where(np.asarray(x) >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
+    wide = _wide(x)
+    e = np.exp(-np.abs(wide))
+    return np.where(wide >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
@@ -179,7 +199,8 @@ def _fill() -> None:
     add("floor ceil trunc fabs", 1, "float")
     add("abs", 1, "same")
     add("isnan isinf isfinite", 1, "bool")
-    add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2}, promotes=True)
+    add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2, "nextafter": next_after},
+        promotes=True)
     add("pow", 2, "same", {"pow": _power}, promotes=True)
     add("ldexp", 2, "float", {"ldexp": _ldexp})
     add("fma", 3, "float", {"fma": _fma})

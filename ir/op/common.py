@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import can_hold, is_bool, is_float, is_integer
+from weft.dtypes import (
+    bits,
+    can_hold,
+    check_dtype,
+    is_bool,
+    is_float,
+    is_integer,
+    is_numpy,
+    max_value,
+    min_value,
+    storage,
+)
 from weft.errors import DTypeError, ScriptError, ShapeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
@@ -22,8 +33,10 @@ from weft.ir.dim import Dim, DimExpr, prove_equal, prove_le, same, symbol
 from weft.ir.graph import Call, Constant, Expr, GlobalVar, Op, PrimValue, ShapeExpr, Tuple, TupleGetItem
 from weft.ir.kernel import prim
 from weft.ir.kernel.prim import unary
+from weft.ir.node import Node
 from weft.ir.op.declare import Arguments, Example, Lower
-from weft.ir.tensor import PrimExpr, PrimFunc, PrimVar
+from weft.ir.structure.visit import walk
+from weft.ir.tensor import Binary, PrimCall, PrimExpr, PrimFunc, PrimVar, Unary
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 
 __all__ = [
@@ -42,6 +55,7 @@ __all__ = [
     "require_dtype",
     "require_rank",
     "require_scalar",
+    "rounded_once",
     "same_dtype",
     "scalar_of",
     "shape_error",
@@ -277,19 +291,22 @@ def scalar_of(operand: Operand) -> PrimExpr:
 
 
 def converted(value: Any, dtype: str | np.dtype[Any]) -> Any:
-    """An array in a dtype of NumPy, as kernels convert: floats become the nearest integer towards zero that the dtype
-    has, nan becomes 0.
+    """An array in a dtype, as kernels convert: floats become the nearest integer towards zero that the dtype has, nan
+    becomes 0. Floats that NumPy lacks stay as they are given, for the interpreter to round.
 
     >>> converted(np.array([-1.5, 300.0, np.nan]), "uint8").tolist()
     [0, 255, 0]
     """
-    array, target = np.asarray(value), np.dtype(dtype)
-    if array.dtype.kind != "f" or target.kind not in "iu":
+    array, dtype = np.asarray(value), check_dtype(dtype)
+    if is_float(dtype) and not is_numpy(dtype):
+        return array
+    target = storage(dtype)
+    if array.dtype.kind != "f" or not is_integer(dtype):
         return array.astype(target)
-    ends, wide = np.iinfo(target), array.astype(np.float64)
-    above, below = wide >= float(ends.max), wide <= float(ends.min)
+    low, high, wide = int(min_value(dtype)), int(max_value(dtype)), array.astype(np.float64)
+    above, below = wide >= float(high), wide <= float(low)
     inside = np.where(above | below | np.isnan(wide), 0, wide).astype(target)
-    return np.where(above, target.type(ends.max), np.where(below, target.type(ends.min), inside))
+    return np.where(above, target.type(high), np.where(below, target.type(low), inside))
 
 
 def is_immediate(expr: Expr) -> bool:
@@ -445,6 +462,21 @@ class Kernel:
         """The kernel of one output, given by a formula over the result's indices; cast to the result's dtype."""
         out = te.compute(self.dims, lambda *indices: te.cast(self.dtype, formula(*indices)), name)
         return self.finish(out)
+
+
+def rounded_once(scalar: Callable[..., PrimExpr], *values: PrimExpr) -> PrimExpr:
+    """A formula of elements. One of several steps goes through float32 where they are floats of less than 32 bits, so
+    that the result is rounded once, when it is stored."""
+    plain = scalar(*values)
+    short = any(is_float(value.dtype) and bits(value.dtype) < 32 for value in values)
+    if not short or sum(_is_float_step(x) for x in walk(plain)) < 2:
+        return plain
+    return scalar(*(te.cast("float32", value) if is_float(value.dtype) else value for value in values))
+
+
+def _is_float_step(node: Node) -> bool:
+    operands = node.args if isinstance(node, PrimCall) else (node.a,) if isinstance(node, (Binary, Unary)) else ()
+    return any(isinstance(operand, PrimExpr) and is_float(operand.dtype) for operand in operands)
 
 
 def kernel_lowering(lower: Callable[[Kernel], PrimFunc | None]) -> Lower:

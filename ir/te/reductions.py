@@ -101,11 +101,11 @@ def comm_reducer(
 
 
 def _least(dtype: str) -> PrimExpr:
-    return const(float("-inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype), dtype)
+    return const(dtypes.lowest(dtype), dtype)
 
 
 def _greatest(dtype: str) -> PrimExpr:
-    return const(float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype), dtype)
+    return const(dtypes.highest(dtype), dtype)
 
 
 _sum_reducer = comm_reducer(lambda x, y: x + y, lambda dtype: const(0, dtype), "sum")

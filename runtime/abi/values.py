@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_numpy, offered_array, presented, shares_bits, stored
+from weft.dlpack import offered_array
+from weft.dtypes import is_numpy, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text

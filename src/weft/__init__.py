@@ -34,6 +34,7 @@ from weft.version import VERSION as __version__
 if TYPE_CHECKING:
     from weft import codegen, frontend, ir, runtime, script, testing, transform
     from weft.codegen import Executable, compile, interpret, load_module, lower
+    from weft.dlpack import to_dlpack
     from weft.ir import IRModule, te
     from weft.ir.builder import BlockBuilder
     from weft.ir.kernel.externs import declare_extern
@@ -75,6 +76,7 @@ _HOMES = {
     "structural_hash": "weft.ir",
     "tag": "weft.target",
     "target_kind": "weft.target",
+    "to_dlpack": "weft.dlpack",
     "verify": "weft.ir.verify",
 }
 _MODULES = {
@@ -100,7 +102,7 @@ __all__ = [
     "memory_planner", "parse", "register_func",
     "runtime",
     "script", "set_num_threads", "structural_equal", "structural_hash", "tag", "target_kind", "te", "testing",
-    "transform", "verify",
+    "to_dlpack", "transform", "verify",
 ]  # fmt: skip
 
 

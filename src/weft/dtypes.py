@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ArgumentError, DTypeError
+from weft.errors import DTypeError
 
 __all__ = [
     "CODES",
@@ -32,6 +32,7 @@ __all__ = [
     "check_dtype",
     "element",
     "float_format",
+    "highest",
     "is_bool",
     "is_float",
     "is_integer",
@@ -40,9 +41,10 @@ __all__ = [
     "is_signed",
     "is_unsigned",
     "lanes",
+    "lowest",
     "max_value",
     "min_value",
-    "offered_array",
+    "per_byte",
     "presented",
     "promote",
     "shares_bits",
@@ -69,6 +71,26 @@ class FloatFormat:
     def infinity(self) -> int:
         """The bits of infinity in a format that has it: the exponent is all ones."""
         return ((1 << self.exponent) - 1) << self.mantissa
+
+    @property
+    def has_signed_zero(self) -> bool:
+        """Whether the sign is a bit of its own, of zero too."""
+        return self.signed and self.special != "fnuz"
+
+    @property
+    def nan(self) -> int:
+        """The bits of the usual nan, without a sign, in a format that has it."""
+        if self.special == "ieee":
+            return self.infinity | 1 << (self.mantissa - 1)
+        every = (1 << (self.exponent + self.mantissa)) - 1
+        return every if self.special == "fn" else every + 1
+
+    @property
+    def beyond(self) -> int:
+        """The bits, without a sign, of what is too large: infinity, else nan, else the greatest value."""
+        if self.special == "ieee":
+            return self.infinity
+        return self.nan if self.special != "none" else (1 << (self.exponent + self.mantissa)) - 1
 
     @property
     def greatest(self) -> float:
@@ -361,6 +383,17 @@ def storage(dtype: str) -> np.dtype[Any]:
 
 
 @functools.cache
+def per_byte(dtype: str) -> int:
+    """How many elements a packed byte holds: 1 except for types of 4, 2 and 1 bits.
+
+    >>> per_byte("int4"), per_byte("uint2"), per_byte("bool"), per_byte("float6_e2m3fn"), per_byte("float32")
+    (2, 4, 1, 1, 1)
+    """
+    width = bits(dtype)
+    return 8 // width if 0 < width < 8 and not 8 % width and not is_bool(dtype) else 1
+
+
+@functools.cache
 def array_dtype(dtype: str) -> np.dtype[Any]:
     """The dtype of the arrays that callers pass and get: NumPy's, else that of `ml_dtypes`.
 
@@ -421,6 +454,24 @@ def max_value(dtype: str) -> int | float:
     return (1 << (width - 1)) - 1 if kind == "int" else (1 << width) - 1
 
 
+def lowest(dtype: str) -> int | float:
+    """The value that no other one is less than: minus infinity where the type has it.
+
+    >>> lowest("float32"), lowest("float8_e4m3fn"), lowest("int8")
+    (-inf, -448.0, -128)
+    """
+    return -float("inf") if _has_infinity(dtype) else min_value(dtype)
+
+
+def highest(dtype: str) -> int | float:
+    """The value that no other one is greater than: infinity where the type has it."""
+    return float("inf") if _has_infinity(dtype) else max_value(dtype)
+
+
+def _has_infinity(dtype: str) -> bool:
+    return is_float(dtype) and float_format(dtype).special == "ieee"
+
+
 def can_hold(dtype: str, value: int) -> bool:
     """Whether an integer is in the range of an integer or bool type."""
     return min_value(dtype) <= value <= max_value(dtype)
@@ -458,19 +509,3 @@ def _promote_scalar(a: str, b: str) -> str | None:
     if kinds[0] == kinds[1]:
         return None
     return a if kinds[0] == "uint" else b
-
-
-def offered_array(value: Any) -> np.ndarray | None:
-    """An array over the memory of what offers one by `__array__` or `__dlpack__`; None for what offers none.
-
-    Raises: ArgumentError W851 for what offers one and then fails, as tensors of other projects do that are on another
-    device, sparse, without data, or part of a computation of gradients.
-    """
-    try:
-        if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
-            return np.asarray(value)
-        return np.from_dlpack(value) if hasattr(value, "__dlpack__") else None
-    except Exception as error:  # whatever the other project raises
-        message = f"the {type(value).__name__} gives no array: {error}"
-        hint = "pass a dense array in the memory of the processor (of torch: `x.detach().cpu().numpy()`)"
-        raise ArgumentError(message, code="W851", hint=hint) from error

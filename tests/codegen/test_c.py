@@ -233,16 +233,44 @@ def test_parameters_of_any_names_have_fields_of_their_own(tmp_path: Path) -> Non
     check(transform.Normalize()(IRModule({"main": main})), inputs, tmp_path)
 
 
+NARROW = """
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def narrow(x: T.Buffer((6, 32), "float32"), y: T.Buffer((6, 32), "DTYPE")):
+        for i in range(6):
+            y[i, T.Ramp(0, 1, 32)] = T.Cast("DTYPEx32", x[i, T.Ramp(0, 1, 32)])
+
+    @T.prim_func(private=True)
+    def sums(
+        x: T.Buffer((6, 32), "DTYPE"), w: T.Buffer((5,), "DTYPE"), y: T.Buffer((6, 5), "int32"),
+        z: T.Buffer((6, 5), "DTYPE"),
+    ):
+        for i, j in T.grid(6, 5):
+            y[i, j] = T.int32(0)
+            for k in range(32):
+                y[i, j] = y[i, j] + T.Cast("int32", x[i, k]) * T.Cast("int32", w[j])
+            z[i, j] = x[i, 3] * w[j] - T.bitwise_not(x[i, j])
+        for i in range(6):
+            y[i, T.Ramp(0, 1, 4)] = y[i, T.Ramp(0, 1, 4)] + T.Cast("int32x4", x[i, T.Ramp(4, 1, 4)])
+
+    @R.function
+    def main(x: R.Tensor((6, 32), "float32")):
+        q = R.call_tir(cls.narrow, (x,), out_ty=R.Tensor((6, 32), "DTYPE"))
+        types = [R.Tensor((6, 5), "int32"), R.Tensor((6, 5), "DTYPE")]
+        y = R.call_tir(cls.sums, (q, R.const(WEIGHTS, "DTYPE")), out_ty=types)
+        return (y[0], R.astype(y[1], "int32"))
+"""
+
+
 @pytest.mark.parametrize(
-    "body",
-    ['y = R.astype(x, "float8_e4m3fn")', 'y = R.add(R.const([1, 2], "float8_e5m2"), R.const([1, 2], "float8_e5m2"))'],
-    ids=["a result", "a constant"],
+    ("dtype", "weights", "size"), [("int4", "[-8, 7, -1, 3, 5]", 3), ("uint2", "[3, 0, 1, 2, 3]", 2)]
 )
-def test_numbers_that_c_lacks_are_refused(body: str) -> None:
-    text = f'@I.ir_module\nclass M:\n    @R.function\n    def main(x: R.Tensor((2,), "float32")):\n        {body}\n'
-    with pytest.raises(TargetError, match="float8") as caught:
-        generate(lowered(parsed(f"{text}        return y\n")), model="model")
-    assert caught.value.code == "W741"
+def test_numbers_of_less_than_a_byte_wrap_and_are_packed(dtype: str, weights: str, size: int, tmp_path: Path) -> None:
+    module = parsed(NARROW.replace("DTYPE", dtype).replace("WEIGHTS", weights))
+    x = np.random.default_rng(0).normal(size=(6, 32)).astype("float32") * 6
+    source = check(module, [x], tmp_path, tolerance=0)
+    assert f"[{size}] = {{ /* uint8[{size}] */" in "".join(source.files.values())
 
 
 def test_a_library_call_is_carried_by_the_host_code() -> None:

@@ -1,4 +1,4 @@
-"""float16 and bfloat16 in compiled code: the values of NumPy and `ml_dtypes` for every bit pattern, on every level."""
+"""Floats of 16 bits and less in compiled code: the values of NumPy and `ml_dtypes`, on every level."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ def test_float64_becomes_bfloat16_rounded_once(target: str) -> None:
 def test_integers_become_short_floats_rounded_once(target: str, source: str) -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 1 << 63, 20_000, "int64") >> rng.integers(0, 62, 20_000)
-    values = np.concatenate([bits, -bits, [(1 << 24) + (1 << 16) + 1, 65519, 65520, 65521]]).astype(source)
-    exact = values.astype("float64")
-    assert_same_bits(converted(target, source, "float16", values), exact.astype("float16"))
-    np.testing.assert_array_equal(converted(target, source, "bfloat16", values), encode(exact, "bfloat16"))
+    ties = [(1 << 24) + (1 << 16) + 1, 65519, 65520, 65521, (1 << 62) + (1 << 54) + 1, -(1 << 62) - (1 << 54) - 1]
+    values = np.concatenate([bits, -bits, ties]).astype(source)
+    assert_same_bits(converted(target, source, "float16", values), values.astype("float32").astype("float16"))
+    np.testing.assert_array_equal(converted(target, source, "bfloat16", values), encode(values, "bfloat16"))
 
 
 @pytest.mark.parametrize("target", HERE)
@@ -144,3 +144,71 @@ def test_the_next_short_float_is_one_step_away(target: str) -> None:
     nan = np.isnan(want.astype("float32"))
     np.testing.assert_array_equal(got.view("uint16")[~nan], want.view("uint16")[~nan])
     assert np.isnan(got.astype("float32")[nan]).all()
+
+
+BYTES = [name for name, row in dtypes.SCALARS.items() if row.layout and row.bits <= 8]
+
+
+def near(dtype: str) -> np.ndarray:
+    """The values of a type, the middles between them, the neighbours of all these, and what is far out."""
+    patterns = np.arange(1 << dtypes.bits(dtype), dtype="uint8").view(dtypes.array_dtype(dtype))
+    values = np.unique(patterns.astype("float64"))
+    finite = values[np.isfinite(values)]
+    exact = np.concatenate([finite, (finite[1:] + finite[:-1]) / 2, finite.max() * np.linspace(0.9, 1.6, 60)])
+    far = np.array([0.0, 1e300, 1e-300, 1e-45, np.inf, np.nan])
+    found = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf), far])
+    return np.concatenate([found, -found])
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_every_float_of_a_byte_is_widened_exactly(dtype: str) -> None:
+    patterns = np.arange(1 << dtypes.bits(dtype), dtype="uint8")
+    want = patterns.view(dtypes.array_dtype(dtype)).astype("float32")
+    got = converted("llvm", dtype, "float32", patterns)
+    np.testing.assert_array_equal(got.view("uint32"), want.view("uint32"))
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_numbers_become_floats_of_a_byte_as_ml_dtypes_has_them(dtype: str) -> None:
+    """`ml_dtypes` rounds a float64 to float32 first, so its answers are those for float32."""
+    kind = dtypes.array_dtype(dtype)
+    singles = near(dtype).astype("float32")
+    np.testing.assert_array_equal(converted("llvm", "float32", dtype, singles), singles.astype(kind).view("uint8"))
+    whole = np.arange(-600, 600, dtype="int32")
+    want = whole.astype("float32").astype(kind).view("uint8")
+    np.testing.assert_array_equal(converted("llvm", "int32", dtype, whole), want)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_float64_becomes_a_float_of_a_byte_rounded_once(dtype: str) -> None:
+    """Of the two nearest values the nearer one, and never another one than that of the interpreter."""
+    values = near(dtype)
+    got = converted("llvm", "float64", dtype, values)
+    np.testing.assert_array_equal(got, encode(values, dtype))
+    if dtype == "float8_e8m0fnu":  # its least values are not rounded to nearest
+        return
+    exact = got.view(dtypes.array_dtype(dtype)).astype("float64")
+    every = np.arange(1 << dtypes.bits(dtype), dtype="uint8").view(dtypes.array_dtype(dtype)).astype("float64")
+    every = every[np.isfinite(every)]
+    inside = np.isfinite(exact) & np.isfinite(values) & (np.abs(values) <= every.max())
+    best = np.abs(every[:, None] - values[None, inside]).min(axis=0)
+    np.testing.assert_array_equal(np.abs(exact[inside] - values[inside]), best)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3fnuz", "bfloat16"])
+def test_operators_on_short_floats_round_once(dtype: str) -> None:
+    """Each step of this program is bit-equal to the interpreter: it is computed in float32 and rounded when stored."""
+    module = weft.parse(
+        f"""
+@R.function
+def main(x: R.Tensor((5, 37), "{dtype}"), y: R.Tensor((5, 37), "{dtype}")):
+    a = R.add(R.negative(x), R.floor_divide(x, R.maximum(y, R.const(1.0, "{dtype}"))))
+    b = R.matmul(x, R.permute_dims(y))
+    return (a, b, R.max(x, axis=1), R.argmax(y, axis=1), R.sort(x), R.nn.gelu(y), R.astype(R.sigmoid(x), "float16"))
+"""
+    )
+    rng = np.random.default_rng(4)
+    x, y = (rng.normal(size=(5, 37)).astype("float32").astype(dtypes.array_dtype(dtype)) for _ in range(2))
+    for got, want in zip(weft.compile(module)["main"](x, y), weft.interpret(module)["main"](x, y), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got.view(f"uint{8 * got.itemsize}"), want.view(f"uint{8 * want.itemsize}"))

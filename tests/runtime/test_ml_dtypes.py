@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft import dtypes
+from weft.dlpack import offered_array
 from weft.ir.graph import Constant
 from weft.script import relax as R
 
@@ -153,3 +154,32 @@ def test_the_package_is_imported_when_it_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float32"])
+def test_tensors_of_other_projects_go_in_by_dlpack(dtype: str) -> None:
+    """An object that offers nothing but `__dlpack__`, with strides of its own; the memory is the same."""
+    whole = np.arange(12).reshape(3, 4).astype(dtypes.array_dtype(dtype))
+    run = weft.compile(weft.parse(MOVE.format(dtype=dtype).replace("(4,)", "(3,)").replace("range(4)", "range(3)")
+                                  .replace("3 - i", "2 - i")))["main"]  # fmt: skip
+    column, out = whole[:, 1], np.zeros(3, dtypes.array_dtype(dtype))
+    run(weft.to_dlpack(column), out)
+    np.testing.assert_array_equal(out.view("uint8"), np.ascontiguousarray(column[::-1]).view("uint8"))
+    seen = offered_array(weft.to_dlpack(whole))
+    assert seen is not None
+    seen[0, 0] = 7
+    assert whole[0, 0] == 7
+
+
+def test_a_tensor_of_a_type_that_nobody_has_is_refused() -> None:
+    class Odd:
+        def __dlpack__(self, **_: Any) -> Any:
+            raise ValueError("no such type")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    run = weft.compile(weft.parse(MOVE.format(dtype="bfloat16")))["main"]
+    with pytest.raises(weft.ArgumentError, match="no such type") as caught:
+        run(Odd(), np.zeros(4, ml_dtypes.bfloat16))
+    assert caught.value.code == "W851"

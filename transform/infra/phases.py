@@ -56,6 +56,7 @@ from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_memory import LowerToMemory
+from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
 from weft.transform.rewrite.apply_rules import ApplyRules
@@ -129,7 +130,7 @@ PHASES: tuple[Phase, ...] = (
     # Groups form within dataflow blocks; pure bindings that stand outside of one are as good.
     Phase("fuse", (ConvertToDataflow(), AnnotateTIROpPattern(), FuseOps(), FuseTIR()), mandatory=False),
     Phase("schedule", for_target=_schedule, mandatory=False),
-    Phase("lower", (LambdaLift(), LowerToMemory())),
+    Phase("lower", (LambdaLift(), PackSubBytes(), LowerToMemory())),
     Phase("plan", for_target=_plan),
     Phase("codegen", whole=True),
     Phase("link", whole=True),
@@ -151,7 +152,7 @@ def phase(name: str, target: Target | str | None = None) -> Pipeline:
     """The passes of one phase as a pipeline; PassError W507 for an unknown name.
 
     >>> str(phase("lower"))
-    'lambda-lift,lower-to-memory'
+    'lambda-lift,pack-sub-bytes,lower-to-memory'
     """
     for item in PHASES:
         if item.name == name:

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weft.dtypes import is_bool, is_float, max_value, min_value
+from weft.dtypes import highest, is_bool, lowest, max_value, min_value
 from weft.ir import rewrite, structural_equal, substitute, walk
 from weft.ir.node import Node
 from weft.ir.tensor import (
@@ -289,7 +289,7 @@ def _require_neutral_choice(
         if not isinstance(part.start, (FloatImm, IntImm)):
             raise _not_neutral(tree, block)
         start, dtype = part.start.value, part.start.dtype
-        least, most = (float("-inf"), float("inf")) if is_float(dtype) else (min_value(dtype), max_value(dtype))
+        least, most = lowest(dtype), highest(dtype)
         around.append([start, *([least] if least < start else []), *([most] if start < most else [])])
     start = tuple(values[0] for values in around)
     reached = [combine(start, coming) for coming in itertools.product(*around)]
@@ -303,10 +303,8 @@ def is_identity(kind: str, value: PrimExpr) -> bool:
         return False
     number, dtype = value.value, value.dtype
     if kind in ("min", "max"):
-        if is_float(dtype):
-            worst = float("inf") if kind == "min" else float("-inf")
-            return number in (worst, (max_value if kind == "min" else min_value)(dtype))
-        return number == (max_value if kind == "min" else min_value)(dtype)
+        worst = (highest, max_value) if kind == "min" else (lowest, min_value)
+        return number in [limit(dtype) for limit in worst]
     neutral: dict[str, float] = {
         "add": 0, "mul": 1, "and": 1, "or": 0, "bitwise_or": 0, "bitwise_xor": 0, "bitwise_and": -1,
     }  # fmt: skip

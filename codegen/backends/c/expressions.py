@@ -18,7 +18,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.codegen.backends.c.helpers import MATH, bits_helper, c_type, cast_helper, exact_helper, helper, math_helper
-from weft.codegen.backends.c.short_floats import SHORT_FLOATS, narrowing, widening
+from weft.codegen.backends.c.short_floats import SHORT_FLOATS, marking, narrowing, widening
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
 from weft.ir.interpret.small_floats import encode
@@ -39,6 +39,7 @@ from weft.ir.tensor import (
     PrimVar,
     Ramp,
     Select,
+    Shuffle,
     Unary,
 )
 
@@ -96,9 +97,21 @@ def int_literal(value: int, dtype: str) -> str:
     return text if bits >= 32 else f"(({c_type(dtype)}){text})"
 
 
-def hex_literal(value: int, _dtype: str) -> str:
+def in_width(dtype: str, text: str) -> str:
+    """A number of less than a byte in the range of its type; C has it in a byte."""
+    bits = dtypes.bits(dtype)
+    if not dtypes.is_integer(dtype) or bits >= 8:
+        return text
+    low = f"((uint8_t){text} & {(1 << bits) - 1}u)"
+    if dtypes.is_unsigned(dtype):
+        return f"((uint8_t){low})"
+    sign = 1 << (bits - 1)
+    return f"((int8_t)((int)({low} ^ {sign}u) - {sign}))"
+
+
+def hex_literal(value: int, dtype: str) -> str:
     """The bits of a short float."""
-    return f"0x{value:04x}u"
+    return f"0x{value:0{dtypes.storage(dtype).itemsize * 2}x}u"
 
 
 def float_literal(value: float, dtype: str) -> str:
@@ -135,7 +148,7 @@ def _float(writer: Scope, expr: FloatImm, lane: str | None) -> str:
     writer.check_dtype(expr.dtype, expr.span)
     dtype = dtypes.element(expr.dtype)
     if dtype in SHORT_FLOATS:
-        return f"((uint16_t){hex_literal(_short_bits(expr.value, dtype), dtype)})"
+        return f"(({c_type(dtype)}){hex_literal(_short_bits(expr.value, dtype), dtype)})"
     return float_literal(expr.value, dtype)
 
 
@@ -163,12 +176,14 @@ def _unary(writer: Scope, expr: Unary, lane: str | None) -> str:
     if expr.kind == "not":
         return f"(!{value})"
     if expr.kind == "bitwise_not":
-        return f"(({c_type(dtype)})~{value})" if not dtypes.is_bool(dtype) else f"(!{value})"
+        return in_width(dtype, f"(({c_type(dtype)})~{value})") if not dtypes.is_bool(dtype) else f"(!{value})"
+    if dtype in SHORT_FLOATS and dtypes.float_format(dtype).has_signed_zero:
+        return f"(({c_type(dtype)})({value} ^ 0x{1 << (dtypes.bits(dtype) - 1):02x}u))"
     if dtype in SHORT_FLOATS:
-        return f"((uint16_t)({value} ^ 0x8000u))"
+        return _rounded(writer, "float32", dtype, f"(-{_wide_float(writer, dtype, value)[1]})")
     if dtypes.is_float(dtype):
         return f"(-{value})"
-    return f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))"
+    return in_width(dtype, f"(({c_type(dtype)})(0u - (u{_wide(dtype)}){value}))")
 
 
 def _wide(dtype: str) -> str:
@@ -197,8 +212,8 @@ def _of_values(writer: Scope, expr: Binary, dtype: str, a: str, b: str) -> str:
         if dtypes.is_float(dtype):
             return f"({a} {sign} {b})"
         wide = f"u{_wide(dtype)}"
-        return f"(({c_type(dtype)})(({wide}){a} {sign} ({wide}){b}))"
-    return f"{writer.use(helper(expr.kind, dtype))}({a}, {b})"
+        return in_width(dtype, f"(({c_type(dtype)})(({wide}){a} {sign} ({wide}){b}))")
+    return in_width(dtype, f"{writer.use(helper(expr.kind, dtype))}({a}, {b})")
 
 
 EXACT = "weft_exact"
@@ -263,15 +278,17 @@ def _cast(writer: Scope, expr: Cast, lane: str | None) -> str:
     source, value = _wide_float(writer, source, value)
     if target in SHORT_FLOATS:
         if not dtypes.is_float(source):
-            # float holds whatever integer a float16 does not take for infinite
-            source = "float32" if target == "float16" or dtypes.bits(source) <= 16 else "float64"
-            value = f"({c_type(source)}){value}"
+            # float holds whatever integer is not beyond the greatest short float
+            wide = "float32" if target != "bfloat16" or dtypes.bits(source) <= 16 else "float64"
+            if wide == "float64" and dtypes.bits(source) == 64:
+                value = f"{writer.use(marking(source))}({value})"
+            source, value = wide, f"({c_type(wide)}){value}"
         return _rounded(writer, source, target, value)
     if dtypes.is_bool(target):
         return f"((uint8_t)({value} != 0))"
     if dtypes.is_float(source) and dtypes.is_integer(target):
         return f"{writer.use(cast_helper(source, target))}({value})"
-    return f"(({c_type(target)}){value})"
+    return in_width(target, f"(({c_type(target)}){value})")
 
 
 def _select(writer: Scope, expr: Select, lane: str | None) -> str:
@@ -281,6 +298,7 @@ def _select(writer: Scope, expr: Select, lane: str | None) -> str:
 
 def _load(writer: Scope, expr: BufferLoad, lane: str | None) -> str:
     element = f"{writer.pointer(expr.buffer)}[{offset(writer, expr.buffer, expr.indices, lane)}]"
+    element = in_width(dtypes.element(expr.dtype), element)
     if expr.predicate is not None:
         guard = expression(writer, expr.predicate, lane)
         return f"({guard} ? {element} : 0)"
@@ -399,16 +417,41 @@ def _call(writer: Scope, expr: PrimCall, lane: str | None) -> str:
     if expr.op in special:
         return special[expr.op]()
     dtype = dtypes.element(getattr(expr.args[0], "dtype", "void")) if expr.args else "void"
+    if expr.op == "reinterpret" and lane is not None and dtypes.bits(dtype) != dtypes.bits(expr.dtype):
+        return _bytes_of_lanes(writer, expr, dtype, lane)
     args = [expression(writer, arg, lane) for arg in expr.args]
     if dtype in SHORT_FLOATS and expr.op != "reinterpret":
         return _short_call(writer, expr, dtype, args)
     return _called(writer, expr, dtype, args)
 
 
+def _bytes_of_lanes(writer: Scope, expr: PrimCall, dtype: str, lane: str) -> str:
+    """One lane of unsigned integers seen as wider or narrower ones; the first byte is the lowest."""
+    source, target = dtypes.bits(dtype), dtypes.bits(expr.dtype)
+    if not (dtypes.is_unsigned(dtype) and dtypes.is_unsigned(expr.dtype) and min(source, target) >= 8):
+        raise unsupported(f"T.reinterpret of {dtype} as {expr.dtype}", expr.span)
+    kind = c_type(dtypes.element(expr.dtype))
+    if source > target:
+        per = source // target
+        whole = expression(writer, expr.args[0], f"({lane} / {per})")
+        return f"(({kind})({whole} >> ({target}u * (unsigned)({lane} % {per}))))"
+    per = target // source
+    parts = [expression(writer, expr.args[0], f"({lane} * {per} + {part})") for part in range(per)]
+    return "(" + " | ".join(f"({kind})(({kind}){part} << {source * at}u)" for at, part in enumerate(parts)) + ")"
+
+
+def _shuffle(writer: Scope, expr: Shuffle, lane: str | None) -> str:
+    """One lane of a vector."""
+    chosen = expr.indices[0]
+    if len(expr.vectors) != 1 or len(expr.indices) != 1 or not isinstance(chosen, IntImm):
+        raise unsupported("T.Shuffle of several lanes", expr.span)
+    return expression(writer, expr.vectors[0], str(chosen.value))
+
+
 def _short_call(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
     """Mathematics of a short float: in float, and rounded where a float comes out."""
-    if expr.op == "abs":
-        return f"((uint16_t)({args[0]} & 0x7fffu))"
+    if expr.op == "abs" and dtypes.float_format(dtype).has_signed_zero:
+        return f"(({c_type(dtype)})({args[0]} & 0x{(1 << (dtypes.bits(dtype) - 1)) - 1:02x}u))"
     if expr.op == "nextafter":
         raise unsupported(f"T.nextafter of {dtype}", expr.span)
     wide = [_wide_float(writer, dtype, arg)[1] for arg in args]
@@ -425,7 +468,8 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
     if expr.op == "abs":
         if dtypes.is_float(dtype):
             return f"fabs{suffix}({args[0]})"
-        return f"(({c_type(dtype)})({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]}))"
+        size = f"({args[0]} < 0 ? 0u - (u{_wide(dtype)}){args[0]} : (u{_wide(dtype)}){args[0]})"
+        return in_width(dtype, f"(({c_type(dtype)}){size})")
     if expr.op == "reinterpret" and dtypes.bits(dtype) == dtypes.bits(expr.dtype):
         for name in (dtype, expr.dtype):
             writer.check_dtype(name, expr.span)
@@ -444,6 +488,6 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
 
 _EMITTERS: dict[type, Callable[..., str]] = {
     IntImm: _int, FloatImm: _float, PrimVar: _variable, Unary: _unary, Binary: _binary, Cast: _cast, Select: _select,
-    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call,
+    BufferLoad: _load, Ramp: _ramp, Broadcast: _broadcast, Let: _let, PrimCall: _call, Shuffle: _shuffle,
 }  # fmt: skip
 assert set(COMPARISONS) < set(_OPERATORS)

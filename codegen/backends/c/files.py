@@ -217,7 +217,8 @@ def _count(key: tuple[str, bytes, tuple[int, ...]]) -> int:
 
 def _constant(name: str, dtype: str, content: bytes, shape: tuple[int, ...], storage: str = "") -> str:
     is_short = dtype in SHORT_FLOATS
-    values = np.frombuffer(content, "uint16" if is_short else dtypes.storage(dtype)).tolist() or [0]
+    kind = dtypes.storage(dtype)
+    values = np.frombuffer(content, f"uint{8 * kind.itemsize}" if is_short else kind).tolist() or [0]
     write = hex_literal if is_short else float_literal if dtypes.is_float(dtype) else int_literal
     texts = [write(value, dtype) for value in values]
     rows = ["  " + ", ".join(texts[i : i + 12]) for i in range(0, len(texts), 12)]

@@ -209,8 +209,6 @@ def check_dtype(dtype: str, span: Span | None) -> None:
     scalar = dtypes.element(dtype)
     if dtypes.is_float(scalar) and scalar not in ("float32", "float64", *SHORT_FLOATS):
         raise unsupported(scalar, span)
-    if dtypes.is_integer(scalar) and dtypes.bits(scalar) < 8:
-        raise unsupported(scalar, span)
 
 
 def identifier(name: str, taken: set[str]) -> str:

@@ -20,7 +20,7 @@ from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
-from weft.ir.kernel.intrinsics import INTRINSICS
+from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 
 __all__ = ["compile_intrinsic", "missing_function", "shown_values"]
@@ -47,7 +47,8 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
 
 def _mathematical(compiler: Compiler, node: PrimCall, function: Callable[..., Any]) -> Compiled:
     args = [compiler.expression(arg) for arg in node.args]
-    kinds = [element_type(arg.dtype).type for arg in node.args]  # type: ignore[attr-defined]
+    kind_of = dtypes.array_dtype if isinstance(function, InOwnType) else element_type
+    kinds = [kind_of(dtypes.element(arg.dtype)).type for arg in node.args]  # type: ignore[attr-defined]
     if dtypes.lanes(node.dtype) > 1:
         finish = _finish_lanes(node.dtype)
     else:

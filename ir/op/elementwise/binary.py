@@ -27,6 +27,7 @@ from weft.ir.op.common import (
     f32,
     kernel_lowering,
     require_dtype,
+    rounded_once,
     same_dtype,
     tensor,
     typed,
@@ -66,7 +67,7 @@ def broadcasting(
         args, context = kernel.args, kernel.context
         shapes = [broadcast_shape(tensor(args, param, context), kernel.dims) for param in params]
         operands = [kernel.input(param, shape) for param, shape in zip(params, shapes, strict=True)]
-        return kernel.compute(lambda *i: scalar(*(broadcast_load(operand, i) for operand in operands)))
+        return kernel.compute(lambda *i: rounded_once(scalar, *(broadcast_load(operand, i) for operand in operands)))
 
     declared = tuple(Param(param) for param in params)
     return add_op(OpDef(name, declared, rule, doc, lowering, numpy=numpy, pure=True, examples=examples, family=family))

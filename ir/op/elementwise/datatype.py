@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.dtypes import is_bool, is_numpy
+from weft.dtypes import is_bool
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.node import replace
@@ -29,7 +29,7 @@ def _lower_astype(kernel: Kernel) -> PrimFunc | None:
     "astype",
     [Param("x"), Param("dtype", "dtype")],
     lowering=_lower_astype,
-    numpy=lambda x, dtype: converted(x, dtype if is_numpy(dtype) else "float32"),  # the interpreter encodes the rest
+    numpy=converted,
     pure=True,
     examples=(
         example(f32(2, 3), "int32"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from weft.dtypes import bits
 from weft.ir import te
+from weft.ir.kernel.intrinsics import next_after
 from weft.ir.kernel.prim import binary, intrinsic
 from weft.ir.op.common import example, f32, typed
 from weft.ir.op.elementwise.binary import binary_op, floor_mod_of, truncated_mod_of
@@ -99,7 +100,7 @@ binary_op(
 )  # fmt: skip
 binary_op(
     "nextafter", "The next number after x1 in the direction of x2, elementwise.", "float",
-    scalar=lambda a, b: intrinsic("nextafter", a, b), numpy=np.nextafter, examples=_FLOATS,
+    scalar=lambda a, b: intrinsic("nextafter", a, b), numpy=next_after, examples=_FLOATS,
 )  # fmt: skip
 binary_op(
     "fmod", "The remainder of x1 / x2 with the sign of x1, elementwise: `mod` by its C name; of integers 0 by 0.",

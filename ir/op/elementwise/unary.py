@@ -25,6 +25,7 @@ from weft.ir.op.common import (
     kernel_lowering,
     require_dtype,
     require_scalar,
+    rounded_once,
     scalar_of,
     tensor,
     typed,
@@ -64,7 +65,7 @@ def elementwise(
     @kernel_lowering
     def lowering(kernel: Kernel) -> PrimFunc | None:
         x = kernel.input(param)
-        return kernel.compute(lambda *i: on_scalar(x(*i)))
+        return kernel.compute(lambda *i: rounded_once(on_scalar, x(*i)))
 
     return add_op(
         OpDef(name, (Param(param),), rule, doc, lowering, numpy=numpy, pure=True, examples=shown, family="unary")

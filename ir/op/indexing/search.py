@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float, max_value, min_value
+from weft.dtypes import highest, is_float, lowest, max_value
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -112,19 +112,13 @@ def _extreme(name: str, doc: str, reducer: Callable[..., Any], numpy: Callable[.
     )
 
 
-def _worst(dtype: str) -> float | int:
-    return float("-inf") if is_float(dtype) else min_value(dtype)
-
-
-def _best(dtype: str) -> float | int:
-    return float("inf") if is_float(dtype) else max_value(dtype)
-
-
 _PLACE = "along an axis (of the flattened tensor for None), the first of equal ones."
 _extreme(
-    "argmax", f"The position of the greatest value {_PLACE}", _extreme_reducer(lambda a, b: a > b, _worst), np.argmax
+    "argmax", f"The position of the greatest value {_PLACE}", _extreme_reducer(lambda a, b: a > b, lowest), np.argmax
 )
-_extreme("argmin", f"The position of the least value {_PLACE}", _extreme_reducer(lambda a, b: a < b, _best), np.argmin)
+_extreme(
+    "argmin", f"The position of the least value {_PLACE}", _extreme_reducer(lambda a, b: a < b, highest), np.argmin
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float, min_value
+from weft.dtypes import is_float, lowest
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
@@ -132,7 +132,7 @@ class _Pool(OperatorFamily):
         sizes = by_letter(layout, data.shape)
         check_window(kernel, window, [sizes[letter] for letter in self.spatial])
         wide = accumulator(kernel.dtype) if self.average else kernel.dtype
-        least = te.const(float("-inf") if is_float(wide) else min_value(wide), wide)
+        least = te.const(lowest(wide), wide)
         neutral = te.const(0, wide) if self.average else least
         offsets = [
             te.reduce_axis((0, size), name=f"r{letter.lower()}")

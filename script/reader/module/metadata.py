@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.dlpack import CODES
 from weft.errors import WeftError
 from weft.ir.graph import Constant
 from weft.script.source.diagnostics import fail
@@ -32,10 +33,6 @@ __all__ = ["declare_metadata"]
 
 _MAGIC = 0xDD5E40F096B4A13F
 _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
-_SMALL = {
-    7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn", 11: "float8_e4m3fnuz",
-    12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
-}  # fmt: skip
 
 
 def declare_metadata(unit: Unit, tree: ast.stmt) -> bool:
@@ -114,8 +111,8 @@ def _array(text: str) -> Constant:
 
 
 def _dtype(code: int, bits: int, lanes: int) -> str:
-    if code in _SMALL and lanes == 1:
-        return _SMALL[code]
+    if code in CODES and code not in _KINDS and lanes == 1:
+        return CODES[code]
     kind = _KINDS.get(code)
     if kind is None or lanes != 1 or (bits < 8 and (kind, bits) != ("uint", 1)):
         raise ValueError(f"an array of dtype code {code}, {bits} bits, {lanes} lanes is not read")

@@ -50,17 +50,9 @@ SEGMENT = 1 << 30
 """Elements of a segment of a row: steps within one are counted in 32 bits."""
 
 
-def _lowest(dtype: str) -> float | int:
-    return float("-inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype)
-
-
-def _highest(dtype: str) -> float | int:
-    return float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype)
-
-
 _KINDS: tuple[tuple[str, Better, Callable[[str], float | int]], ...] = (
-    ("le", lambda a, b: a > b, _lowest),
-    ("ge", lambda a, b: a < b, _highest),
+    ("le", lambda a, b: a > b, dtypes.lowest),
+    ("ge", lambda a, b: a < b, dtypes.highest),
 )
 """What holds where a value is not better than another one, what "better" is, and the worst value of a dtype."""
 

@@ -51,8 +51,8 @@ __all__ = ["Reduction", "ReductionRule", "reduction_axis", "reduction_of"]
 _IDENTITIES: dict[str, Callable[[str], int | float]] = {
     "add": lambda dtype: 0,
     "mul": lambda dtype: 1,
-    "max": lambda dtype: -float("inf") if dtypes.is_float(dtype) else dtypes.min_value(dtype),
-    "min": lambda dtype: float("inf") if dtypes.is_float(dtype) else dtypes.max_value(dtype),
+    "max": dtypes.lowest,
+    "min": dtypes.highest,
 }
 _ZERO = const(0, INDEX)
 

@@ -12,10 +12,12 @@ import struct
 import numpy as np
 
 from weft import dtypes
-from weft.errors import TargetError
 from weft.ir.interpret.small_floats import encode
 
-__all__ = ["bytes_of", "constant", "element_bytes", "is_bits_float", "memory_type", "splat", "value_type"]
+__all__ = [
+    "bytes_of", "constant", "element_bytes", "int_type", "is_bits_float", "memory_type", "splat", "splat_of",
+    "value_type",
+]  # fmt: skip
 
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
 
@@ -43,6 +45,15 @@ def value_type(dtype: str) -> str:
     lanes = dtypes.lanes(dtype)
     scalar = _scalar(dtypes.element(dtype))
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def int_type(bits: int, lanes: int) -> str:
+    """The LLVM type of integers of any width.
+
+    >>> int_type(6, 1), int_type(6, 4)
+    ('i6', '<4 x i6>')
+    """
+    return f"i{bits}" if lanes == 1 else f"<{lanes} x i{bits}>"
 
 
 @functools.cache
@@ -84,6 +95,11 @@ def splat(text: str, dtype: str) -> str:
     return f"splat ({_scalar(dtypes.element(dtype))} {text})"
 
 
+def splat_of(text: str, ty: str) -> str:
+    """A scalar constant repeated for every lane of an LLVM type."""
+    return f"splat ({ty[1:-1].split(' x ')[1]} {text})" if ty.startswith("<") else text
+
+
 def constant(value: float | int, dtype: str) -> str:
     """A constant of a dtype; the same in every lane of a vector."""
     element = dtypes.element(dtype)
@@ -109,9 +125,5 @@ def _float_text(value: float, dtype: str) -> str:
 
 
 def _small_float_bits(value: float, dtype: str) -> int:
-    if dtype != "bfloat16":
-        raise TargetError(
-            f"llvm: no arithmetic on {dtype}; it can only be moved", code="W741", hint="cast to float16 first"
-        )
     with np.errstate(over="ignore"):
         return int(encode(value, dtype))

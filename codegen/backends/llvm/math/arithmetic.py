@@ -4,8 +4,8 @@
                give 0 (the sign for arithmetic right shifts)
     floats     IEEE; floor division and remainder as NumPy defines them; min and max give nan when either side is nan
     casts      those of `conversions`
-    bfloat16   computed in float32 and rounded to nearest even after each operation; so is float16 on processors
-               without instructions for it
+    bfloat16   computed in float32 and rounded to nearest even after each operation; so are floats of 8 bits and less,
+               and float16 on processors without instructions for it
 
 Each function takes a FunctionWriter, a dtype (lanes included) and operand spellings, and gives the result's spelling.
 """
@@ -204,8 +204,11 @@ class Arithmetic:
         """neg, not, bitwise_not."""
         ty = value_type(dtype)
         if kind == "neg":
-            if is_bits_float(dtype):
+            if is_bits_float(dtype) and dtypes.float_format(dtype).has_signed_zero:
                 return self.w.emit(binary("xor", ty, a, splat(str(1 << (dtypes.bits(dtype) - 1)), dtype)))
+            if is_bits_float(dtype):
+                wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
+                return self.cast(wide, dtype, self.unary(kind, wide, self.cast(dtype, wide, a)))
             if dtypes.is_float(dtype):
                 return self.w.emit(fneg(ty, a))
             return self.w.emit(binary("sub", ty, splat("0", dtype), a))

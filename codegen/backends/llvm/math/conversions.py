@@ -1,7 +1,7 @@
 """Casts between dtypes, in which every case is defined.
 
     float to integer saturates, nan gives 0; to bool is `!= 0`; to a shorter float rounds once; what is held as bits or
-    has no instructions of the processor (bfloat16, float16 on some) goes through float32
+    has no instructions of the processor (bfloat16, floats of 8 bits and less, float16 on some) goes through float32
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import FunctionWriter
-from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, fcmp, icmp
+from weft.codegen.backends.llvm.asm.instructions import binary, call, cast, fcmp, icmp, select
 from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
 from weft.codegen.backends.llvm.math.short_floats import SHORT_FLOATS, narrowed, widened
-from weft.errors import TargetError
 
 __all__ = ["Conversions", "call_function", "mangled"]
 
@@ -91,40 +90,43 @@ class Conversions:
         return self.w.emit(icmp("ne", ty, value, splat("null" if source == "handle" else "0", source)))
 
     def _expand(self, source: str, wide: str, value: str) -> str:
-        """A float16 or a bfloat16 as float32."""
+        """A short float as float32."""
         lanes, element = dtypes.lanes(source), dtypes.element(source)
-        if element not in SHORT_FLOATS:
-            raise _no_arithmetic(source)
         if element == "float16" and "float32" in self._halves:
             return self.w.emit(cast("fpext", value_type(source), value, value_type(wide)))
         if element == "float16":
             short = value_type(dtypes.with_lanes("int16", lanes))
-            return widened(self.w, source, self.w.emit(cast("bitcast", value_type(source), value, short)))
-        int32 = dtypes.with_lanes("int32", lanes)
-        ints = value_type(int32)
-        extended = self.w.emit(cast("zext", value_type(source), value, ints))
-        shifted = self.w.emit(binary("shl", ints, extended, splat("16", int32)))
-        return self.w.emit(cast("bitcast", ints, shifted, value_type(wide)))
+            value = self.w.emit(cast("bitcast", value_type(source), value, short))
+        return widened(self.w, source, value)
 
     def _contract(self, source: str, target: str, value: str) -> str:
-        """Any number as a float16 or a bfloat16, rounded once to nearest even; nan stays nan."""
+        """Any number as a short float, rounded once to nearest even."""
         lanes, element, short = dtypes.lanes(source), dtypes.element(source), dtypes.element(target)
-        if short not in SHORT_FLOATS:
-            raise _no_arithmetic(target)
         if element not in ("float32", "float64"):
-            # float32 holds short floats, short integers, and whatever integer a float16 does not take for infinite.
-            exact = short == "float16" or dtypes.bits(element) <= 16
+            # float32 holds short floats, short integers, and whatever integer of these is not beyond the greatest.
+            exact = short != "bfloat16" or dtypes.bits(element) <= 16
             wide = dtypes.with_lanes("float32" if exact else "float64", lanes)
+            if not exact and dtypes.bits(element) == 64:
+                value = self._marked(source, value)
             return self._contract(wide, target, self.cast(source, wide, value))
         bits = narrowed(self.w, source, target, value)
-        if short == "bfloat16":
+        if short != "float16":
             return bits
         return self.w.emit(cast("bitcast", value_type(dtypes.with_lanes("int16", lanes)), bits, value_type(target)))
 
+    def _marked(self, source: str, value: str) -> str:
+        """A number of 64 bits, with the twelfth bit set where a lower one was, which float64 lacks."""
+        w, ty, lanes = self.w, value_type(source), dtypes.lanes(source)
 
-def _no_arithmetic(dtype: str) -> TargetError:
-    return TargetError(
-        f"llvm: no arithmetic on {dtype}; it can only be moved",
-        code="W741",
-        hint="store it in float16, bfloat16 or float32",
-    )
+        def const(number: int) -> str:
+            return splat(str(number), source)
+
+        low = w.emit(binary("and", ty, value, const(0x7FF)))
+        some = w.emit(icmp("ne", ty, low, const(0)))
+        mask = value_type(dtypes.with_lanes("bool", lanes))
+        mark = w.emit(binary("shl", ty, w.emit(cast("zext", mask, some, ty)), const(11)))
+        marked = w.emit(binary("or", ty, w.emit(binary("xor", ty, value, low)), mark))
+        # What float64 holds is -2**53 to 2**53: as an unsigned number at most 2**54 after 2**53 was added.
+        offset = w.emit(binary("add", ty, value, const(1 << 53))) if dtypes.is_signed(source) else value
+        most = 1 << (54 if dtypes.is_signed(source) else 53)
+        return w.emit(select(mask, w.emit(icmp("ugt", ty, offset, const(most))), ty, marked, value))

@@ -4,7 +4,7 @@
     LIBRARY     a function of the C library, called lane by lane on vectors
     CUSTOM      a sequence written here
     POLYNOMIALS what vector code computes itself in float32 and float64, unless the target asks for strict_math
-float16 and bfloat16 are computed in float32 and rounded.
+Short floats (float16, bfloat16 and those of 8 bits and less) are computed in float32 and rounded.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from weft.codegen.backends.llvm.math.vector_math_float64 import (
     pow_float64,
     sin_float64,
 )
+from weft.errors import TargetError
 
 __all__ = ["emit_math", "is_math"]
 
@@ -110,12 +111,14 @@ def is_math(name: str) -> bool:
 
 def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str], kinds: Sequence[str]) -> str:
     """An intrinsic of the result `dtype` on operands of dtypes `kinds`."""
+    if name in ("rsqrt", "sigmoid") and dtypes.element(dtype) in SHORT_FLOATS:
+        return _in_float32(arith, name, dtype, operands)
     if name in _CUSTOM:
         return _CUSTOM[name](arith, dtype, list(operands), list(kinds))
     if dtypes.element(dtype) in SHORT_FLOATS:
         if name == "nextafter":
             return _next_short(arith, dtype, operands)
-        if dtypes.element(dtype) == "bfloat16" or name not in ("copysign", "fabs"):
+        if dtypes.element(dtype) != "float16" or name not in ("copysign", "fabs"):
             return _in_float32(arith, name, dtype, operands)
     polynomial = None if arith.strict else _POLYNOMIALS.get(dtypes.element(dtype), {}).get(name)
     if polynomial is not None:
@@ -133,7 +136,10 @@ def _in_float32(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str
 
 def _next_short(arith: Arithmetic, dtype: str, operands: Sequence[str]) -> str:
     ints, ty = value_type(dtypes.with_lanes("int16", dtypes.lanes(dtype))), value_type(dtype)
-    if dtypes.element(dtype) == "bfloat16":
+    layout = dtypes.float_format(dtype)
+    if layout.special not in ("ieee", "fn") or not layout.mantissa:
+        raise TargetError(f"llvm: T.nextafter of {dtype}", code="W741", hint="cast it to float32 first")
+    if dtypes.element(dtype) != "float16":
         return stepped(arith.w, dtype, *operands)
     bits = [arith.w.emit(cast("bitcast", ty, operand, ints)) for operand in operands]
     return arith.w.emit(cast("bitcast", ints, stepped(arith.w, dtype, *bits), ty))
@@ -230,7 +236,7 @@ _REPEATED_POWERS = (3, 4, 5, 6, 7, 8, -2, -3, -4)
 
 def _pow(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
     if dtypes.is_float(dtype):
-        if dtypes.element(dtype) in ("float16", "bfloat16"):
+        if dtypes.element(dtype) in SHORT_FLOATS:
             return _in_float32(arith, "pow", dtype, operands)
         simple = any(operands[1] == constant(value, dtype) for value in _SIMPLE_POWERS)
         if dtypes.element(dtype) == "float32" and not arith.strict and not simple:
@@ -284,7 +290,7 @@ def _integer_power(arith: Arithmetic, dtype: str, base: str, exponent: str) -> s
 
 def _ldexp(arith: Arithmetic, dtype: str, operands: list[str], kinds: list[str]) -> str:
     element = dtypes.element(dtype)
-    if element in ("float16", "bfloat16"):
+    if element in SHORT_FLOATS:
         wide = dtypes.with_lanes("float32", dtypes.lanes(dtype))
         return arith.cast(
             wide, dtype, _ldexp(arith, wide, [arith.cast(dtype, wide, operands[0]), operands[1]], [wide, kinds[1]])
