@@ -44,6 +44,11 @@ class Model:
         """The main graph."""
         return self.proto.graph
 
+    @property
+    def node_limit(self) -> int:
+        """How many nodes functions and loops may be taken apart into."""
+        return 50_000 + 20 * (len(self.graph.node) + sum(len(body.node) for body in self.functions.values()))
+
     def initializers(self, graph: Any) -> Iterator[tuple[str, np.ndarray]]:
         """The arrays of a graph by name."""
         for tensor in graph.initializer:
@@ -134,13 +139,29 @@ class _Check:
         """Functions that call themselves, in one step or several."""
         edges = {key: {(_domain(node.domain), node.op_type) for node in body.node} & set(self.model.functions)
                  for key, body in self.model.functions.items()}  # fmt: skip
-        left = dict(edges)
+        left, order = dict(edges), []
         while ready := [key for key, wanted in left.items() if not wanted & set(left)]:
+            order.extend(ready)
             for key in ready:
                 del left[key]
         if left:
             names = ", ".join(sorted(name for _, name in left))
             raise ModelError(f"{self.model.name}: functions call themselves: {names}", code="W973")
+        self.growth(order)
+
+    def growth(self, order: Sequence[tuple[str, str]]) -> None:
+        """Functions of functions, taken apart; `order` has those first that others call."""
+        sizes: dict[tuple[str, str], int] = {}
+
+        def size(nodes: Any) -> int:
+            return sum(sizes.get((_domain(node.domain), node.op_type), 1) for node in nodes)
+
+        for key in order:
+            sizes[key] = size(self.model.functions[key].node)
+        limit, whole = self.model.node_limit, max([size(self.model.graph.node), *sizes.values()])
+        if whole > limit:
+            message = f"{self.model.name}: taken apart, its functions have {whole} nodes; at most {limit} are imported"
+            raise ModelError(message, code="W973")
 
     def graph(self, graph: Any, outer: set[str], opsets: Mapping[str, int], depth: int) -> None:
         if depth > _DEEPEST:

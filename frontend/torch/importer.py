@@ -66,6 +66,15 @@ def call_of(node: Any) -> Call:
     return Call(node.name, node.target, tuple(node.args), node.kwargs, node.meta.get("val"), list(node.users))
 
 
+def needed(graph: Any) -> set[Any]:
+    """The nodes that the results of a graph depend on: not those that only checks read."""
+    found: set[Any] = set()
+    for node in reversed(graph.nodes):
+        if node.op in ("output", "placeholder") or node in found:
+            found.update((node, *node.all_input_nodes))
+    return found
+
+
 class Importer:
     """One import: what the nodes stand for, and what became of them."""
 
@@ -90,6 +99,9 @@ class Importer:
         """
         params: list[Var] = []
         later: list[Var] = []
+        given = [(node.name, node.meta.get("val")) for node in graph.nodes if node.op == "placeholder"]
+        shapes = [(name, value.shape) for name, value in given if isinstance(value, self.torch.Tensor)]
+        self.sizes.bind([*shapes, *((name, [v]) for name, v in given if isinstance(v, self.torch.SymInt))], self.out.fresh)
         for node in graph.nodes:
             if node.op == "placeholder":
                 array = placeholder(node)
@@ -108,15 +120,23 @@ class Importer:
         return self.out.builder.get(), ImportReport(tuple(self.rows))
 
     def nodes(self, owner: Any, graph: Any) -> Any:
-        """Import the nodes of a graph in order; its output node."""
+        """Import the nodes of a graph in order, as far as its results need them; its output node."""
+        wanted = needed(graph)
         for node in graph.nodes:
-            if node.op == "get_attr":
+            if node not in wanted:
+                self._left_out(node)
+            elif node.op == "get_attr":
                 self._attribute(owner, node)
             elif node.op == "call_function":
                 self.node(node)
             elif node.op == "output":
                 return node
         raise ModelError("the graph has no output", code="W977")
+
+    def _left_out(self, node: Any) -> None:
+        if node.op == "call_function" and call_of(node).operator.startswith(_CHECKS):
+            self.out.used, self.out.cost = [], 0.0
+            self._note(call_of(node), "known", "a check of PyTorch's, which is left out")
 
     def inlined(self, node: Any, inputs: Sequence[Any]) -> list[Any]:
         """The results of the graph that a node names, on values, in place."""
@@ -237,7 +257,7 @@ class Importer:
 
     def _value(self, call: Call) -> Any:
         """What a call stands for."""
-        if call.operator.startswith(_CHECKS):
+        if call.operator.startswith(_CHECKS):  # one with an effect, whose token is a result
             self._note(call, "known", "a check of PyTorch's, which is left out")
             return None
         if isinstance(call.value, (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool)):

@@ -107,9 +107,7 @@ def scalar(importer: Importer, value: Any, dtype: str) -> Expr:
 
 
 def _truth(importer: Importer, call: Call) -> Any:
-    """Whether something holds; what only checks ask is left out."""
-    if all(str(user.target).find("assert") >= 0 or "sym_constrain" in str(user.target) for user in call.users):
-        return True
+    """Whether something holds."""
     args = importer.argument(list(call.args))
     if call.operator in _ORDER and all(isinstance(item, (int, DimExpr)) for item in args):
         answer = _ORDER[call.operator](*args)
