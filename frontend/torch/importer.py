@@ -101,7 +101,8 @@ class Importer:
         later: list[Var] = []
         given = [(node.name, node.meta.get("val")) for node in graph.nodes if node.op == "placeholder"]
         shapes = [(name, value.shape) for name, value in given if isinstance(value, self.torch.Tensor)]
-        self.sizes.bind([*shapes, *((name, [v]) for name, v in given if isinstance(v, self.torch.SymInt))], self.out.fresh)
+        sizes = [(name, [value]) for name, value in given if isinstance(value, self.torch.SymInt)]
+        self.sizes.bind([*shapes, *sizes], self.out.fresh)
         for node in graph.nodes:
             if node.op == "placeholder":
                 array = placeholder(node)

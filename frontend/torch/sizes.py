@@ -46,7 +46,7 @@ class Sizes:
             self._learnt[str(node.expr)] = dim
 
     def bind(self, shapes: Sequence[tuple[str, Sequence[Any]]], fresh: Callable[[str], Dim]) -> None:
-        """Give a value to each symbol that no size is alone: the size 2*s of an input is a symbol n, and s is n // 2."""
+        """Give a value to symbols that are no size alone: where 2*s is a size, that is a symbol n, and s is n // 2."""
         exprs = [
             (f"{name}_{axis}", size.node.expr) for name, sizes in shapes for axis, size in enumerate(sizes)
             if not isinstance(size, int) and size.node.maybe_as_int() is None
