@@ -77,6 +77,26 @@ def test_a_model_is_a_path_bytes_a_file_or_a_message(tmp_path: Path) -> None:
     assert all(weft.structural_equal(modules[0], module) for module in modules)
 
 
+def test_large_arrays_stay_in_the_file(tmp_path: Path) -> None:
+    w = np.random.default_rng(0).normal(size=(130, 140)).astype("float32")
+    proto = model([node("MatMul", "x w", "a"), node("MatMul", "a small", "y")], {"x": ["n", 130]}, ["y"],
+                  {"w": w, "small": np.ones((140, 2), "float32")})  # fmt: skip
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    for given in (path, proto.SerializeToString()):
+        read = read_model(given)
+        assert list(read.arrays) == [0]
+        assert not read.proto.graph.initializer[0].raw_data
+        arrays = weft.frontend.onnx.parameters(given)
+        np.testing.assert_array_equal(arrays["w"], w)
+        assert weft.structural_equal(weft.frontend.onnx.load(given), weft.frontend.onnx.load(proto))
+    cut = proto.SerializeToString()
+    with pytest.raises(weft.ModelError):
+        weft.frontend.onnx.load(cut[: len(cut) // 2])
+    with pytest.raises(weft.ModelError, match="W973"):
+        weft.frontend.onnx.load(tmp_path)
+
+
 def test_weights_may_be_parameters() -> None:
     module = weft.frontend.onnx.load(
         model([node("MatMul", "x w", "y")], {"x": ["n", 32]}, ["y"], {"w": np.ones((32, 3), "float32")}),
