@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.errors import ModelError, Source, Span, WeftError
+from weft.errors import ModelError, Source, Span
 from weft.frontend.emitter import Emitter, Unsupported, identifier
 from weft.frontend.extras import require
 from weft.frontend.report import How, ImportedNode, ImportReport
@@ -21,26 +21,16 @@ from weft.frontend.torch.numbers import number_of
 from weft.frontend.torch.reference import FUNCTION, call_data
 from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
-from weft.ir.dim import Dim, DimExpr
+from weft.frontend.torch.types import Types
+from weft.ir.dim import DimExpr
 from weft.ir.graph import BindingBlock, Constant, Expr, PrimValue, SeqExpr, StringImm, Tuple, TupleGetItem, Var
 from weft.ir.module import IRModule
-from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import TupleType, Type
 from weft.script import relax as R
 
-__all__ = ["Call", "Importer", "dtype_name"]
+__all__ = ["Call", "Importer"]
 
-_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64", "int": "int32"}
 _CHECKS = ("_assert", "sym_constrain", "_guards", "_linalg_check_errors", "_functional_assert", "_functional_sym")
-
-
-def dtype_name(dtype: Any) -> str:
-    """The dtype of a torch.dtype.
-
-    >>> dtype_name("torch.float32")
-    'float32'
-    """
-    name = str(dtype).removeprefix("torch.")
-    return _DTYPES.get(name, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +72,7 @@ class Importer:
         self.torch = require("torch", "torch")
         self.out = Emitter()
         self.sizes = Sizes()
+        self.types = Types(self.torch, self.out, self.sizes)
         self.values: dict[Any, Any] = {}  # node -> expression, dimension, number, or a list of them
         self.rows: list[ImportedNode] = []
         self.failed: list[Any] = []
@@ -107,9 +98,9 @@ class Importer:
             if node.op == "placeholder":
                 array = placeholder(node)
                 if array is None:
-                    params.extend(self._parameter(node, node.name))
+                    self.values[node] = self.types.parameter(node.meta["val"], node.name, params)
                 elif isinstance(array, str):
-                    later.extend(self._parameter(node, array))
+                    self.values[node] = self.types.parameter(node.meta["val"], array, later)
                 elif array is not False:
                     self.values[node] = Constant(array)
         params.extend(later)
@@ -166,23 +157,6 @@ class Importer:
         else:
             self.graphs[node] = found
 
-    def _parameter(self, node: Any, name: str) -> list[Var]:
-        value = node.meta["val"]
-        if isinstance(value, self.torch.SymInt):
-            dim = self.sizes.dim(value)
-            self.values[node] = dim
-            return [self.out.parameter(name, PrimType("int64", dim))]
-        if isinstance(value, self.torch.SymFloat):
-            var = self.out.parameter(name, TensorType((), "float64"))
-            self.values[node] = var
-            return [var]
-        if not isinstance(value, self.torch.Tensor):  # a constant of the program, which its callers pass all the same
-            self.values[node] = value
-            return [self.out.parameter(name, AnyType())]
-        var = self.out.parameter(name, self.type_of(value))
-        self.values[node] = var
-        return [var]
-
     def result(self, item: Any) -> Expr:
         """A value of the program as a result of a function."""
         value = self.argument(item)
@@ -197,19 +171,6 @@ class Importer:
         if not isinstance(value, Expr):
             raise ModelError(f"a result of the type {type(value).__name__} has no form", code="W977")
         return value if isinstance(value, Var) else self.out.builder.emit(value, identifier(str(item)))
-
-    # Types
-
-    def type_of(self, value: Any) -> Type:
-        """The type of a value that PyTorch has deduced; any value where ours has no such type."""
-        if isinstance(value, (list, tuple)):
-            return TupleType(tuple(map(self.type_of, value)))
-        if not isinstance(value, self.torch.Tensor) or value.is_complex() or value.layout != self.torch.strided:
-            return AnyType()
-        try:
-            return TensorType(tuple(self.sizes.dim(size) for size in value.shape), dtype_name(value.dtype))
-        except (WeftError, Unsupported):
-            return TensorType(None, dtype_name(value.dtype), value.ndim)
 
     # Nodes
 
@@ -312,28 +273,7 @@ class Importer:
         if not isinstance(found, Expr) or isinstance(found, Constant):
             return found
         var = found if isinstance(found, Var) else self.out.emit(found, call.name)
-        return self.named(var, value, call.name)
-
-    def named(self, var: Var, value: Any, name: str) -> Var:
-        """A tensor whose sizes only the run can tell, with the symbols by which PyTorch calls them."""
-        if not isinstance(var.ty, TensorType) or var.ty.dims is not None:
-            return var
-        wanted = self.type_of(value)
-        if isinstance(wanted, TensorType) and wanted.dims is not None:
-            return self.out.builder.match_cast(var, wanted, identifier(name))
-        return self.out.named_result(var, name)
-
-    def scalar_as_size(self, scalar: Expr, size: Any, name: str) -> Dim:
-        """A whole number of the run as a size, under the symbol by which PyTorch calls it."""
-        vector = self.out.emit(R.reshape(R.astype(scalar, "int64"), (1,)), name)
-        expr = getattr(getattr(size, "node", None), "expr", None)
-        if expr is not None and expr.is_Symbol:
-            dim = self.sizes.dim(size)
-            self.out.builder.match_cast(R.tensor_to_shape(vector), ShapeType((dim,)), "sizes")
-            return dim
-        (dim,) = self.out.sizes_of(vector, name)
-        self.sizes.learn(size, dim)
-        return dim
+        return self.types.named(var, value, call.name)
 
     def _by_reference(self, call: Call) -> Any:
         """A call of the operator in PyTorch."""
@@ -349,11 +289,11 @@ class Importer:
             return len(operands) - 1
 
         data = call_data(call.target, call.args, call.kwargs, operand)
-        ty = self.type_of(call.value)
+        ty = self.types.type_of(call.value)
         var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *operands), out_ty=ty), call.name)
         if not isinstance(ty, TupleType):
-            return self.named(var, call.value, call.name)
+            return self.types.named(var, call.value, call.name)
         parts = [self.out.emit(TupleGetItem(var, index), call.name) for index in range(len(ty.fields))]
-        return [self.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
+        return [self.types.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
 
 
