@@ -53,7 +53,7 @@ def check(
     `sizes` are those of the symbols of its inputs, by default 3. Raises what `load` raises; ModelError W978 for an
     input that no array can be made for, and for a model that its reference cannot run.
     """
-    read = read_model(model)
+    read = read_model(model, whole=True)
     module, main = _main(read)
     given = dict(inputs or {})
     for item, param in zip(_inputs(read), main.params, strict=True):

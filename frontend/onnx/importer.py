@@ -56,7 +56,7 @@ class Importer:
         self.names = Scopes(model.name)
         self.rows: list[ImportedNode] = []
         self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
-        self.lines = 0
+        self.lines, self.limit = 0, model.node_limit
 
     def run(self) -> tuple[IRModule, ImportReport]:
         """The module and what became of each node."""
@@ -143,7 +143,7 @@ class Importer:
         """Import one node: bind what its outputs stand for, and note what it became."""
         out, outer, text = self.out, self.out.span, node_line(proto)
         before = out.used, out.cost
-        self.lines += 1
+        self._count()
         out.span = outer or Span(Source(self.model.name, text, self.lines), 0, len(text))
         out.used, out.cost = [], 0.0
         try:
@@ -156,6 +156,18 @@ class Importer:
         else:
             out.used, out.cost = before[0] + out.used, before[1] + out.cost
         out.span = outer
+
+    @property
+    def grown(self) -> bool:
+        """Whether loops have been taken apart into so many nodes that others had better stay loops."""
+        return self.lines > self.limit // 4
+
+    def _count(self) -> None:
+        """One more node, of those that loops are taken apart into."""
+        self.lines += 1
+        if self.lines > self.limit:
+            message = f"{self.model.name}: its loops are taken apart into more than {self.limit} nodes"
+            raise ModelError(message, code="W973")
 
     def _row(self, proto: Any, how: How, why: str) -> ImportedNode:
         used = self.out.used

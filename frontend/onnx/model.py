@@ -11,6 +11,8 @@ A node is told by its number, operator and name, and the file. Nothing of the mo
 from __future__ import annotations
 
 import io
+import mmap
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from weft.errors import ModelError, Source, Span
 from weft.frontend.extras import require
 from weft.frontend.onnx.table import find_row
 from weft.frontend.onnx.tensors import dense_array, tensor_array
+from weft.frontend.onnx.wire import without_arrays
 
 __all__ = ["Model", "free_names", "read_model"]
 
@@ -38,42 +41,60 @@ class Model:
     folder: Path | None
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    arrays: Mapping[int, memoryview] = field(default_factory=dict)  # the bytes of initial values that the message lacks
 
     @property
     def graph(self) -> Any:
         """The main graph."""
         return self.proto.graph
 
+    @property
+    def node_limit(self) -> int:
+        """How many nodes functions and loops may be taken apart into."""
+        return 50_000 + 20 * (len(self.graph.node) + sum(len(body.node) for body in self.functions.values()))
+
     def initializers(self, graph: Any) -> Iterator[tuple[str, np.ndarray]]:
         """The arrays of a graph by name."""
-        for tensor in graph.initializer:
-            yield tensor.name, tensor_array(tensor, self.folder)
+        apart = self.arrays if graph is self.graph else {}
+        for number, tensor in enumerate(graph.initializer):
+            yield tensor.name, tensor_array(tensor, self.folder, data=apart.get(number))
         for sparse in graph.sparse_initializer:
             yield sparse.values.name, dense_array(sparse, self.folder)
 
 
-def read_model(model: Any, folder: str | Path | None = None) -> Model:
-    """A model from a path, its bytes, a file or a ModelProto; ModelError W973 for what is none."""
+def read_model(model: Any, folder: str | Path | None = None, *, whole: bool = False) -> Model:
+    """A model from a path, its bytes, a file or a ModelProto; ModelError W973 for what is none.
+
+    Large arrays are those of the mapped file, or of the bytes; with `whole` the message has them too.
+    """
     onnx = require("onnx", "onnx")
     name, place = "<model>", Path(folder) if folder is not None else None
+    arrays: dict[int, memoryview] = {}
     if isinstance(model, (str, Path)):
-        path = Path(model)
-        name, place = str(path), place or path.parent
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            raise ModelError(f"{path}: {error.strerror or error}", code="W973") from None
+        name, place = str(model), place or Path(model).parent
+        model = _mapped(Path(model))
     elif isinstance(model, io.IOBase):
         model = model.read()
     if isinstance(model, (bytes, bytearray, memoryview)):
-        model = _parsed(onnx, bytes(model), name)
+        data, arrays = (bytes(model), {}) if whole else without_arrays(memoryview(model).cast("B"))
+        model = _parsed(onnx, data, name)
     if not isinstance(model, onnx.ModelProto):
         raise ModelError(f"a model is a path, bytes or a ModelProto, got {type(model).__name__}", code="W973")
     opsets = {_domain(item.domain): item.version for item in model.opset_import} or {"": 1}
     functions = {(_domain(item.domain), item.name): item for item in model.functions}
-    read = Model(model, name, place, opsets, functions)
+    read = Model(model, name, place, opsets, functions, arrays)
     _Check(onnx, read).run()
     return read
+
+
+def _mapped(path: Path) -> memoryview:
+    """The bytes of a file, mapped."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) if size else memoryview(b"")
+    except (OSError, ValueError) as error:  # a ValueError for what cannot be mapped
+        raise ModelError(f"{path}: {getattr(error, 'strerror', None) or error}", code="W973") from None
 
 
 def _domain(domain: str) -> str:
@@ -134,13 +155,29 @@ class _Check:
         """Functions that call themselves, in one step or several."""
         edges = {key: {(_domain(node.domain), node.op_type) for node in body.node} & set(self.model.functions)
                  for key, body in self.model.functions.items()}  # fmt: skip
-        left = dict(edges)
+        left, order = dict(edges), []
         while ready := [key for key, wanted in left.items() if not wanted & set(left)]:
+            order.extend(ready)
             for key in ready:
                 del left[key]
         if left:
             names = ", ".join(sorted(name for _, name in left))
             raise ModelError(f"{self.model.name}: functions call themselves: {names}", code="W973")
+        self.growth(order)
+
+    def growth(self, order: Sequence[tuple[str, str]]) -> None:
+        """Functions of functions, taken apart; `order` has those first that others call."""
+        sizes: dict[tuple[str, str], int] = {}
+
+        def size(nodes: Any) -> int:
+            return sum(sizes.get((_domain(node.domain), node.op_type), 1) for node in nodes)
+
+        for key in order:
+            sizes[key] = size(self.model.functions[key].node)
+        limit, whole = self.model.node_limit, max([size(self.model.graph.node), *sizes.values()])
+        if whole > limit:
+            message = f"{self.model.name}: taken apart, its functions have {whole} nodes; at most {limit} are imported"
+            raise ModelError(message, code="W973")
 
     def graph(self, graph: Any, outer: set[str], opsets: Mapping[str, int], depth: int) -> None:
         if depth > _DEEPEST:

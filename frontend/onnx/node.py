@@ -25,6 +25,11 @@ class Import(Protocol):
     model: Any
     names: Scopes
 
+    @property
+    def grown(self) -> bool:
+        """Whether loops have been taken apart into so many nodes that others had better stay loops."""
+        ...
+
     def nodes(self, nodes: Sequence[Any]) -> None:
         """Import nodes in order."""
         ...

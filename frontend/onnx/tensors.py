@@ -41,30 +41,39 @@ def element_type(dtype: str) -> int:
     return next(number for number, name in _NAMES.items() if name == dtype)
 
 
-def tensor_array(tensor: Any, folder: Path | None, name: str = "") -> np.ndarray:
-    """The array of a TensorProto, without a copy where its bytes lie as they are needed."""
+def tensor_array(tensor: Any, folder: Path | None, name: str = "", data: memoryview | None = None) -> np.ndarray:
+    """The array of a TensorProto, without a copy where its bytes lie as they are needed; `data` are those it lacks."""
     name = name or tensor.name
     shape = tuple(tensor.dims)
     if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
         raise ModelError(f"the tensor {name!r} has the sizes {shape}", code="W974")
     dtype = _NAMES.get(tensor.data_type)
     if dtype is None or tensor.segment.ByteSize():
-        return _converted(tensor, folder, name)
+        return _converted(tensor if data is None else _completed(tensor, data), folder, name)
     count = math.prod(shape)
     expected = (count * bits(dtype) + 7) // 8 if dtype != "bool" else count
-    if tensor.data_location == 1:
-        data: Any = _external(tensor, folder, name, expected)
-    elif tensor.HasField("raw_data"):
-        data = tensor.raw_data
-    else:
+    raw: Any = data
+    if raw is None and tensor.data_location == 1:
+        raw = _external(tensor, folder, name, expected)
+    elif raw is None and tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+    elif raw is None:
         return _converted(tensor, folder, name)
-    if len(data) != expected:
+    if len(raw) != expected:
         raise ModelError(
-            f"the tensor {name!r} of {dtype}{list(shape)} takes {expected} bytes and has {len(data)}", code="W974"
+            f"the tensor {name!r} of {dtype}{list(shape)} takes {expected} bytes and has {len(raw)}", code="W974"
         )
     if bits(dtype) < 8 and dtype != "bool":
-        return _unpacked(np.frombuffer(data, "uint8"), bits(dtype), count).view(array_dtype(dtype)).reshape(shape)
-    return np.frombuffer(data, array_dtype(dtype)).reshape(shape)
+        return _unpacked(np.frombuffer(raw, "uint8"), bits(dtype), count).view(array_dtype(dtype)).reshape(shape)
+    return np.frombuffer(raw, array_dtype(dtype)).reshape(shape)
+
+
+def _completed(tensor: Any, data: memoryview) -> Any:
+    """A copy of a tensor with the bytes that it lacks."""
+    made = type(tensor)()
+    made.CopyFrom(tensor)
+    made.raw_data, made.data_location = bytes(data), 0
+    return made
 
 
 def _unpacked(data: np.ndarray, width: int, count: int) -> np.ndarray:

@@ -22,11 +22,12 @@ from weft.frontend.report import ImportReport, attach_report
 from weft.frontend.torch import operators as _operators
 from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
+from weft.frontend.torch.reference import allow
 from weft.frontend.torch.table import TABLE, row
 from weft.ir.dim import DimExpr
 from weft.ir.module import IRModule
 
-__all__ = ["TABLE", "array_of", "from_exported", "parameters", "row", "state"]
+__all__ = ["TABLE", "allow", "array_of", "from_exported", "parameters", "row", "state"]
 
 def from_exported(program: Any, *, weights: Literal["constants", "parameters"] = "constants") -> IRModule:
     """A module with the function `main` of an exported program: its inputs, in order, to its results.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.errors import ModelError, Source, Span, WeftError
+from weft.errors import ModelError, Source, Span
 from weft.frontend.emitter import Emitter, Unsupported, identifier
 from weft.frontend.extras import require
 from weft.frontend.report import How, ImportedNode, ImportReport
@@ -21,26 +21,16 @@ from weft.frontend.torch.numbers import number_of
 from weft.frontend.torch.reference import FUNCTION, call_data
 from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
-from weft.ir.dim import Dim, DimExpr
+from weft.frontend.torch.types import Types
+from weft.ir.dim import DimExpr
 from weft.ir.graph import BindingBlock, Constant, Expr, PrimValue, SeqExpr, StringImm, Tuple, TupleGetItem, Var
 from weft.ir.module import IRModule
-from weft.ir.types import AnyType, PrimType, ShapeType, TensorType, TupleType, Type
+from weft.ir.types import TupleType, Type
 from weft.script import relax as R
 
-__all__ = ["Call", "Importer", "dtype_name"]
+__all__ = ["Call", "Importer"]
 
-_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64", "int": "int32"}
 _CHECKS = ("_assert", "sym_constrain", "_guards", "_linalg_check_errors", "_functional_assert", "_functional_sym")
-
-
-def dtype_name(dtype: Any) -> str:
-    """The dtype of a torch.dtype.
-
-    >>> dtype_name("torch.float32")
-    'float32'
-    """
-    name = str(dtype).removeprefix("torch.")
-    return _DTYPES.get(name, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +56,15 @@ def call_of(node: Any) -> Call:
     return Call(node.name, node.target, tuple(node.args), node.kwargs, node.meta.get("val"), list(node.users))
 
 
+def needed(graph: Any) -> set[Any]:
+    """The nodes that the results of a graph depend on: not those that only checks read."""
+    found: set[Any] = set()
+    for node in reversed(graph.nodes):
+        if node.op in ("output", "placeholder") or node in found:
+            found.update((node, *node.all_input_nodes))
+    return found
+
+
 class Importer:
     """One import: what the nodes stand for, and what became of them."""
 
@@ -73,6 +72,7 @@ class Importer:
         self.torch = require("torch", "torch")
         self.out = Emitter()
         self.sizes = Sizes()
+        self.types = Types(self.torch, self.out, self.sizes)
         self.values: dict[Any, Any] = {}  # node -> expression, dimension, number, or a list of them
         self.rows: list[ImportedNode] = []
         self.failed: list[Any] = []
@@ -90,13 +90,17 @@ class Importer:
         """
         params: list[Var] = []
         later: list[Var] = []
+        given = [(node.name, node.meta.get("val")) for node in graph.nodes if node.op == "placeholder"]
+        shapes = [(name, value.shape) for name, value in given if isinstance(value, self.torch.Tensor)]
+        sizes = [(name, [value]) for name, value in given if isinstance(value, self.torch.SymInt)]
+        self.sizes.bind([*shapes, *sizes], self.out.fresh)
         for node in graph.nodes:
             if node.op == "placeholder":
                 array = placeholder(node)
                 if array is None:
-                    params.extend(self._parameter(node, node.name))
+                    self.values[node] = self.types.parameter(node.meta["val"], node.name, params)
                 elif isinstance(array, str):
-                    later.extend(self._parameter(node, array))
+                    self.values[node] = self.types.parameter(node.meta["val"], array, later)
                 elif array is not False:
                     self.values[node] = Constant(array)
         params.extend(later)
@@ -108,15 +112,23 @@ class Importer:
         return self.out.builder.get(), ImportReport(tuple(self.rows))
 
     def nodes(self, owner: Any, graph: Any) -> Any:
-        """Import the nodes of a graph in order; its output node."""
+        """Import the nodes of a graph in order, as far as its results need them; its output node."""
+        wanted = needed(graph)
         for node in graph.nodes:
-            if node.op == "get_attr":
+            if node not in wanted:
+                self._left_out(node)
+            elif node.op == "get_attr":
                 self._attribute(owner, node)
             elif node.op == "call_function":
                 self.node(node)
             elif node.op == "output":
                 return node
         raise ModelError("the graph has no output", code="W977")
+
+    def _left_out(self, node: Any) -> None:
+        if node.op == "call_function" and call_of(node).operator.startswith(_CHECKS):
+            self.out.used, self.out.cost = [], 0.0
+            self._note(call_of(node), "known", "a check of PyTorch's, which is left out")
 
     def inlined(self, node: Any, inputs: Sequence[Any]) -> list[Any]:
         """The results of the graph that a node names, on values, in place."""
@@ -145,23 +157,6 @@ class Importer:
         else:
             self.graphs[node] = found
 
-    def _parameter(self, node: Any, name: str) -> list[Var]:
-        value = node.meta["val"]
-        if isinstance(value, self.torch.SymInt):
-            dim = self.sizes.dim(value)
-            self.values[node] = dim
-            return [self.out.parameter(name, PrimType("int64", dim))]
-        if isinstance(value, self.torch.SymFloat):
-            var = self.out.parameter(name, TensorType((), "float64"))
-            self.values[node] = var
-            return [var]
-        if not isinstance(value, self.torch.Tensor):  # a constant of the program, which its callers pass all the same
-            self.values[node] = value
-            return [self.out.parameter(name, AnyType())]
-        var = self.out.parameter(name, self.type_of(value))
-        self.values[node] = var
-        return [var]
-
     def result(self, item: Any) -> Expr:
         """A value of the program as a result of a function."""
         value = self.argument(item)
@@ -176,19 +171,6 @@ class Importer:
         if not isinstance(value, Expr):
             raise ModelError(f"a result of the type {type(value).__name__} has no form", code="W977")
         return value if isinstance(value, Var) else self.out.builder.emit(value, identifier(str(item)))
-
-    # Types
-
-    def type_of(self, value: Any) -> Type:
-        """The type of a value that PyTorch has deduced; any value where ours has no such type."""
-        if isinstance(value, (list, tuple)):
-            return TupleType(tuple(map(self.type_of, value)))
-        if not isinstance(value, self.torch.Tensor) or value.is_complex() or value.layout != self.torch.strided:
-            return AnyType()
-        try:
-            return TensorType(tuple(self.sizes.dim(size) for size in value.shape), dtype_name(value.dtype))
-        except (WeftError, Unsupported):
-            return TensorType(None, dtype_name(value.dtype), value.ndim)
 
     # Nodes
 
@@ -237,7 +219,7 @@ class Importer:
 
     def _value(self, call: Call) -> Any:
         """What a call stands for."""
-        if call.operator.startswith(_CHECKS):
+        if call.operator.startswith(_CHECKS):  # one with an effect, whose token is a result
             self._note(call, "known", "a check of PyTorch's, which is left out")
             return None
         if isinstance(call.value, (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool)):
@@ -291,28 +273,7 @@ class Importer:
         if not isinstance(found, Expr) or isinstance(found, Constant):
             return found
         var = found if isinstance(found, Var) else self.out.emit(found, call.name)
-        return self.named(var, value, call.name)
-
-    def named(self, var: Var, value: Any, name: str) -> Var:
-        """A tensor whose sizes only the run can tell, with the symbols by which PyTorch calls them."""
-        if not isinstance(var.ty, TensorType) or var.ty.dims is not None:
-            return var
-        wanted = self.type_of(value)
-        if isinstance(wanted, TensorType) and wanted.dims is not None:
-            return self.out.builder.match_cast(var, wanted, identifier(name))
-        return self.out.named_result(var, name)
-
-    def scalar_as_size(self, scalar: Expr, size: Any, name: str) -> Dim:
-        """A whole number of the run as a size, under the symbol by which PyTorch calls it."""
-        vector = self.out.emit(R.reshape(R.astype(scalar, "int64"), (1,)), name)
-        expr = getattr(getattr(size, "node", None), "expr", None)
-        if expr is not None and expr.is_Symbol:
-            dim = self.sizes.dim(size)
-            self.out.builder.match_cast(R.tensor_to_shape(vector), ShapeType((dim,)), "sizes")
-            return dim
-        (dim,) = self.out.sizes_of(vector, name)
-        self.sizes.learn(size, dim)
-        return dim
+        return self.types.named(var, value, call.name)
 
     def _by_reference(self, call: Call) -> Any:
         """A call of the operator in PyTorch."""
@@ -328,11 +289,11 @@ class Importer:
             return len(operands) - 1
 
         data = call_data(call.target, call.args, call.kwargs, operand)
-        ty = self.type_of(call.value)
+        ty = self.types.type_of(call.value)
         var = self.out.emit(R.call_py(FUNCTION, (StringImm(data), *operands), out_ty=ty), call.name)
         if not isinstance(ty, TupleType):
-            return self.named(var, call.value, call.name)
+            return self.types.named(var, call.value, call.name)
         parts = [self.out.emit(TupleGetItem(var, index), call.name) for index in range(len(ty.fields))]
-        return [self.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
+        return [self.types.named(part, value, part.name) for part, value in zip(parts, call.value, strict=True)]
 
 

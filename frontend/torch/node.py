@@ -40,7 +40,7 @@ class Node(Operands):
     @property
     def out(self) -> TensorType:
         """The type of the (first) result."""
-        ty = self.importer.type_of(self.call.value)
+        ty = self.importer.types.type_of(self.call.value)
         first = ty.fields[0] if isinstance(ty, TupleType) else ty
         if not isinstance(first, TensorType) or first.dims is None or first.dtype is None:
             raise Unsupported("the type of the result is not known")

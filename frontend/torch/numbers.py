@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.dtypes import is_float
 from weft.frontend.emitter import Unsupported
 from weft.ir.dim import DimExpr, maximum, minimum, prove_equal, prove_le, prove_lt
 from weft.ir.graph import Expr, PrimValue
 from weft.script import relax as R
-
-if TYPE_CHECKING:
-    from weft.frontend.torch.importer import Call, Importer
 
 __all__ = ["number_of"]
 
@@ -48,7 +45,7 @@ def _not(answer: bool | None) -> bool | None:
     return None if answer is None else not answer
 
 
-def number_of(importer: Importer, call: Call) -> Any:
+def number_of(importer: Any, call: Any) -> Any:
     """What a call stands for whose result is a number of the program."""
     torch = importer.torch
     if isinstance(call.value, torch.SymBool):
@@ -58,7 +55,7 @@ def number_of(importer: Importer, call: Call) -> Any:
     return _size(importer, call)
 
 
-def _size(importer: Importer, call: Call) -> Any:
+def _size(importer: Any, call: Any) -> Any:
     """A whole number: what the types say, what is computed of dimensions, else a scalar of the run as a size."""
     if call.operator == "sym_size":
         whole, axis = importer.argument(list(call.args))
@@ -79,10 +76,10 @@ def _size(importer: Importer, call: Call) -> Any:
             return importer.sizes.dim(call.value)
         except Unsupported:
             pass
-    return importer.scalar_as_size(_scalar_of(importer, call), call.value, call.name)
+    return importer.types.scalar_as_size(_scalar_of(importer, call), call.value, call.name)
 
 
-def _scalar_of(importer: Importer, call: Call) -> Expr:
+def _scalar_of(importer: Any, call: Any) -> Expr:
     """A call on numbers as an expression of scalars."""
     if call.operator in ("item", "_local_scalar_dense"):
         x = importer.argument(call.args[0])
@@ -97,7 +94,7 @@ def _scalar_of(importer: Importer, call: Call) -> Expr:
     return function(*(scalar(importer, item, dtype) for item in importer.argument(list(call.args))))
 
 
-def scalar(importer: Importer, value: Any, dtype: str) -> Expr:
+def scalar(importer: Any, value: Any, dtype: str) -> Expr:
     """A number of the program as a scalar."""
     if isinstance(value, Expr):
         return R.astype(value, dtype)
@@ -106,10 +103,8 @@ def scalar(importer: Importer, value: Any, dtype: str) -> Expr:
     return R.const(value, dtype)
 
 
-def _truth(importer: Importer, call: Call) -> Any:
-    """Whether something holds; what only checks ask is left out."""
-    if all(str(user.target).find("assert") >= 0 or "sym_constrain" in str(user.target) for user in call.users):
-        return True
+def _truth(importer: Any, call: Any) -> Any:
+    """Whether something holds."""
     args = importer.argument(list(call.args))
     if call.operator in _ORDER and all(isinstance(item, (int, DimExpr)) for item in args):
         answer = _ORDER[call.operator](*args)

@@ -3,8 +3,9 @@
     R.call_py("weft.frontend.torch:call", (R.str(data), x, ...), out_ty=...)
 
 `data` is JSON: the operator, and its arguments, in which {"value": i} is the i-th operand of the call, {"torch": name}
-a dtype. Importing `weft.frontend.torch` registers the function; it calls operators of `torch.ops.aten` by name and
-nothing else, and none that reads files.
+a dtype. Importing `weft.frontend.torch` registers the function; it calls operators of PyTorch's own namespaces by name
+and none that reads files. Other namespaces are allowed in a process by `allow`, which importing a program with such an
+operator does as well: the program has run them already.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from weft.errors import ModelError
 from weft.frontend.extras import require
 from weft.runtime.registry import register_func
 
-__all__ = ["FUNCTION", "call_data", "run_call"]
+__all__ = ["FUNCTION", "allow", "call_data", "run_call"]
 
 FUNCTION = "weft.frontend.torch:call"
+_allowed = {"aten", "prims", "torchvision", "quantized_decomposed"}
+
+
+def allow(namespace: str) -> None:
+    """Let texts of modules call the operators of a namespace of PyTorch's in this process."""
+    _allowed.add(namespace)
 
 
 def call_data(target: Any, args: Any, kwargs: Any, operand: Callable[[Any], int | None]) -> str:
@@ -47,10 +54,13 @@ def call_data(target: Any, args: Any, kwargs: Any, operand: Callable[[Any], int 
             return {"device": str(value)}
         if value is None or isinstance(value, (bool, int, str)):
             return value
+        if isinstance(value, complex):
+            return {"complex": [value.real.hex(), value.imag.hex()]}
         if isinstance(value, float):
             return {"float": value.hex() if value == value else "nan"}
         raise ModelError(f"an argument of {target} has no text: {type(value).__name__}", code="W977")
 
+    allow(target.namespace)
     name = f"{target.namespace}.{target._opname}.{target._overloadname}"
     return json.dumps({"op": name, "args": coded(list(args)), "kwargs": {k: coded(v) for k, v in kwargs.items()}})
 
@@ -60,8 +70,13 @@ def run_call(data: str, *values: Any) -> Any:
     torch = require("torch", "torch")
     call = json.loads(data)
     space, name, overload = call["op"].split(".")
-    if space not in ("aten", "prims", "torchvision", "quantized_decomposed") or "file" in name:
+    if "file" in name or not space.isidentifier():
         raise ModelError(f"{call['op']} is no operator that an imported program calls", code="W976")
+    if space not in _allowed:
+        raise ModelError(
+            f"{call['op']} is an operator of another package, which has not been allowed here", code="W976",
+            hint=f"import the package that defines it, and weft.frontend.torch.allow({space!r})",
+        )  # fmt: skip
     try:
         operator = getattr(getattr(getattr(torch.ops, space), name), overload)
     except AttributeError:
@@ -80,6 +95,8 @@ def run_call(data: str, *values: Any) -> Any:
             return given[item]
         if kind == "torch":
             return getattr(torch, item)
+        if kind == "complex":
+            return complex(*map(float.fromhex, item))
         return torch.device(item) if kind == "device" else float("nan") if item == "nan" else float.fromhex(item)
 
     with torch.no_grad():
@@ -99,7 +116,7 @@ def _lying(torch: Any, tensor: Any, strides: list[int]) -> Any:
 
 
 def _array(value: Any) -> Any:
-    return value.detach().contiguous().numpy() if hasattr(value, "detach") else value
+    return value.detach().resolve_conj().resolve_neg().contiguous().numpy() if hasattr(value, "detach") else value
 
 
 register_func(FUNCTION, run_call)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -44,6 +44,25 @@ class Sizes:
         node = getattr(size, "node", None)
         if node is not None and node.maybe_as_int() is None:
             self._learnt[str(node.expr)] = dim
+
+    def bind(self, shapes: Sequence[tuple[str, Sequence[Any]]], fresh: Callable[[str], Dim]) -> None:
+        """Give a value to symbols that are no size alone: where 2*s is a size, that is a symbol n, and s is n // 2."""
+        exprs = [
+            (f"{name}_{axis}", size.node.expr) for name, sizes in shapes for axis, size in enumerate(sizes)
+            if not isinstance(size, int) and size.node.maybe_as_int() is None
+        ]  # fmt: skip
+        alone = {expr for _, expr in exprs if expr.is_Symbol}
+        for name, expr in exprs:
+            left = expr.free_symbols - alone
+            if len(left) != 1 or len(expr.free_symbols) != 1:
+                continue
+            (inner,) = left
+            factor, rest = expr.coeff(inner), expr.subs(inner, 0)
+            if factor.is_Integer and factor > 0 and rest.is_Integer and expr == factor * inner + rest:
+                dim = fresh(name)
+                self._learnt[str(expr)] = dim
+                self._learnt[str(inner)] = (dim - int(rest)) // int(factor)
+                alone.add(inner)
 
     def dim(self, size: Any) -> Dim:
         """A size as a dimension; Unsupported for an expression that nothing has computed."""

@@ -15,6 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import weft
 from weft.frontend import import_report
+from weft.frontend.onnx.importer import Importer
+from weft.frontend.onnx.model import read_model
 
 F, I64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -73,6 +75,26 @@ def test_a_model_is_a_path_bytes_a_file_or_a_message(tmp_path: Path) -> None:
     forms = [proto, path, str(path), path.read_bytes(), io.BytesIO(path.read_bytes())]
     modules = [weft.frontend.onnx.load(form) for form in forms]
     assert all(weft.structural_equal(modules[0], module) for module in modules)
+
+
+def test_large_arrays_stay_in_the_file(tmp_path: Path) -> None:
+    w = np.random.default_rng(0).normal(size=(130, 140)).astype("float32")
+    proto = model([node("MatMul", "x w", "a"), node("MatMul", "a small", "y")], {"x": ["n", 130]}, ["y"],
+                  {"w": w, "small": np.ones((140, 2), "float32")})  # fmt: skip
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    for given in (path, proto.SerializeToString()):
+        read = read_model(given)
+        assert list(read.arrays) == [0]
+        assert not read.proto.graph.initializer[0].raw_data
+        arrays = weft.frontend.onnx.parameters(given)
+        np.testing.assert_array_equal(arrays["w"], w)
+        assert weft.structural_equal(weft.frontend.onnx.load(given), weft.frontend.onnx.load(proto))
+    cut = proto.SerializeToString()
+    with pytest.raises(weft.ModelError):
+        weft.frontend.onnx.load(cut[: len(cut) // 2])
+    with pytest.raises(weft.ModelError, match="W973"):
+        weft.frontend.onnx.load(tmp_path)
 
 
 def test_weights_may_be_parameters() -> None:
@@ -232,6 +254,83 @@ def test_functions_that_call_themselves_are_refused() -> None:
     proto.opset_import.append(helper.make_opsetid("f", 1))
     with pytest.raises(weft.ModelError, match="call themselves"):
         weft.frontend.onnx.load(proto)
+
+
+def test_functions_that_grow_without_bound_are_refused() -> None:
+    bodies = [helper.make_function("f", "F0", ["a"], ["b"], [node("Neg", "a", "b")], [helper.make_opsetid("", 21)])]
+    for level in range(1, 40):
+        calls = [helper.make_node(f"F{level - 1}", [a], [b], domain="f") for a, b in ("ac", "cb")]
+        bodies.append(helper.make_function("f", f"F{level}", ["a"], ["b"], calls, [helper.make_opsetid("f", 1)]))
+    proto = model([helper.make_node("F39", ["x"], ["y"], domain="f")], {"x": [2]}, ["y"])
+    proto.functions.extend(bodies)
+    proto.opset_import.append(helper.make_opsetid("f", 1))
+    with pytest.raises(weft.ModelError, match="taken apart, its functions have 549755813888 nodes"):
+        weft.frontend.onnx.load(proto)
+
+
+def test_loops_in_loops_are_not_taken_apart_without_bound() -> None:
+    graph, result = node("Add", "s s", "s2"), helper.make_tensor_value_info("s2", F, None)
+    given = [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    for _ in range(6):
+        body = helper.make_graph([node("Identity", "c", "c2"), graph], "body",
+                                 [*given, helper.make_tensor_value_info("s", F, None)],
+                                 [helper.make_tensor_value_info("c2", TensorProto.BOOL, None), result])  # fmt: skip
+        graph = helper.make_node("Loop", ["count", "", "s"], ["s2"], body=body)
+    graph.input[2] = "x"
+    importer = Importer(read_model(model([graph], {"x": [2]}, ["s2"], {"count": np.array(4)})))
+    importer.limit = 2000
+    module, report = importer.run()
+    assert not report.fallbacks
+    assert importer.lines < 2000
+    assert "R.loop" in module.script()
+
+
+def loop_model(body: Sequence[Any], state: str, rows: str = "", **inputs: Any) -> Any:
+    """A model of one loop `s, rows = Loop(count, going, x)` whose body reads i, c, s."""
+    given = [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    made = [helper.make_tensor_value_info(name, 0, None) for name in ("c2", state, *rows.split())]
+    graph = helper.make_graph(list(body), "body", [*given, helper.make_tensor_value_info("s", F, None)], made)
+    outputs = ["y", *(["rows"] if rows else [])]
+    names = ["count" if "count" in inputs else "", "" if "count" in inputs else "going", "x"]
+    values = {} if "count" in inputs else {"going": np.array(True)}
+    return model([helper.make_node("Loop", names, outputs, body=graph)], inputs, outputs, values)
+
+
+def test_a_loop_over_a_count_of_the_run_is_a_loop_that_stacks_its_rows() -> None:
+    body = [node("Identity", "c", "c2"), node("Add", "s s", "s2"), node("Cast", "i", "f", to=F)]
+    body.append(node("Add", "s2 f", "r"))
+    proto = loop_model(body, "s2", "r", x=["n"], count=(I64, []))
+    module = weft.frontend.onnx.load(proto)
+    assert not import_report(module).fallbacks
+    assert "R.loop" in module.script()
+    x = np.array([1.0, 2.0], "float32")
+    for count in (3, 0):
+        y, rows = weft.interpret(module)["main"](*(x, np.array(count)))
+        assert y.tolist() == (x * 2**count).tolist()
+        assert rows.tolist() == [(x * 2 ** (i + 1) + i).tolist() for i in range(count)]
+
+
+def test_a_loop_ends_when_its_body_says_so_and_may_carry_a_tensor_that_grows() -> None:
+    body = [
+        node("Concat", "s s", "s2", axis=0), node("Size", "s2", "size"), node("Constant", "", "most", value_int=20),
+        node("Less", "size most", "c2"), node("ReduceSum", "s2", "r", keepdims=0),
+    ]  # fmt: skip
+    module = weft.frontend.onnx.load(loop_model(body, "s2", "r", x=["n"]))
+    assert not import_report(module).fallbacks
+    y, rows = weft.interpret(module)["main"](np.ones(3, "float32"))
+    assert y.shape == (24,)
+    assert rows.tolist() == [6, 12, 24]
+
+
+def test_branches_of_different_sizes_give_a_size_of_the_run() -> None:
+    a, b = (helper.make_tensor_value_info(name, F, None) for name in "ab")
+    double = helper.make_graph([node("Concat", "x x", "a", axis=0)], "then", [], [a])
+    same = helper.make_graph([node("Neg", "x", "b")], "else", [], [b])
+    nodes = [node("If", "c", "z", then_branch=double, else_branch=same), node("Exp", "z", "y")]
+    module = weft.frontend.onnx.load(model(nodes, {"x": ["n"], "c": (TensorProto.BOOL, [])}, ["y"]))
+    assert not import_report(module).fallbacks
+    main = weft.interpret(module)["main"]
+    assert [main(np.zeros(3, "float32"), np.array(test)).shape for test in (True, False)] == [(6,), (3,)]
 
 
 def test_sizes_beyond_memory_are_not_allocated_while_importing() -> None:

@@ -115,15 +115,98 @@ def test_gradients_fall_back_to_eager() -> None:
     assert net.weight.grad is not None
 
 
-def test_a_program_that_changes_its_buffers_is_refused() -> None:
-    class Counter(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("count", torch.zeros(()))
+class Counter(nn.Module):
+    """A buffer and an input that change."""
 
-        def forward(self, x: Any) -> Any:
-            self.count += 1
-            return x + self.count
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("step", torch.ones(()))
 
-    with pytest.raises(weft.ModelError, match="changes its buffers"):
-        weft.frontend.torch.from_exported(torch.export.export(Counter(), (torch.randn(2),)))
+    def forward(self, x: Any, y: Any) -> Any:
+        self.count += self.step
+        y.add_(1)
+        return x + self.count, None, x.shape[0]
+
+
+def test_buffers_that_a_program_changes_are_state() -> None:
+    program = torch.export.export(Counter(), (torch.randn(2), torch.zeros(3)))
+    module = weft.frontend.torch.from_exported(program)
+    main, x, y = weft.compile(module)["main"], np.zeros(2, "float32"), np.zeros(3, "float32")
+    state = weft.frontend.torch.state(program)
+    assert list(state) == ["count"]
+    count = state["count"]
+    for call in (1, 2):
+        result, none, size, y, count = main(x, y, count)
+        assert none is None
+        assert size == 2
+        assert result.tolist() == [call, call]
+        assert y.tolist() == [call] * 3
+
+
+class Flow(nn.Module):
+    """Branches and loops."""
+
+    def forward(self, x: Any, n: Any) -> Any:
+        from torch._higher_order_ops import scan, while_loop
+        from torch._higher_order_ops.map import map as mapped
+
+        chosen = torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a * 2, (x,))
+        zero = torch.zeros((), dtype=torch.int64)
+        index, grown = while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a * 2), (zero, x))
+        last, rows = scan(lambda c, v: (c + v, c * v), torch.zeros(3), x)
+        return chosen, index, grown, last, rows, mapped(lambda v, w: v * w, x, grown[0])
+
+
+def test_control_flow_becomes_branches_and_loops() -> None:
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(Flow(), (torch.randn(5, 3), torch.tensor(4)), dynamic_shapes=({0: batch}, None))
+    module = weft.frontend.torch.from_exported(program)
+    assert not module.import_report().fallbacks
+    assert '"batch"' in module.script()  # as the user calls it
+    assert module.script().count("R.loop(") == 3
+    for rows, count in ((5, 4), (2, 0)):
+        compared(module, Flow(), torch.randn(rows, 3), torch.tensor(count))
+
+
+class Computed(nn.Module):
+    """Sizes that the program computes, also of the contents of tensors."""
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        half = x.shape[0] // 2
+        chosen = x[mask]
+        return x[:half] * x.shape[0], chosen * 2, torch.nonzero(mask)
+
+
+def test_sizes_that_only_the_run_can_tell_are_symbols() -> None:
+    batch = 2 * torch.export.Dim("half", min=2, max=32)
+    inputs = torch.randn(6, 3), torch.tensor([True, False, True, True, False, False])
+    program = torch.export.export(Computed(), inputs, dynamic_shapes=({0: batch}, {0: batch}))
+    module = weft.frontend.torch.from_exported(program)
+    assert not module.import_report().fallbacks
+    compared(module, Computed(), *inputs)
+    compared(module, Computed(), torch.randn(4, 3), torch.tensor([False, False, True, False]))
+
+
+def test_weights_may_be_parameters() -> None:
+    net = nn.Linear(16, 8).eval()
+    program = torch.export.export(net, (torch.randn(2, 16),))
+    module = weft.frontend.torch.from_exported(program, weights="parameters")
+    weights = weft.frontend.torch.parameters(program)
+    assert [array.shape for array in weights.values()] == [(8, 16)]
+    x = torch.randn(2, 16)
+    found = weft.compile(module)["main"](x.numpy(), *weights.values())
+    np.testing.assert_allclose(found, net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Complex(nn.Module):
+    """Values of a dtype that has no form here."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.fft.irfft(torch.fft.rfft(x) * 2)
+
+
+def test_complex_numbers_stay_in_pytorch() -> None:
+    module = weft.frontend.torch.from_exported(torch.export.export(Complex(), (torch.randn(2, 8),)))
+    assert module.import_report().fallbacks
+    compared(module, Complex(), torch.randn(2, 8))

@@ -260,8 +260,8 @@ def _unrolled(n: Node, limit: int) -> list[Any]:
             raise Unsupported("whether a loop goes on is known only at run time")
         if not bool(goes_on.known.reshape(-1)[0]):
             break
-        if step >= _MOST_STEPS:
-            raise Unsupported(f"more than {_MOST_STEPS} steps")
+        if step >= _MOST_STEPS or n.importer.grown:
+            raise Unsupported(f"more than {_MOST_STEPS} steps, or loops in loops")
         results = graph_results(n, graph, [known_value(np.asarray(step)), goes_on, *carried])
         goes_on, carried = results[0], results[1 : 1 + len(carried)]
         for rows, value in zip(stacked, results[1 + len(carried) :], strict=True):
@@ -298,7 +298,7 @@ def scan(n: Node) -> Any:
 
 def _scanned(n: Node, states: Sequence[Value], slices: _Slices) -> list[Any]:
     steps = n.shape(slices.inputs[0])[slices.axes[0]]
-    if isinstance(steps, int) and 0 < steps <= _FEW:
+    if isinstance(steps, int) and 0 < steps <= _FEW and not n.importer.grown:
         return _unrolled_scan(n, states, slices, steps)
 
     def step(index: Value, values: Sequence[Value]) -> Any:

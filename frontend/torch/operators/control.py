@@ -38,7 +38,7 @@ def _fields(n: Node, whole: Expr, count: int) -> list[Expr]:
 def _result_types(n: Node) -> list[Type]:
     """The types that PyTorch gives the results, each a tensor of known rank."""
     values = n.call.value if isinstance(n.call.value, (list, tuple)) else [n.call.value]
-    return [n.importer.type_of(value) if hasattr(value, "shape") else TensorType((), "int64") for value in values]
+    return [n.importer.types.type_of(value) if hasattr(value, "shape") else TensorType((), "int64") for value in values]
 
 
 def choose(n: Node, predicate: Any, then: Any, other: Any, operands: Any = ()) -> Any:
@@ -70,7 +70,7 @@ def _variable(n: Node, name: str, ty: Type) -> Var:
 
 def _loose(n: Node, value: Any, before: Expr) -> Type:
     """The type that a loop carries: what PyTorch says of the value after it, which covers all iterations."""
-    ty = n.importer.type_of(value) if hasattr(value, "shape") else TensorType((), "int64")
+    ty = n.importer.types.type_of(value) if hasattr(value, "shape") else TensorType((), "int64")
     return ty if isinstance(ty, TensorType) and ty.dims is not None else n.tensor(before)
 
 

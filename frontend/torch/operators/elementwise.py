@@ -7,9 +7,9 @@ from typing import Any
 
 from weft.dtypes import is_bool, is_float, max_value
 from weft.frontend.emitter import Unsupported
-from weft.frontend.torch.importer import dtype_name
 from weft.frontend.torch.node import Node
 from weft.frontend.torch.table import row
+from weft.frontend.torch.types import dtype_name
 from weft.ir.graph import Expr
 from weft.script import relax as R
 

@@ -216,6 +216,16 @@ def nonzero(n: Node, x: Expr) -> Expr:
     return made if n.rank(x) else R.strided_slice(made, [1], [0], [0])
 
 
+def nonzero_static(n: Node, x: Expr, *, size: int, fill_value: int = -1) -> Expr:
+    """The positions of the first so many elements that are not zero, filled up."""
+    found = nonzero(n, x)
+    rank = n.rank(x)
+    if not rank:
+        raise Unsupported("the positions of a scalar")
+    filled = R.concat([found, R.full((size, rank), R.const(fill_value, "int64"), "int64")], 0)
+    return R.strided_slice(n.emit(filled, "filled"), [0], [0], [size], assume_inbound=True)
+
+
 def masked_select(n: Node, x: Expr, mask: Expr) -> Expr:
     """The elements whose mask is true, in one row."""
     dims = broadcast_sizes(n.shape(x), n.shape(mask))
@@ -240,6 +250,7 @@ row("index_put index_put_", index_put)
 row("take", take)
 row("put", put)
 row("nonzero", nonzero)
+row("nonzero_static", nonzero_static)
 row("masked_select", masked_select)
 row("masked_scatter", masked_scatter)
 row("gather", lambda n, x, axis, place, **o: _gathered(n, x, axis, place))
@@ -384,6 +395,24 @@ def _kept(n: Node, x: Expr, axis: int, keepdim: bool) -> Expr:
     return R.reshape(x, n.dims_out) if not keepdim else x
 
 
+def median_without_nan(n: Node, x: Expr, axis: int | None = None, keepdim: bool = False) -> Any:
+    """The middle value of those that are numbers."""
+    if not is_float(n.dtype(x)) or not n.rank(x):
+        return median(n, x, axis, keepdim)
+    wide = n.emit(flat(n, x) if axis is None else x)
+    along = 0 if axis is None else n.axis(x, axis)
+    order = n.emit(R.argsort(wide, along, False, "int64"), "order")  # nan last
+    count = R.sum(R.astype(R.logical_not(R.isnan(wide)), "int64"), along, True)
+    middle = n.emit(R.maximum(R.floor_divide(R.subtract(count, R.const(1, "int64")), R.const(2, "int64")),
+                              R.const(0, "int64")), "middle")  # fmt: skip
+    place = n.emit(R.gather_elements(order, middle, along), "place")
+    values = R.gather_elements(wide, place, along)
+    if axis is None:
+        return R.reshape(values, ())
+    return [R.reshape(part, n.dims_out) for part in (values, place)]
+
+
+row("nanmedian", median_without_nan)
 row("median", median)
 row("kthvalue", kth_value)
 

@@ -94,7 +94,13 @@ def extreme(values: Any, place: Any) -> Any:
 
 def arg_extreme(operator: Any) -> Any:
     """The place of the greatest or least."""
-    return lambda n, x, axis=None, keepdim=False: operator(x, None if axis is None else n.axis(x, axis), keepdim)
+
+    def made(n: Node, x: Expr, axis: Any = None, keepdim: bool = False) -> Expr:
+        if not n.rank(x):
+            return R.zeros((), "int64")
+        return operator(x, None if axis is None else n.axis(x, axis), keepdim)
+
+    return made
 
 
 def softmax(n: Node, x: Expr, axis: int, *rest: Any) -> Expr:
