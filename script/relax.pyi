@@ -183,6 +183,16 @@ def argsort(data: _t.Any, axis: _t.Any = -1, descending: _t.Any = False, dtype: 
     R.argsort(R.Tensor((n,), "int64"), descending=True, dtype='int64') -> R.Tensor((n,), "int64")
     """
 
+def as_strided(x: _t.Any, shape: _t.Any, strides: _t.Any, storage_offset: _t.Any = 0) -> _t.Any:
+    """Elements of x, seen as one row of memory, at storage_offset + i * strides[0] + j * strides[1] + ...
+
+    Errors: ShapeError W205 negative strides or other numbers of them than of sizes, W201 a view that goes beyond x.
+
+    R.as_strided(R.Tensor((3, 4), "float32"), (2, 3), [1, 4]) -> R.Tensor((2, 3), "float32")
+    R.as_strided(R.Tensor((n, 4), "float32"), (2, 2), [2, 1], 1) -> R.Tensor((2, 2), "float32")
+    R.as_strided(R.Tensor((12,), "float32"), (4, 3), [2, 2]) -> R.Tensor((4, 3), "float32")
+    """
+
 def asin(x: _t.Any) -> _t.Any:
     """The inverse sine, elementwise; nan outside [-1, 1].
 
@@ -239,6 +249,15 @@ def atanh(x: _t.Any) -> _t.Any:
     R.atanh(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.atanh(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.atanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def bincount(x: _t.Any, length: _t.Any, weights: _t.Any = None) -> _t.Any:
+    """How often each number from 0 up to length occurs in a vector (int64), or the sum of the weights where it does.
+
+        Another number is a BoundsError.
+
+    R.bincount(R.Tensor((6,), "int64"), 5) -> R.Tensor((5,), "int64")
+    R.bincount(R.Tensor((n,), "int32"), 4, R.Tensor((n,), "float32")) -> R.Tensor((4,), "float32")
     """
 
 def bitwise_and(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -467,6 +486,16 @@ def dequantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -
     R.dequantize(R.Tensor((n,), "int32"), R.Tensor((n,), "float16"), R.Tensor((), "float16"), axis=0) -> R.Tensor((n,), "float32")
     """
 
+def diag_embed(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = -2, axis2: _t.Any = -1) -> _t.Any:
+    """Matrices with the last axis of x as a diagonal, which lies `offset` to the right, and zeros elsewhere.
+
+    axis1 and axis2 are the axes of the matrices in the result. Errors: ShapeError W202 a scalar, W203, W204 the axes.
+
+    R.diag_embed(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3, 3), "float32")
+    R.diag_embed(R.Tensor((n,), "float32"), offset=1) -> R.Tensor((n + 1, n + 1), "float32")
+    R.diag_embed(R.Tensor((2, n), "float32"), offset=-2, axis1=0, axis2=2) -> R.Tensor((n + 2, 2, n + 2), "float32")
+    """
+
 def diagonal(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = 0, axis2: _t.Any = 1) -> _t.Any:
     """The elements whose indices on two axes differ by offset, along a new last axis.
 
@@ -474,6 +503,14 @@ def diagonal(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = 0, axis2: _t.Any = 1
     R.diagonal(R.Tensor((n, 4), "float32"), offset=1) -> R.Tensor((min(n, 3),), "float32")
     R.diagonal(R.Tensor((2, n, 3), "float32"), offset=-1, axis1=1, axis2=-1) -> R.Tensor((2, max(min(n - 1, 3), 0)), "float32")
     R.diagonal(R.Tensor((n, m), "int32")) -> R.Tensor((min(m, n),), "int32")
+    """
+
+def digamma(x: _t.Any) -> _t.Any:
+    """The derivative of lgamma, elementwise; nan at whole numbers below 0, -inf at 0.
+
+    R.digamma(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.digamma(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.digamma(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -529,6 +566,14 @@ def erf(x: _t.Any) -> _t.Any:
     R.erf(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.erf(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
     R.erf(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def erfinv(x: _t.Any) -> _t.Any:
+    """The number whose error function is x, elementwise; nan outside [-1, 1].
+
+    R.erfinv(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.erfinv(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.erfinv(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def ewise_fma(x1: _t.Any, x2: _t.Any, x3: _t.Any) -> _t.Any:
@@ -642,6 +687,16 @@ def fmod(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.fmod(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
     """
 
+def frexp(x: _t.Any) -> _t.Any:
+    """The mantissa in [0.5, 1) with the sign of x, and the exponent (int32) of x = mantissa * 2**exponent, elementwise.
+
+    0, infinities and nan are their own mantissas, with exponent 0. Dtype: float16, float32 or float64.
+
+    R.frexp(R.Tensor((2, 3), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "int32"))
+    R.frexp(R.Tensor((n,), "float32")) -> R.Tuple(R.Tensor((n,), "float32"), R.Tensor((n,), "int32"))
+    R.frexp(R.Tensor((5,), "float64")) -> R.Tuple(R.Tensor((5,), "float64"), R.Tensor((5,), "int32"))
+    """
+
 def full(shape: _t.Any, fill_value: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given.
 
@@ -720,6 +775,17 @@ def hamming_window(window_size: _t.Any, periodic: _t.Any, alpha: _t.Any, beta: _
 def hint_on_device(data: _t.Any, dst_vdevice: _t.Any, memory_scope: _t.Any = 'global') -> _t.Any:
     """The tensor itself, with advice about the device that should hold it."""
 
+def histc(x: _t.Any, bins: _t.Any = 100, min: _t.Any = 0.0, max: _t.Any = 0.0) -> _t.Any:
+    """How many elements lie in each of `bins` equal parts of [min, max], in the dtype of x; others do not count.
+
+        Where both ends are 0, they are the least and the greatest element; where both are one number, it lies in the middle
+        of a range of 2.
+
+    R.histc(R.Tensor((3, 4), "float32"), 5, -1.0, 1.0) -> R.Tensor((5,), "float32")
+    R.histc(R.Tensor((n,), "float32"), 4) -> R.Tensor((4,), "float32")
+    R.histc(R.Tensor((7,), "float64"), 3, 0, 2) -> R.Tensor((3,), "float64")
+    """
+
 def hstack(tensors: _t.Any) -> _t.Any:
     """Tensors beside each other: along axis 1, vectors and scalars along axis 0.
 
@@ -735,6 +801,22 @@ def hypot(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.hypot(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "float64")
     """
 
+def i0(x: _t.Any) -> _t.Any:
+    """The modified Bessel function of order 0, elementwise.
+
+    R.i0(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.i0(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.i0(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
+def i1(x: _t.Any) -> _t.Any:
+    """The modified Bessel function of order 1, elementwise.
+
+    R.i1(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.i1(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.i1(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
+    """
+
 def index_put(data: _t.Any, indices: _t.Any, values: _t.Any, accumulate: _t.Any = False) -> _t.Any:
     """A copy of data with data[indices[0], indices[1], ...] set to the values, or with the values added (accumulate).
 
@@ -746,6 +828,13 @@ def index_put(data: _t.Any, indices: _t.Any, values: _t.Any, accumulate: _t.Any 
     R.index_put(R.Tensor((n, 5, 2), "float32"), (R.Tensor((m, 1), "int64"), R.Tensor((3,), "int32")), R.Tensor((m, 3, 1), "float32"), accumulate=True) -> R.Tensor((n, 5, 2), "float32")
     R.index_put(R.Tensor((6,), "int64"), (R.Tensor((m,), "int64"),), R.Tensor((m,), "int64"), accumulate=True) -> R.Tensor((6,), "int64")
     R.index_put(R.Tensor((3, 4), "float32"), (R.Tensor((2,), "int64"), R.Tensor((2,), "int64")), R.Tensor((), "float32")) -> R.Tensor((3, 4), "float32")
+    """
+
+def index_reduce(data: _t.Any, index: _t.Any, source: _t.Any, axis: _t.Any = 0, reduction: _t.Any = 'sum', include_self: _t.Any = True) -> _t.Any:
+    """A copy of data with slice i of the source joined to slice index[i] along an axis; see scatter_reduce.
+
+    R.index_reduce(R.Tensor((4, 3), "float32"), R.Tensor((5,), "int64"), R.Tensor((5, 3), "float32")) -> R.Tensor((4, 3), "float32")
+    R.index_reduce(R.Tensor((n, 4), "float32"), R.Tensor((m,), "int64"), R.Tensor((n, m), "float32"), axis=1, reduction='amin') -> R.Tensor((n, 4), "float32")
     """
 
 def index_tensor(data: _t.Any, indices: _t.Any) -> _t.Any:
@@ -798,6 +887,15 @@ def isnan(x: _t.Any) -> _t.Any:
     R.isnan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
     """
 
+def kthvalue(x: _t.Any, k: _t.Any, axis: _t.Any = -1, keepdims: _t.Any = False, largest: _t.Any = False) -> _t.Any:
+    """The k-th least (or greatest) value along an axis, and its index (int64); k counts from 1, nan is greatest.
+
+    R.kthvalue(R.Tensor((2, 5), "float32"), 2) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "int64"))
+    R.kthvalue(R.Tensor((n, 4), "float32"), 4, axis=1, keepdims=True) -> R.Tuple(R.Tensor((n, 1), "float32"), R.Tensor((n, 1), "int64"))
+    R.kthvalue(R.Tensor((5, m), "float32"), 1, axis=0) -> R.Tuple(R.Tensor((m,), "float32"), R.Tensor((m,), "int64"))
+    R.kthvalue(R.Tensor((2, 5), "float32"), 3, largest=True) -> R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "int64"))
+    """
+
 def layout_transform(x: _t.Any, index_map: _t.Any, pad_value: _t.Any = None, axis_separators: _t.Any = (), input_axis_separators: _t.Any = ()) -> _t.Any:
     """The elements of x where an index map puts them: out[index_map(i, j)] = x[i, j].
 
@@ -847,6 +945,14 @@ def less_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.less_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.less_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.less_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    """
+
+def lgamma(x: _t.Any) -> _t.Any:
+    """The logarithm of the absolute value of the gamma function, elementwise; an infinity at its poles.
+
+    R.lgamma(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
+    R.lgamma(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "float32")
+    R.lgamma(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
 def linear(data: _t.Any, weight: _t.Any, bias: _t.Any = None, out_dtype: _t.Any = None) -> _t.Any:
@@ -973,6 +1079,12 @@ def masked_fill(x: _t.Any, mask: _t.Any, value: _t.Any) -> _t.Any:
     R.masked_fill(R.Tensor((3,), "int32"), R.Tensor((3,), "bool"), value=7.0) -> R.Tensor((3,), "int32")
     """
 
+def masked_select(x: _t.Any, mask: _t.Any) -> _t.Any:
+    """The elements of x where the mask is true, as a vector, in row-major order; both are broadcast.
+
+    Errors: ShapeError W201, W202 when a rank is not known; DTypeError W321 when the mask is not bool.
+    """
+
 def matmul(x1: _t.Any, x2: _t.Any, out_dtype: _t.Any = None) -> _t.Any:
     """The product of matrices, as NumPy's.
 
@@ -1087,6 +1199,18 @@ def mod(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.mod(R.Tensor((n,), "uint8"), R.Tensor((n,), "uint8")) -> R.Tensor((n,), "uint8")
     """
 
+def mode(x: _t.Any, axis: _t.Any = -1, keepdims: _t.Any = False) -> _t.Any:
+    """The most frequent value along an axis, the least of several, and the index (int64) of its last occurrence.
+
+        Of a sorted row, the longest run of equal values: at each place the run has begun at the last place where the value
+        changed. Costs a sort.
+
+    R.mode(R.Tensor((2, 6), "int32")) -> R.Tuple(R.Tensor((2,), "int32"), R.Tensor((2,), "int64"))
+    R.mode(R.Tensor((n, 5), "int64"), axis=1) -> R.Tuple(R.Tensor((n,), "int64"), R.Tensor((n,), "int64"))
+    R.mode(R.Tensor((4, 3), "int32"), axis=0, keepdims=True) -> R.Tuple(R.Tensor((1, 3), "int32"), R.Tensor((1, 3), "int64"))
+    R.mode(R.Tensor((m,), "float32")) -> R.Tuple(R.Tensor((), "float32"), R.Tensor((), "int64"))
+    """
+
 def multinomial_from_uniform(prob: _t.Any, uniform_sample: _t.Any, sample_indices: _t.Any, dtype: _t.Any = 'int64') -> _t.Any:
     """The class that each uniform random number chooses from a row of probabilities: the first one whose cumulative
     probability exceeds the number (the last class if none does).
@@ -1192,6 +1316,16 @@ def permute_dims(x: _t.Any, axes: _t.Any = None) -> _t.Any:
     R.permute_dims(R.Tensor((2, 3), "float32")) -> R.Tensor((3, 2), "float32")
     R.permute_dims(R.Tensor((n, 3, m), "float32"), [2, 0, 1]) -> R.Tensor((m, n, 3), "float32")
     R.permute_dims(R.Tensor((n, 4), "float32"), axes=[-1, 0]) -> R.Tensor((4, n), "float32")
+    """
+
+def polygamma(x: _t.Any, n: _t.Any) -> _t.Any:
+    """The n-th derivative of digamma, elementwise, for x >= 0; nan below 0 where n > 0.
+
+    Errors: ShapeError W205 for an order below 0 or above 20.
+
+    R.polygamma(R.Tensor((2, 3), "float32"), 1) -> R.Tensor((2, 3), "float32")
+    R.polygamma(R.Tensor((n,), "float32"), 0) -> R.Tensor((n,), "float32")
+    R.polygamma(R.Tensor((5,), "float64"), 3) -> R.Tensor((5,), "float64")
     """
 
 def power(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1339,11 +1473,32 @@ def scatter_nd(data: _t.Any, indices: _t.Any, updates: _t.Any, reduction: _t.Any
     R.scatter_nd(R.Tensor((4,), "float32"), R.Tensor((2, m, 1), "int64"), R.Tensor((2, m), "float32"), reduction='mul') -> R.Tensor((4,), "float32")
     """
 
+def scatter_reduce(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.Any = 0, reduction: _t.Any = 'sum', include_self: _t.Any = True) -> _t.Any:
+    """A copy of data with updates joined to out[indices[i, j], j] (for axis 0): sum, prod, mean, amax or amin.
+
+        Without include_self what stands in a place that is updated does not count. Integer means are rounded down.
+
+    R.scatter_reduce(R.Tensor((4, 3), "float32"), R.Tensor((2, 3), "int64"), R.Tensor((2, 3), "float32"), reduction='mean') -> R.Tensor((4, 3), "float32")
+    R.scatter_reduce(R.Tensor((n, 5), "float32"), R.Tensor((n, 4), "int64"), R.Tensor((n, 4), "float32"), axis=1, reduction='amax', include_self=False) -> R.Tensor((n, 5), "float32")
+    R.scatter_reduce(R.Tensor((4,), "int32"), R.Tensor((6,), "int64"), R.Tensor((6,), "int32"), reduction='prod', include_self=False) -> R.Tensor((4,), "int32")
+    R.scatter_reduce(R.Tensor((4,), "float32"), R.Tensor((6,), "int64"), R.Tensor((6,), "float32"), reduction='mean', include_self=False) -> R.Tensor((4,), "float32")
+    """
+
 def searchsorted(sorted_sequence: _t.Any, values: _t.Any, right: _t.Any = False, out_int32: _t.Any = False) -> _t.Any:
     """Where values would stand in a sorted vector: before equal elements, after them with right; int64.
 
     R.searchsorted(R.Tensor((5,), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "int64")
     R.searchsorted(R.Tensor((n,), "int64"), R.Tensor((m,), "int64"), right=True) -> R.Tensor((m,), "int64")
+    """
+
+def segment_reduce(data: _t.Any, segment_ids: _t.Any, num_segments: _t.Any, reduction: _t.Any = 'sum') -> _t.Any:
+    """The slices of data with one segment id joined: sum, prod, mean, amax or amin; a row for each of num_segments.
+
+        The ids may be in any order. A segment without slices gives 0, 1, nan, and the least and the greatest value.
+
+    R.segment_reduce(R.Tensor((6, 2), "float32"), R.Tensor((6,), "int64"), 4) -> R.Tensor((4, 2), "float32")
+    R.segment_reduce(R.Tensor((n,), "float32"), R.Tensor((n,), "int64"), 3, reduction='mean') -> R.Tensor((3,), "float32")
+    R.segment_reduce(R.Tensor((n, 2), "int32"), R.Tensor((n,), "int64"), 3, reduction='amax') -> R.Tensor((3, 2), "int32")
     """
 
 def shape_of(expr: _t.Any) -> _t.Any:
@@ -2003,6 +2158,202 @@ class inspect:
         Errors: ShapeError W203 an axis that is out of range or not known.
         """
 
+class linalg:
+    """Operators `R.linalg.*`."""
+
+    @staticmethod
+    def cholesky(x: _t.Any, upper: _t.Any = False) -> _t.Any:
+        """The lower triangular L with x = L L^T of symmetric positive definite matrices, whose lower triangles are read.
+
+        With upper it is L^T. Of up to 64 rows a kernel, else LAPACK. Errors: ShapeError W201, W202; DTypeError W321;
+        ArgumentError at the call for a matrix that is not positive definite.
+
+        R.linalg.cholesky(array([[4. , 1. , 0.5],
+               [1. , 3. , 0.2],
+               [0.5, 0.2, 2. ]], dtype=float32)) -> R.Tensor((3, 3), "float32")
+        R.linalg.cholesky(array([[[4.        , 1.        , 0.5       ],
+                [1.        , 3.        , 0.2       ],
+                [0.5       , 0.2       , 2.        ]],
+
+               [[8.        , 2.        , 1.        ],
+                [2.        , 6.        , 0.40000001],
+                [1.        , 0.40000001, 4.        ]]]), upper=True) -> R.Tensor((2, 3, 3), "float64")
+        R.linalg.cholesky(R.Tensor((b, 1, 1), "float32")) -> R.Tensor((b, 1, 1), "float32")
+        """
+
+    @staticmethod
+    def det(x: _t.Any) -> _t.Any:
+        """The determinants of square matrices: products of the diagonal of U.
+
+        R.linalg.det(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32)) -> R.Tensor((), "float32")
+        R.linalg.det(R.Tensor((b, 2, 2), "float32")) -> R.Tensor((b,), "float32")
+        R.linalg.det(R.Tensor((2, 4, 4), "float64")) -> R.Tensor((2,), "float64")
+        """
+
+    @staticmethod
+    def eigh(x: _t.Any) -> _t.Any:
+        """The eigenvalues, ascending, and the eigenvectors (columns) of symmetric matrices, whose lower triangles are read.
+
+        (..., n, n) -> (..., n), (..., n, n). Errors: ShapeError W201, W202; DTypeError W321.
+
+        R.linalg.eigh(array([[2. , 0.5, 0.1],
+               [0.5, 1. , 0.3],
+               [0.1, 0.3, 4. ]], dtype=float32)) -> R.Tuple(R.Tensor((3,), "float32"), R.Tensor((3, 3), "float32"))
+        R.linalg.eigh(R.Tensor((b, 1, 1), "float64")) -> R.Tuple(R.Tensor((b, 1), "float64"), R.Tensor((b, 1, 1), "float64"))
+        """
+
+    @staticmethod
+    def inv(x: _t.Any) -> _t.Any:
+        """The inverses of square matrices; an ArgumentError at the call for a singular one.
+
+        R.linalg.inv(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32)) -> R.Tensor((3, 3), "float32")
+        R.linalg.inv(array([[[0. , 2. , 1. ],
+                [1. , 0.5, 0. ],
+                [3. , 1. , 2. ]],
+
+               [[0. , 1. , 3. ],
+                [2. , 0.5, 1. ],
+                [1. , 0. , 2. ]]])) -> R.Tensor((2, 3, 3), "float64")
+        R.linalg.inv(R.Tensor((b, 1, 1), "float32")) -> R.Tensor((b, 1, 1), "float32")
+        """
+
+    @staticmethod
+    def lstsq(a: _t.Any, b: _t.Any) -> _t.Any:
+        """The x with the least |a x - b|, the shortest of several: (..., m, n), (..., m, k) -> (..., n, k).
+
+        R.linalg.lstsq(R.Tensor((4, 2), "float32"), R.Tensor((4, m), "float32")) -> R.Tensor((2, m), "float32")
+        R.linalg.lstsq(R.Tensor((2, 2, 3), "float64"), R.Tensor((2, 2, 1), "float64")) -> R.Tensor((2, 3, 1), "float64")
+        """
+
+    @staticmethod
+    def lu_factor(x: _t.Any) -> _t.Any:
+        """L and U of matrices with their rows exchanged, in one matrix, and the exchanges: (..., m, n), (..., min(m, n)).
+
+        Below the diagonal stands L, whose diagonal is ones, on and above it U. Row i was exchanged with row pivots[i] - 1
+        (int32, as LAPACK has them). A singular matrix has a zero on the diagonal. Errors: ShapeError W202; DTypeError W321.
+
+        R.linalg.lu_factor(R.Tensor((3, 3), "float32")) -> R.Tuple(R.Tensor((3, 3), "float32"), R.Tensor((3,), "int32"))
+        R.linalg.lu_factor(R.Tensor((2, 3, 4), "float64")) -> R.Tuple(R.Tensor((2, 3, 4), "float64"), R.Tensor((2, 3), "int32"))
+        R.linalg.lu_factor(R.Tensor((n, 3), "float32")) -> R.Tuple(R.Tensor((n, 3), "float32"), R.Tensor((min(n, 3),), "int32"))
+        R.linalg.lu_factor(R.Tensor((n, n), "float32")) -> R.Tuple(R.Tensor((n, n), "float32"), R.Tensor((n,), "int32"))
+        """
+
+    @staticmethod
+    def matrix_norm(x: _t.Any, ord: _t.Any = 'fro', axes: _t.Any = (-2, -1), keepdims: _t.Any = False) -> _t.Any:
+        """A norm of matrices along two axes: fro the root of the sum of squares; 1 and inf the greatest sum of sizes of a
+            column and of a row, -1 and -inf the least; nuc the sum of the singular values, 2 and -2 the greatest and the least.
+
+        R.linalg.matrix_norm(R.Tensor((2, 3), "float32")) -> R.Tensor((), "float32")
+        R.linalg.matrix_norm(R.Tensor((n, 3, 2), "float32"), '1') -> R.Tensor((n,), "float32")
+        R.linalg.matrix_norm(R.Tensor((3, 2), "float32"), '-inf', keepdims=True) -> R.Tensor((1, 1), "float32")
+        R.linalg.matrix_norm(R.Tensor((2, n, 3), "float32"), 'inf', axes=[0, 2]) -> R.Tensor((n,), "float32")
+        R.linalg.matrix_norm(R.Tensor((3, 3), "float64"), 'nuc') -> R.Tensor((), "float64")
+        R.linalg.matrix_norm(R.Tensor((4, 3), "float32"), '2') -> R.Tensor((), "float32")
+        """
+
+    @staticmethod
+    def matrix_power(x: _t.Any, n: _t.Any) -> _t.Any:
+        """The n-th power of square matrices, by squares; of the inverses for n below 0.
+
+        R.linalg.matrix_power(R.Tensor((3, 3), "float32"), 5) -> R.Tensor((3, 3), "float32")
+        R.linalg.matrix_power(R.Tensor((b, 2, 2), "float32"), 0) -> R.Tensor((b, 2, 2), "float32")
+        R.linalg.matrix_power(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32), -2) -> R.Tensor((3, 3), "float32")
+        """
+
+    @staticmethod
+    def pinv(x: _t.Any, rcond: _t.Any = None) -> _t.Any:
+        """The inverses of Moore and Penrose: (..., m, n) -> (..., n, m).
+
+        Singular values up to rcond times the greatest count as 0; by default the precision of the dtype times max(m, n).
+
+        R.linalg.pinv(R.Tensor((4, 2), "float32")) -> R.Tensor((2, 4), "float32")
+        R.linalg.pinv(R.Tensor((b, 2, 3), "float64"), rcond=1e-06) -> R.Tensor((b, 3, 2), "float64")
+        """
+
+    @staticmethod
+    def qr(x: _t.Any, mode: _t.Any = 'reduced') -> _t.Any:
+        """q with orthonormal columns and the upper triangular r of x = q r: (..., m, n) -> (..., m, k), (..., k, n).
+
+        k is min(m, n), or m for the mode complete. Errors: ShapeError W202, W205; DTypeError W321.
+
+        R.linalg.qr(R.Tensor((4, 3), "float32")) -> R.Tuple(R.Tensor((4, 3), "float32"), R.Tensor((3, 3), "float32"))
+        R.linalg.qr(R.Tensor((b, 3, 5), "float64")) -> R.Tuple(R.Tensor((b, 3, 3), "float64"), R.Tensor((b, 3, 5), "float64"))
+        R.linalg.qr(R.Tensor((4, 2), "float32"), 'complete') -> R.Tuple(R.Tensor((4, 4), "float32"), R.Tensor((4, 2), "float32"))
+        """
+
+    @staticmethod
+    def slogdet(x: _t.Any) -> _t.Any:
+        """The signs and the logarithms of the sizes of determinants; 0 and -inf of singular matrices.
+
+        R.linalg.slogdet(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32)) -> R.Tuple(R.Tensor((), "float32"), R.Tensor((), "float32"))
+        R.linalg.slogdet(R.Tensor((b, 3, 3), "float64")) -> R.Tuple(R.Tensor((b,), "float64"), R.Tensor((b,), "float64"))
+        """
+
+    @staticmethod
+    def solve(a: _t.Any, b: _t.Any) -> _t.Any:
+        """x of a x = b: (..., n, n), (..., n, m) -> (..., n, m), or a vector b of one matrix.
+
+        Of up to 64 rows a kernel, by elimination with exchanges of rows, else LAPACK. Errors: ShapeError W201, W202;
+        DTypeError W320, W321; ArgumentError at the call for a singular matrix.
+
+        R.linalg.solve(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32), R.Tensor((3, m), "float32")) -> R.Tensor((3, m), "float32")
+        R.linalg.solve(array([[0. , 2. , 1. ],
+               [1. , 0.5, 0. ],
+               [3. , 1. , 2. ]], dtype=float32), R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32")
+        R.linalg.solve(array([[[0. , 2. , 1. ],
+                [1. , 0.5, 0. ],
+                [3. , 1. , 2. ]],
+
+               [[0. , 1. , 3. ],
+                [2. , 0.5, 1. ],
+                [1. , 0. , 2. ]]]), R.Tensor((2, 3, 1), "float64")) -> R.Tensor((2, 3, 1), "float64")
+        """
+
+    @staticmethod
+    def svd(x: _t.Any, full_matrices: _t.Any = True) -> _t.Any:
+        """u, the singular values in descending order, and v^T of x = u diag(s) v^T: (..., m, n) -> (..., m, m), (..., k),
+        (..., n, n).
+
+        k is min(m, n); without full_matrices u has k columns and v^T k rows. Errors: ShapeError W202; DTypeError W321.
+
+        R.linalg.svd(R.Tensor((3, 2), "float32")) -> R.Tuple(R.Tensor((3, 3), "float32"), R.Tensor((2,), "float32"), R.Tensor((2, 2), "float32"))
+        R.linalg.svd(R.Tensor((b, 2, 4), "float64"), full_matrices=False) -> R.Tuple(R.Tensor((b, 2, 2), "float64"), R.Tensor((b, 2), "float64"), R.Tensor((b, 2, 4), "float64"))
+        """
+
+    @staticmethod
+    def triangular_solve(a: _t.Any, b: _t.Any, upper: _t.Any = False, transpose: _t.Any = False, unit_diagonal: _t.Any = False) -> _t.Any:
+        """x of a x = b, a lower (or upper) triangular: (..., n, n), (..., n, m) -> (..., n, m).
+
+        The other triangle is not read, and with unit_diagonal neither is the diagonal, which counts as ones. With transpose
+        a^T x = b. A zero on the diagonal gives infinities. Errors: ShapeError W201, W202; DTypeError W320, W321.
+
+        R.linalg.triangular_solve(R.Tensor((3, 3), "float32"), R.Tensor((3, 2), "float32")) -> R.Tensor((3, 2), "float32")
+        R.linalg.triangular_solve(R.Tensor((2, 3, 3), "float64"), R.Tensor((2, 3, m), "float64"), upper=True) -> R.Tensor((2, 3, m), "float64")
+        R.linalg.triangular_solve(R.Tensor((n, n), "float32"), R.Tensor((n, 2), "float32"), unit_diagonal=True, transpose=True) -> R.Tensor((n, 2), "float32")
+        """
+
+    @staticmethod
+    def vector_norm(x: _t.Any, ord: _t.Any = 2.0, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
+        """(sum |x|**ord)**(1 / ord) over the axes (all of them for None); inf and -inf give the greatest and the least |x|,
+            0 the number of elements that are not 0.
+
+        R.linalg.vector_norm(R.Tensor((2, 3), "float32")) -> R.Tensor((), "float32")
+        R.linalg.vector_norm(R.Tensor((n, 4), "float32"), 1.0, axis=[1]) -> R.Tensor((n,), "float32")
+        R.linalg.vector_norm(R.Tensor((2, 4), "float32"), 3.0, axis=[0], keepdims=True) -> R.Tensor((1, 4), "float32")
+        R.linalg.vector_norm(R.Tensor((3, m), "float32"), inf, axis=[0]) -> R.Tensor((m,), "float32")
+        R.linalg.vector_norm(R.Tensor((2, 3), "float64"), 0.0, axis=[-1]) -> R.Tensor((2,), "float64")
+        """
+
 class memory:
     """Operators `R.memory.*`."""
 
@@ -2235,6 +2586,29 @@ class nn:
         """
 
     @staticmethod
+    def embedding(weight: _t.Any, indices: _t.Any) -> _t.Any:
+        """The rows of weight that indices choose: (v, h), (...) -> (..., h).
+
+        R.nn.embedding(R.Tensor((5, 3), "float32"), R.Tensor((2, 4), "int64")) -> R.Tensor((2, 4, 3), "float32")
+        R.nn.embedding(R.Tensor((v, 3), "float32"), R.Tensor((n,), "int32")) -> R.Tensor((n, 3), "float32")
+        """
+
+    @staticmethod
+    def embedding_bag(weight: _t.Any, indices: _t.Any, offsets: _t.Any = None, per_sample_weights: _t.Any = None, mode: _t.Any = 'mean', padding_idx: _t.Any = None, include_last_offset: _t.Any = False) -> _t.Any:
+        """The sum, mean or maximum of the rows of weight in each bag; zeros for an empty one.
+
+            Bags are the rows of indices (b, k), or the parts of indices (n,) that begin at the offsets, which ascend from 0;
+            with include_last_offset the last offset is where the last bag ends. Rows with the index padding_idx do not count.
+            Weights, of each index, go with the mode sum.
+
+        R.nn.embedding_bag(R.Tensor((5, 3), "float32"), R.Tensor((2, 4), "int64")) -> R.Tensor((2, 3), "float32")
+        R.nn.embedding_bag(R.Tensor((5, 3), "float32"), R.Tensor((6,), "int64"), array([0, 2, 2, 5]), mode='sum') -> R.Tensor((4, 3), "float32")
+        R.nn.embedding_bag(R.Tensor((5, 3), "float32"), R.Tensor((n,), "int64"), array([0, 0]), R.Tensor((n,), "float32"), mode='sum') -> R.Tensor((2, 3), "float32")
+        R.nn.embedding_bag(R.Tensor((5, 3), "float32"), R.Tensor((n, 2), "int64"), mode='max', padding_idx=1) -> R.Tensor((n, 3), "float32")
+        R.nn.embedding_bag(R.Tensor((5, 3), "float32"), R.Tensor((6,), "int64"), array([0, 4, 6]), padding_idx=2, include_last_offset=True) -> R.Tensor((2, 3), "float32")
+        """
+
+    @staticmethod
     def fold(data: _t.Any, output_size: _t.Any, kernel_size: _t.Any, strides: _t.Any = (1, 1), padding: _t.Any = (0, 0), dilation: _t.Any = (1, 1)) -> _t.Any:
         """The columns of windows added where they came from: (n, c, h, w) of output_size; unfold transposed (col2im).
 
@@ -2429,6 +2803,21 @@ class nn:
         """The greatest value of each window that slides over three axes.
 
         R.nn.max_pool3d(R.Tensor((n, 2, 4, 5, 3), "float32"), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]) -> R.Tensor((n, 2, 3, 3, 3), "float32")
+        """
+
+    @staticmethod
+    def max_unpool(data: _t.Any, indices: _t.Any, output_size: _t.Any) -> _t.Any:
+        """Zeros of another size with each element of data in the place that its index says: the inverse of a pool.
+
+            data and indices (n, c, ...), output_size the sizes of the axes after the channels, in whose planes the indices
+            count in row-major order. Of several elements with one index the last counts.
+
+        R.nn.max_unpool(R.Tensor((1, 2, 2, 2), "float32"), array([[[[ 0,  3],
+                 [ 8, 11]],
+
+                [[ 5,  2],
+                 [ 9, 14]]]]), (4, 4)) -> R.Tensor((1, 2, 4, 4), "float32")
+        R.nn.max_unpool(R.Tensor((n, 1, 3), "float32"), R.Tensor((n, 1, 3), "int64"), (6,)) -> R.Tensor((n, 1, 6), "float32")
         """
 
     @staticmethod
