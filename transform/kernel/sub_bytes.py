@@ -79,16 +79,16 @@ def packable_params(function: PrimFunc) -> frozenset[int]:
 
 def _mentions(node: Node) -> list[Buffer]:
     """The buffers that a node uses in another way than to load and store elements."""
-    if isinstance(node, (BufferLoad, BufferStore, Buffer)):
-        return [node.data.args[0].buffer] if isinstance(node, Buffer) and _is_address(node.data) else []
-    if isinstance(node, PrimCall):
-        loads = [arg.buffer for arg in node.args if isinstance(arg, BufferLoad)] if _is_address(node) else []
-        return loads + [arg for arg in node.args if isinstance(arg, Buffer)]
+    if isinstance(node, (BufferLoad, BufferStore)):
+        return []
+    call = node.data if isinstance(node, Buffer) else node
+    if isinstance(call, PrimCall):
+        loads = [arg.buffer for arg in call.args if isinstance(arg, BufferLoad)] if call.op in _ADDRESSES else []
+        return loads + [arg for arg in call.args if isinstance(arg, Buffer)]
     return [part for name in ("data", "buffer", "source") if isinstance(part := getattr(node, name, None), Buffer)]
 
 
-def _is_address(node: object) -> bool:
-    return isinstance(node, PrimCall) and node.op in ("address_of", "access_ptr", "tvm_access_ptr")
+_ADDRESSES = ("address_of", "access_ptr", "tvm_access_ptr")
 
 
 def with_packed_params(function: PrimFunc, positions: frozenset[int]) -> PrimFunc:
