@@ -175,20 +175,28 @@ def _has_no_kernel(definition: OpDef, call: Call, context: TypeContext) -> bool:
 
 
 @pytest.mark.parametrize(("definition", "example"), EXAMPLES)
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-@given(seed=st.integers(0, 10**6))
-def test_types_and_loops_agree_with_numpy(definition: OpDef, example: Example, seed: int) -> None:
-    """D3."""
-    run = Run(definition, example, seed)
-    expected = run.reference()
-    types = run.outputs()
-    assert [array.shape for array in expected] == [run.shape(ty) for ty in types]
-    assert [str(array.dtype) for array in expected] == [ty.dtype for ty in types]
-    if _has_no_kernel(definition, run.call, run.context):
-        return
-    for got, want in zip(run.lowered(), expected, strict=True):
-        relative, absolute = TOLERANCE.get(str(want.dtype), (0, 0))
-        np.testing.assert_allclose(got, want, rtol=relative, atol=absolute)
+def test_types_and_loops_agree_with_numpy(definition: OpDef, example: Example) -> None:
+    """D3.
+
+    The generator stands inside: hypothesis keeps the settings of every case of a parametrized test in one chain, and
+    a thousand of them are more than the recursion limit.
+    """
+
+    @settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @given(seed=st.integers(0, 10**6))
+    def agree(seed: int) -> None:
+        run = Run(definition, example, seed)
+        expected = run.reference()
+        types = run.outputs()
+        assert [array.shape for array in expected] == [run.shape(ty) for ty in types]
+        assert [str(array.dtype) for array in expected] == [ty.dtype for ty in types]
+        if _has_no_kernel(definition, run.call, run.context):
+            return
+        for got, want in zip(run.lowered(), expected, strict=True):
+            relative, absolute = TOLERANCE.get(str(want.dtype), (0, 0))
+            np.testing.assert_allclose(got, want, rtol=relative, atol=absolute)
+
+    agree()
 
 
 @pytest.mark.parametrize(("definition", "example"), EXAMPLES)
