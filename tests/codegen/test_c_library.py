@@ -242,13 +242,13 @@ class Module:
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
-def device(events: list[str], failing: str = "") -> tuple[ctypes.Array, list[object]]:
-    """A device that writes down what it is told."""
+def device(events: list[str], failing: str = "", label: str = "") -> tuple[ctypes.Array, list[object]]:
+    """A device that writes down what it is told, after its label."""
     names = ("activate", "open", "close", "deactivate")
 
     def told(name: str):
         def tell(context: int) -> int:
-            events.append(name)
+            events.append(label + name)
             return 77 if name == failing else 0
 
         return _TELL(tell)
@@ -286,6 +286,31 @@ def test_calls_of_devices_bracket_their_operators(tmp_path: Path) -> None:
     x[0] = 0
     assert call(loaded, "model", [x], [out], size) == 0  # no device: nothing to tell
     np.testing.assert_array_equal(out, (x * 2 + 1) * 2)
+
+
+def test_several_devices_are_switched_off_in_the_reverse_order(tmp_path: Path) -> None:
+    """G5: also when one of them cannot be switched on; each operator is for its own device."""
+    two = DEVICE.replace("    def more(x: T.Buffer((4,), \"float32\"), y: T.Buffer((4,), \"float32\")):\n", (
+        "    def more(x: T.Buffer((4,), \"float32\"), y: T.Buffer((4,), \"float32\")):\n"
+        '        T.func_attr({"target": "other"})\n'))  # fmt: skip
+    with toy_accelerator.installed("acc-kind"), toy_accelerator.installed("other-kind"):
+        target = "host: c; acc: acc-kind; other: other-kind"
+        tree = source_tree(transform.LowerToMemory()(parsed(two)), target, name="model")
+    loaded = library(tree, tmp_path)
+    x, out, size = np.zeros(4, "float32"), np.zeros(4, "float32"), [tree.metadata["memory"]["workspace"]]
+    steps = ["a open", "a close", "o open", "o close", "a open", "a close"]
+    expected = {
+        "": ["a activate", "o activate", *steps, "o deactivate", "a deactivate"],
+        "activate": ["a activate", "o activate", "a deactivate"],
+    }
+    for failing, told in expected.items():
+        events: list[str] = []
+        first, keep = device(events, label="a ")
+        second, kept = device(events, failing, "o ")
+        both = [ctypes.addressof(first), ctypes.addressof(second)]
+        assert call(loaded, "model", [x], [out], size, both) == (77 if failing else 0)
+        assert events == told
+        del keep, kept
 
 
 def test_a_kernel_of_a_kind_with_its_own_code_is_refused() -> None:

@@ -154,6 +154,42 @@ def test_a_copy_in_order_becomes_a_view() -> None:
     )
 
 
+def test_a_copy_stays_where_what_was_copied_is_written_again() -> None:
+    left_alone(
+        ShareMemory(),
+        """
+        @R.function(pure=False)
+        def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n * 4",), "float32"):
+            n = T.int64()
+            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+            Module.flip(x, a)
+            b = R.builtin.alloc_tensor(R.shape([n * 4]), dtype="float32", runtime_device_index=0)
+            Module.flat(a, b)
+            Module.half(x, a)
+            return b
+        """
+        + KERNELS,
+    )
+
+
+def test_an_output_of_another_size_is_no_view_of_an_input() -> None:
+    left_alone(
+        ShareMemory(),
+        """
+        @R.function(pure=False)
+        def main(x: R.Tensor(("n", 4), "float32"), s: R.Shape(["m"])) -> R.Tensor(("m", 4), "float32"):
+            n = T.int64()
+            m = T.int64()
+            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+            Module.flip(x, a)
+            b = R.builtin.alloc_tensor(R.shape([m, 4]), dtype="float32", runtime_device_index=0)
+            Module.half(a, b)
+            return b
+        """
+        + MARKED,
+    )
+
+
 def test_a_view_has_the_shape_of_its_allocation_where_the_type_says_less() -> None:
     lowered = module("""
     @R.function
@@ -198,8 +234,21 @@ def test_a_view_has_the_shape_of_its_allocation_where_the_type_says_less() -> No
             Module.flip(b, a)
             return a
         """,
+        """
+            a = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+            Module.flip(x, a)
+            b = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+            Module.half(x, b)
+            c = R.builtin.alloc_tensor(R.shape([n, 4]), dtype="float32", runtime_device_index=0)
+            Module.flip(b, c)
+            Module.half(a, b)
+            return b
+        """,
     ],
-    ids=["a parameter is not ours to change", "a kernel that reads elsewhere", "an input that is used again"],
+    ids=[
+        "a parameter is not ours to change", "a kernel that reads elsewhere", "an input that is used again",
+        "memory that held something else before",
+    ],
 )
 def test_memory_is_not_shared_where_it_would_change_a_result(body: str) -> None:
     left_alone(
