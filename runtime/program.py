@@ -119,7 +119,7 @@ def _object_facts(program: Program, names: Collection[str]) -> dict[str, Any]:
     facts = {key: program.provenance[key] for key in ("weft", "llvm", "opt") if key in program.provenance}
     for key in ("functions", "decisions"):
         known = program.provenance.get(key, {})
-        facts[key] = {name: known[name] for name in known if name in names}
+        facts[key] = {name: known[name] for name in sorted(names) if name in known}
     triple, cpu, features = program.target
     return {**facts, "flags": [f"-mtriple={triple}", f"-mcpu={cpu}", f"-mattr={features}"]}
 

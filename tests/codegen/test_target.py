@@ -46,7 +46,7 @@ def test_a_general_level_needs_less_of_the_machine_that_loads_it() -> None:
         ("llvm -foo=1", "W702"),
         ("llvm -mcpu=nope", "W721"),
         ("llvm -mattr=+no-such-feature", "W732"),
-        ("llvm -mfpu=none", "W732"),
+        ("llvm -mfpu=none", "W723"),
         (3, "W730"),
     ],
 )

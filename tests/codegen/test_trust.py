@@ -52,7 +52,7 @@ def test_reading_printing_checking_and_interpreting_load_nothing(carrying: IRMod
     assert isinstance(again, IRModule)
     assert weft.verify(again) == []
     again.show()
-    with pytest.raises(weft.ArgumentError, match="'outside'"):
+    with pytest.raises(ArtifactError, match="'outside'"):
         weft.interpret(again)["main"](np.zeros(4, "float32"))
     assert ran == []
 

@@ -32,7 +32,7 @@ from weft.ir.tensor import (
     SeqStmt,
 )
 from weft.script import tir as T
-from weft.transform import CheckBounds, LegalizeOps, default_pipeline
+from weft.transform import CheckBounds, LegalizeOps, default_pipeline, module_pass
 from weft.transform.kernel.check_bounds import check_bounds
 
 
@@ -391,7 +391,12 @@ class M:
         out = R.call_tir(M.head, (x,), R.Tensor((3,), "float32"))
         return out
 """)
-    for options in ({}, {"opt": 0}, {"pipeline": default_pipeline()}, {"pipeline": lambda same: same}):
+
+    @module_pass
+    def same(module: IRModule) -> IRModule:
+        return module
+
+    for options in ({}, {"opt": 0}, {"pipeline": default_pipeline()}, {"pipeline": same}):
         main = weft.compile(module, **options)["main"]
         np.testing.assert_array_equal(main(floats(5)), [0, 1, 2])
         with pytest.raises(weft.BoundsError, match="'x'"):

@@ -217,8 +217,17 @@ _MATRIX_NORMS = ("fro", "nuc", "1", "-1", "2", "-2", "inf", "-inf")
 
 
 def _matrix_reference(x: Any, *, ord: str, axes: Any, keepdims: bool) -> Any:
-    which = ord if ord in ("fro", "nuc") else float(ord)
-    return np.asarray(np.linalg.norm(x, which, tuple(axes), keepdims)).astype(x.dtype)
+    rows, columns = axes
+    if ord in ("fro", "nuc"):
+        return np.asarray(np.linalg.norm(x, ord, (rows, columns), keepdims)).astype(x.dtype)
+    if ord in ("2", "-2"):
+        sizes = np.linalg.svd(np.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
+        found = np.expand_dims((sizes.min if ord == "-2" else sizes.max)(axis=-1), (rows, columns))
+    else:
+        inner, outer = (rows, columns) if ord.endswith("1") else (columns, rows)
+        sums = np.abs(x).sum(axis=inner, keepdims=True)
+        found = (sums.min if ord.startswith("-") else sums.max)(axis=outer, keepdims=True)
+    return (found if keepdims else np.squeeze(found, (rows, columns))).astype(x.dtype)
 
 
 @composite(

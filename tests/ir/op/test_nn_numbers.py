@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.ir.op.running import apply, reference
 
+import weft
 from weft.errors import BoundsError, ShapeError
 
 
@@ -70,6 +71,16 @@ def test_the_extreme_of_nothing_is_an_error_when_deduced_and_when_run(name: str)
         apply(name, np.zeros((2, 0), "float32"), axis=1, symbolic=True)
     nothing = apply(name, np.zeros((0, 2), "float32"), axis=1, symbolic=True)
     assert (nothing[0] if name == "median" else nothing).shape == (0,)
+
+
+def test_the_greatest_sum_of_an_empty_matrix_is_an_error_for_the_interpreter_as_for_compiled_code() -> None:
+    module = weft.parse(
+        "@R.function\ndef main(x: R.Tensor((3, 'n'), 'float32')):\n    return R.linalg.matrix_norm(x, ord='1')\n"
+    )
+    for made in (weft.interpret(module), weft.compile(module)):
+        assert made["main"](np.ones((3, 2), "float32")) == 3
+        with pytest.raises(ShapeError):
+            made["main"](np.zeros((3, 0), "float32"))
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
