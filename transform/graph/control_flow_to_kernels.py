@@ -230,15 +230,14 @@ class _Scope:
     symbols: dict[str, PrimExpr] = field(default_factory=dict)
 
 
-class _Writer:
-    """Writes one kernel; `operands` are the tensors that it reads, `scalars` the symbols that no tensor binds."""
+class _Values:
+    """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside."""
 
     def __init__(
         self, functions: Mapping[str, Any], closures: dict[Var, _Closure], variable: Callable[..., Var]
     ) -> None:  # fmt: skip
         self.functions, self.closures, self.variable = functions, closures, variable
         self.operands: list[Expr] = []
-        self.scalars: list[PrimVar] = []
         self.inputs: list[Buffer] = []
         self.known: dict[Any, Buffer] = {}  # of operands: constants by their values, variables by identity
         self.fields: dict[tuple[Expr, int], Var] = {}  # of tuples: they are bound before the call
@@ -247,17 +246,6 @@ class _Writer:
         self.is_outer = True
         self.locals: list[Stmt] = []
         self.count = 0
-
-    def kernel(self, name: str, value: Expr, types: Sequence[TensorType], span: Span | None) -> PrimFunc:
-        """The kernel that computes a loop or an If of the function around."""
-        outputs = [self.buffer(f"out{place}", ty.dims or (), str(ty.dtype)) for place, ty in enumerate(types)]
-        body = self.computed(value, outputs)
-        params = [*self.inputs, *outputs]
-        bound = {extent for buffer in params for extent in buffer.shape if isinstance(extent, PrimVar)}
-        self.scalars = [variable for variable in self.outer.values() if variable not in bound]
-        whole = SeqStmt((*self.locals, *body))
-        attrs = FrozenMap({"op_pattern": "opaque"})
-        return PrimFunc((*params, *self.scalars), whole, name=name, private=True, attrs=attrs, span=span)
 
     # Memory
 
@@ -332,6 +320,62 @@ class _Writer:
         if isinstance(value, PrimExpr):
             return value
         raise _refused("a scalar that is no tensor of rank 0", span)
+
+    def closure(self, expr: Expr, span: Span | None) -> tuple[Function, list[Value]]:
+        """The function of a body or a condition, and the values that come before its arguments."""
+        found = self.value(expr)
+        fixed: list[Value] = []
+        if isinstance(found, tuple):
+            found, given = found
+            fixed = list(given)
+        elif isinstance(found, _Closure) and found.fixed is not None:
+            fixed = list(self.value(found.fixed))
+        callee = found.callee if isinstance(found, _Closure) else None
+        function = self.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+        if not isinstance(function, Function):
+            raise _refused("a loop of a function that is not known when compiling", span)
+        return function, fixed
+
+    def pass_to(self, param: Var, value: Value, into: list[Stmt]) -> None:
+        """Bind a parameter, and the symbols of its type."""
+        ty = param.ty
+        if isinstance(ty, PrimType) and isinstance(value, PrimExpr):
+            variable = PrimVar(param.name or "index", _INDEX)
+            into.append(Bind(variable, value))
+            value = variable
+            self.name_sizes(ty.dims or (), (variable,) * len(ty.dims or ()))
+        elif isinstance(ty, TensorType) and isinstance(value, Buffer):
+            self.name_sizes(ty.dims or (), value.shape)
+        elif isinstance(ty, ShapeType) and isinstance(value, _Sizes):
+            self.name_sizes(ty.dims or (), value.values)
+        elif isinstance(ty, TupleType) and isinstance(value, tuple):
+            for part, item in zip(ty.fields, value, strict=True):
+                if isinstance(part, TensorType) and isinstance(item, Buffer):
+                    self.name_sizes(part.dims or (), item.shape)
+        self.scope.values[param] = value
+
+    def name_sizes(self, dims: Sequence[Dim], extents: Sequence[Any]) -> None:
+        for dim, extent in zip(dims, extents, strict=True):
+            kind, operands = operation(dim)
+            if kind == "symbol":
+                self.scope.symbols.setdefault(operands[0], as_expr(extent, _INDEX))
+
+
+class _Writer(_Values):
+    """Writes one kernel; `scalars` are the symbols that no tensor binds."""
+
+    scalars: Sequence[PrimVar] = ()
+
+    def kernel(self, name: str, value: Expr, types: Sequence[TensorType], span: Span | None) -> PrimFunc:
+        """The kernel that computes a loop or an If of the function around."""
+        outputs = [self.buffer(f"out{place}", ty.dims or (), str(ty.dtype)) for place, ty in enumerate(types)]
+        body = self.computed(value, outputs)
+        params = [*self.inputs, *outputs]
+        bound = {extent for buffer in params for extent in buffer.shape if isinstance(extent, PrimVar)}
+        self.scalars = [variable for variable in self.outer.values() if variable not in bound]
+        whole = SeqStmt((*self.locals, *body))
+        attrs = FrozenMap({"op_pattern": "opaque"})
+        return PrimFunc((*params, *self.scalars), whole, name=name, private=True, attrs=attrs, span=span)
 
     # Statements
 
@@ -518,21 +562,6 @@ class _Writer:
         whole = binary("floordiv", binary("max", distance, zero) + size - 1, binary("max", size, const(1, _INDEX)))
         return first + counter * by, whole
 
-    def closure(self, expr: Expr, span: Span | None) -> tuple[Function, list[Value]]:
-        """The function of a body or a condition, and the values that come before its arguments."""
-        found = self.value(expr)
-        fixed: list[Value] = []
-        if isinstance(found, tuple):
-            found, given = found
-            fixed = list(given)
-        elif isinstance(found, _Closure) and found.fixed is not None:
-            fixed = list(self.value(found.fixed))
-        callee = found.callee if isinstance(found, _Closure) else None
-        function = self.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
-        if not isinstance(function, Function):
-            raise _refused("a loop of a function that is not known when compiling", span)
-        return function, fixed
-
     def call(
         self, closure: tuple[Function, list[Value]], arguments: Sequence[Value], into: list[Stmt],
         targets: Sequence[Buffer],
@@ -546,30 +575,6 @@ class _Writer:
         result = self.sequence(function.body, into, targets)
         self.scope, self.is_outer = before
         return result
-
-    def pass_to(self, param: Var, value: Value, into: list[Stmt]) -> None:
-        """Bind a parameter, and the symbols of its type."""
-        ty = param.ty
-        if isinstance(ty, PrimType) and isinstance(value, PrimExpr):
-            variable = PrimVar(param.name or "index", _INDEX)
-            into.append(Bind(variable, value))
-            value = variable
-            self.name_sizes(ty.dims or (), (variable,) * len(ty.dims or ()))
-        elif isinstance(ty, TensorType) and isinstance(value, Buffer):
-            self.name_sizes(ty.dims or (), value.shape)
-        elif isinstance(ty, ShapeType) and isinstance(value, _Sizes):
-            self.name_sizes(ty.dims or (), value.values)
-        elif isinstance(ty, TupleType) and isinstance(value, tuple):
-            for part, item in zip(ty.fields, value, strict=True):
-                if isinstance(part, TensorType) and isinstance(item, Buffer):
-                    self.name_sizes(part.dims or (), item.shape)
-        self.scope.values[param] = value
-
-    def name_sizes(self, dims: Sequence[Dim], extents: Sequence[Any]) -> None:
-        for dim, extent in zip(dims, extents, strict=True):
-            kind, operands = operation(dim)
-            if kind == "symbol":
-                self.scope.symbols.setdefault(operands[0], as_expr(extent, _INDEX))
 
 
 def _nodes(extent: Any) -> Iterator[Any]:
