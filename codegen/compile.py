@@ -285,15 +285,23 @@ def _through(
     start: str | None = None, stop: str = CODE[-1], trace: list[Step] | None = None,
 ) -> IRModule:  # fmt: skip
     """The module after the phases of a plan from `start` to `stop`; a user's pipeline replaces the optional passes."""
-    level = plan.opt
-    if plan.straight_line and start is None:
-        for item in (transform.UnrollLoops(), transform.LambdaLift(), transform.InlinePrivateFunctions()):
-            module = item(module)
+    level, before = plan.opt, _STRAIGHTENED if plan.straight_line else {}
     if pipeline is not None:
+        for item in before.get("import", ()) if start is None else ():
+            module = item(module)
         module, start, level = *_piped(module, plan, pipeline, start, trace), 0
     more = {phase: code_passes(phase, generate) for phase in CODE}
     with transform.PassContext(opt=level):
-        return run_phases(module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, more=more)
+        return run_phases(
+            module, plan.passes, start=start, stop=stop, trace=trace, knobs=plan.knobs, before=before, more=more
+        )  # fmt: skip
+
+
+_STRAIGHTENED: Mapping[str, tuple[transform.Pass, ...]] = {
+    "import": (transform.UnrollLoops(), transform.LambdaLift(), transform.InlinePrivateFunctions()),
+    "lower": (transform.LambdaLift(), transform.ControlFlowToKernels()),
+}
+"""What comes before phases for programs without control flow: short loops are written out, others become kernels."""
 
 
 def _piped(

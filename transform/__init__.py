@@ -30,6 +30,7 @@ from weft.transform.graph.bind_params import BindParams
 from weft.transform.graph.bind_symbolic_vars import BindSymbolicVars
 from weft.transform.graph.canonicalize import CanonicalizeBindings
 from weft.transform.graph.common_subexpressions import EliminateCommonSubexpr
+from weft.transform.graph.control_flow_to_kernels import ControlFlowToKernels
 from weft.transform.graph.convert_to_dataflow import ConvertToDataflow
 from weft.transform.graph.dead_code import DeadCodeElimination
 from weft.transform.graph.fold_constant import FoldConstant
@@ -103,6 +104,7 @@ __all__ = [
     "CheckMemoryPlan",
     "CheckWrites",
     "CombineParallelMatmul",
+    "ControlFlowToKernels",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "Declined",

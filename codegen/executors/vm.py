@@ -159,7 +159,7 @@ class _Emitter:
     def launch(self, step: host.Launch) -> None:
         into = self.register(step.into)
         args = [self.operand(arg) for arg in step.arguments]
-        for position in written_positions(self.functions[step.kernel]):
+        for position in written_positions(self.functions[step.kernel], self.functions):
             if position < len(args) and isinstance(arg := step.arguments[position], Var):
                 self.written.add(self.origin(arg))
         rows = relations(self.functions[step.kernel], step.arguments)

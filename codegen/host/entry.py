@@ -279,7 +279,7 @@ class _Reader:
         raise self.refuse("control flow", step.span)
 
     def loop(self, step: host.Loop) -> None:
-        raise self.refuse("a loop of more than 64 iterations, or of as many as a run decides,", step.span)
+        raise self.refuse("a loop", step.span, f"{_EVERYTHING}; ControlFlowToKernels makes kernels of loops")
 
     def call(self, step: host.Call) -> None:
         hint = f"{_EVERYTHING}; private functions that are not recursive become part of their callers"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from weft.ir.graph import GlobalVar
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
 from weft.ir.types import PrimType
@@ -14,8 +19,14 @@ _READ_ONLY_CALLS = frozenset(
 )
 
 
-def written_positions(function: PrimFunc) -> set[int]:
-    """The positions of the buffer parameters that the function may write (directly, through a view or a call)."""
+def written_positions(
+    function: PrimFunc, functions: Mapping[str, Any] = MappingProxyType({}), within: tuple[str, ...] = ()
+) -> set[int]:
+    """The positions of the buffer parameters that the function may write (directly, through a view or a call).
+
+    `functions` are those that it may call: what is not among them writes all that it is given, and so does one that
+    calls itself (`within` are the calls around).
+    """
     written: set[Buffer] = set()
     sources: dict[Buffer, set[Buffer]] = {}
     for current in walk(function):
@@ -27,7 +38,9 @@ def written_positions(function: PrimFunc) -> set[int]:
             for match in current.match_buffers:
                 sources[match.buffer] = {match.source.buffer}
         elif isinstance(current, PrimCall) and not (isinstance(current.op, str) and current.op in _READ_ONLY_CALLS):
-            for arg in current.args:
+            for position, arg in enumerate(current.args):
+                if position not in _written_by(current, functions, within):
+                    continue
                 if isinstance(arg, Buffer):
                     written.add(arg)
                 elif isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr"):
@@ -40,6 +53,15 @@ def written_positions(function: PrimFunc) -> set[int]:
                 written |= origins
         changed = len(written) != before
     return {i for i, param in enumerate(function.params) if isinstance(param, Buffer) and param in written}
+
+
+def _written_by(call: PrimCall, functions: Mapping[str, Any], within: tuple[str, ...]) -> Container[int]:
+    """The arguments of a call that it may write."""
+    name = call.op.name if isinstance(call.op, GlobalVar) else ""
+    callee = functions.get(name)
+    if not isinstance(callee, PrimFunc) or name in within:
+        return range(len(call.args))
+    return written_positions(callee, functions, (*within, name))
 
 
 def shared_positions(function: PrimFunc) -> dict[int, set[int]]:

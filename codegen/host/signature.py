@@ -103,9 +103,9 @@ def _scalar(function: PrimFunc, param: PrimVar, names: Mapping[PrimVar, str]) ->
     return abi.Scalar("handle", int(noted[handles.index(param)]))
 
 
-def kernel_abi(name: str, function: PrimFunc) -> abi.Signature:
-    """The signature of a tensor-level function that Python calls."""
-    names, types, written = symbol_names(function), kernel_signature(function), written_positions(function)
+def kernel_abi(name: str, function: PrimFunc, functions: Mapping[str, Any]) -> abi.Signature:
+    """The signature of a tensor-level function that Python calls; `functions` are those that it may call."""
+    names, types, written = symbol_names(function), kernel_signature(function), written_positions(function, functions)
     params = []
     for i, (param, given) in enumerate(zip(function.params, types, strict=True)):
         ty: abi.Type

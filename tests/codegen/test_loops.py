@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import textwrap
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.codegen.test_c import generate
+from tests.codegen.test_c import run as run_in_c
 
 import weft
 from weft.errors import ArgumentError, ShapeError, TargetError
@@ -455,12 +459,49 @@ def test_unrolling_stops_at_its_limit() -> None:
     assert loops_in(UnrollLoops(limit=3)(fixed())) == 1
 
 
-def test_a_loop_that_only_a_run_decides_is_refused_where_it_cannot_run() -> None:
-    function = read(PROGRAMS["over a scalar"])
+EVERYWHERE = [
+    "return in a loop", "rows", "asked only where it is in range", "conditional expressions", "lists as tuples",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("executor", ["graph", "aot"])
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_loops_that_a_run_decides_are_kernels_of_straight_line_programs(name: str, executor: str) -> None:
+    module = BindSymbolicVars({"n": 5})(IRModule({"main": read(PYTHON[name])}))
+    run = weft.compile(module, executor=executor)
+    for seed, count in ((1, 0), (2, 6)):
+        x = np.random.default_rng(seed).normal(size=5).astype("float32")
+        assert_results(run(x, np.array(count)), python_value(PYTHON[name], x, count))
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_random_programs_with_loops_run_as_straight_lines(seed: int) -> None:
+    body = loop_program(seed)
+    module = BindSymbolicVars({"n": 4})(IRModule({"main": read(body)}))
+    x = np.random.default_rng(seed).normal(size=4).astype("float32")
+    wanted = python_function(body, {})(x, 3)
+    assert_results(weft.compile(module, executor="aot")(x, np.array(3)), wanted)
+    source = generate(weft.lower(module, "c", stop="plan"), model="model")
+    results = [np.asarray(part) for part in weft.interpret(module)["main"](x, np.array(3))]
+    results = results if isinstance(wanted, tuple) else [np.asarray(weft.interpret(module)["main"](x, np.array(3)))]
+    outputs = [np.empty_like(item) for item in results]
+    with tempfile.TemporaryDirectory() as folder:
+        assert run_in_c(source, "model", [x, np.array(3)], outputs, Path(folder)) == 0
+    assert_results(tuple(outputs), wanted if isinstance(wanted, tuple) else (wanted,))
+
+
+def test_a_loop_of_many_known_rounds_is_one_kernel_of_c() -> None:
+    function = read("h = x\nfor i in range(512):\n    h = R.tanh(h * 0.5 + 1.0)\nreturn h")
     module = BindSymbolicVars({"n": 6})(IRModule({"main": function}))
-    refusal = "a loop of more than 64 iterations, or of as many as a run decides"
-    with pytest.raises(TargetError, match=refusal) as caught:
-        weft.compile(module, executor="graph")
+    kernels = weft.lower(module, "c", stop="lower").functions
+    assert len(kernels) == 3  # the entry, the loop, and the kernel of its body
+
+
+def test_a_call_of_python_in_a_loop_is_refused_by_straight_lines() -> None:
+    function = read('h = x\nfor i in range(k):\n    h = R.call_py("f", (h,), R.Tensor((n,), "float32"))\nreturn h')
+    module = BindSymbolicVars({"n": 6})(IRModule({"main": function}))
+    with pytest.raises(TargetError, match=r"R.call_py cannot be in a loop or a branch") as caught:
+        weft.compile(module, executor="aot")
     assert caught.value.code == "W741"
 
 

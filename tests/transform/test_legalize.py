@@ -27,6 +27,7 @@ from weft.ir import (
 )
 from weft.ir.dim import symbol
 from weft.ir.op import get_op
+from weft.testing.checks import check_round_trip, check_well_formed
 from weft.transform import LegalizeOps
 from weft.transform.infra.rewriting import bindings_of
 
@@ -211,6 +212,19 @@ def main(x: R.Tensor(("n", 4), "float32")) -> R.Tensor(("n", 4), "float32"):
         R.output(z)
     return z
 """
+
+
+def test_what_an_operator_is_written_in_has_the_declared_type() -> None:
+    before = module("""
+    @R.function
+    def main(x: R.Tensor(("n", 66, "m"), "float32")) -> R.Tensor(("n", 66, "m"), "float32"):
+        y = R.linalg.cholesky(x, upper=True)
+        return y
+    """)
+    new = LegalizeOps()(before)
+    check_well_formed(new)  # (n, m, 66) after the transposition: that it is (n, 66, m) needs that m is 66
+    check_round_trip(new)
+    assert LegalizeOps()(new) is new
 
 
 def test_a_users_rule_writes_an_operator_in_others() -> None:

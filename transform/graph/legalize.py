@@ -22,6 +22,7 @@ from weft.ir import (
     Function,
     GlobalVar,
     IRModule,
+    MatchCast,
     Op,
     PrimFunc,
     Tuple,
@@ -31,7 +32,8 @@ from weft.ir import (
 )
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.device_mesh import is_spread
-from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.deduction.subtyping import is_base_of
 from weft.ir.op import OPS, OpDef, get_op
 from weft.ir.op.common import kernel_call
 from weft.transform.analysis.value_numbering import data_key, expr_key, type_key
@@ -160,9 +162,24 @@ class _Legalizer(FunctionRewriter):
             return self.rebound(binding, lambda builder: value)
         decompose = definition.decompose
         if decompose is not None:
-            new = self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
+            written = self.rebound(binding, lambda builder: decompose(definition.arguments(call), builder))
+            new = self.as_declared(written)
             return new if LABEL not in call.attrs else [replace(item, value=labelled(item.value, call)) for item in new]
         return None
+
+    def as_declared(self, bindings: list[Binding]) -> list[Binding]:
+        """The bindings, where the last value's type needs what the operator demands of its operands to be the declared.
+
+        A square matrix of (6, m), transposed, has the type (m, 6): that is (6, m) as far as m is 6, and checked.
+        """
+        *before, last = bindings
+        if not isinstance(last, VarBinding) or last.var.ty is None:
+            return bindings
+        ty = infer_type(last.value, self.kernels.context)
+        if is_base_of(last.var.ty, ty) is True:
+            return bindings
+        part = Var(last.var.name, ty)
+        return [*before, replace(last, var=part), MatchCast(last.var, part, last.var.ty, span=last.span)]
 
     def customized(self, rule: Customize, binding: VarBinding, call: Call) -> Sequence[Binding] | None:
         """What a user's rule makes of the call; None when it leaves the call alone."""

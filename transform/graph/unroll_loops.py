@@ -2,8 +2,8 @@
 
     s = R.loop(body, (x,), range=(0, 2, 1))      s_0 = body(0, x);  s_1 = body(1, s_0[0]);  s = (s_1[0],)
 
-Programs for straight-line executors (graph, aot, C) have no loops of their own. A loop with a condition, with bounds
-that only a run decides, or with more than `limit` iterations stays as it is.
+Straight lines of calls are seen by passes that look across iterations. A loop with a condition, with branches in its
+body, with bounds that only a run decides, or with more than `limit` iterations stays as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from weft.ir import (
     Call,
     Expr,
     Function,
+    If,
     IRModule,
     Op,
     PrimValue,
@@ -24,6 +25,7 @@ from weft.ir import (
     TupleGetItem,
     VarBinding,
     replace,
+    walk,
 )
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.op import get_op
@@ -58,9 +60,12 @@ class _Unroller(FunctionRewriter):
         super().__init__()
         self.context = TypeContext(module.functions)
         self.limit, self.origin = limit, origin
+        self.functions: dict[Expr, Function] = {}
 
     def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
         value = binding.value
+        if isinstance(value, Function):
+            self.functions[binding.var] = value
         if not isinstance(binding, VarBinding) or not isinstance(value, Call) or not isinstance(value.op, Op):
             return binding
         if value.op.name not in ("loop", "loop_with_effects"):
@@ -68,7 +73,12 @@ class _Unroller(FunctionRewriter):
         indices = _indices(value)
         if indices is None or len(indices) > self.limit or (not indices and value.attrs.get("stacked")):
             return binding
-        return self._calls(binding, value, indices)
+        return binding if self._branches(value) else self._calls(binding, value, indices)
+
+    def _branches(self, loop: Call) -> bool:
+        """Whether the body chooses: what it leaves out for an index may be wrong for that index."""
+        body = self.functions.get(get_op("loop").values(replace(loop, op=Op("loop")))["body"])
+        return body is not None and any(isinstance(node, If) for node in walk(body))
 
     def _calls(self, binding: VarBinding, loop: Call, indices: range) -> list[Binding]:
         parts, span = get_op("loop").values(replace(loop, op=Op("loop"))), derived(binding.span, self.origin)

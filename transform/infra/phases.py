@@ -209,12 +209,13 @@ def run_phases(
     stop: str | None = None,
     trace: list[Step] | None = None,
     knobs: Knobs | None = None,
+    before: Mapping[str, tuple[Pass, ...]] = FrozenMap(),
     more: Mapping[str, tuple[Pass, ...]] = FrozenMap(),
 ) -> IRModule:
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
-    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules, `more` passes that join
-    those which are built in, by phase.
+    With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules; `before` and `more` are
+    passes that stand before those which are built in, and that join them, by phase.
     Passes whose level is above `opt` of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
@@ -231,7 +232,7 @@ def run_phases(
     first = 0 if start is None else names.index(start)
     last = len(names) if stop is None else names.index(stop) + 1
     for item in PHASES[first:last]:
-        passes = item.passes_for(target, knobs, more.get(item.name, ()))
+        passes = (*before.get(item.name, ()), *item.passes_for(target, knobs, more.get(item.name, ())))
         module = _run_phase(module, Pipeline(passes, name=item.name), trace)
     return module
 

@@ -9,6 +9,7 @@ function allocates is a local array when it is small, else a fixed offset into t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from weft import dtypes
 from weft.codegen.backends.c.expressions import expression, offset, unsupported
 from weft.codegen.backends.c.helpers import c_type
 from weft.codegen.backends.c.short_floats import SHORT_FLOATS
+from weft.codegen.host.kernels import written_positions
 from weft.errors import Span, TargetError
 from weft.ir.graph import GlobalVar, StringImm
 from weft.ir.kernel.prim_dim import buffer_symbols
@@ -55,15 +57,27 @@ class Helpers:
         return self.messages.index(entry) + 1
 
 
-def prototype(name: str, function: PrimFunc, names: dict[object, str], *, workspace: bool) -> str:
-    """The C prototype of a kernel, with the names that `names` gives to parameters and symbols."""
-    written = {item.buffer for item in walk(function.body) if isinstance(item, BufferStore)}
-    # A buffer whose address is handed on may be written by the callee.
-    written |= {
-        item.args[0].buffer
+def _written(function: PrimFunc, callees: Mapping[str, PrimFunc]) -> set[Buffer]:
+    """The buffers that a kernel may write: one whose address is handed on, unless the callee is known not to."""
+    found = {item.buffer for item in walk(function.body) if isinstance(item, BufferStore)}
+    only_read = {
+        id(arg)
         for item in walk(function.body)
-        if isinstance(item, PrimCall) and item.op == "address_of" and isinstance(item.args[0], BufferLoad)
+        if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar) and item.op.name in callees
+        for position, arg in enumerate(item.args)
+        if position not in written_positions(callees[item.op.name], callees)
     }
+    for item in walk(function.body):
+        if isinstance(item, PrimCall) and item.op == "address_of" and id(item) not in only_read:
+            found.update(part.buffer for part in item.args if isinstance(part, BufferLoad))
+    return found
+
+
+def prototype(
+    name: str, function: PrimFunc, names: dict[object, str], callees: Mapping[str, PrimFunc], *, workspace: bool
+) -> str:
+    """The C prototype of a kernel, with the names that `names` gives to parameters and symbols."""
+    written = _written(function, callees)
     parameters = []
     for item in function.params:
         if isinstance(item, Buffer):
@@ -98,13 +112,20 @@ class KernelWriter:
 
     def text(self) -> str:
         """The definition."""
-        head = prototype(self.name, self.function, self.names, workspace=self.workspace_bytes > 0)
+        head = self.head()
         unused = [f"  (void){self.names[item]};" for item in (*self.function.params, *buffer_symbols(self.function))]
         return "\n".join([f"{head} {{", *unused, *self.lines, "  return 0;", "}"])
 
     def head(self) -> str:
         """The prototype."""
-        return prototype(self.name, self.function, self.names, workspace=self.workspace_bytes > 0)
+        callees = dict(self.called())
+        return prototype(self.name, self.function, self.names, callees, workspace=self.workspace_bytes > 0)
+
+    def called(self) -> Iterator[tuple[str, PrimFunc]]:
+        """The kernels that this one calls, and those that they call."""
+        for name, writer in self.callees.items():
+            yield name, writer.function
+            yield from writer.called()
 
     # What expressions ask for.
 

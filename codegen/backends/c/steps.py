@@ -105,7 +105,7 @@ class _Reader:
         raise unsupported("control flow in a graph function", step.span)
 
     def loop(self, step: host.Loop, label: str) -> None:
-        raise unsupported("a loop of more than 64 iterations, or of as many as a run decides", step.span)
+        raise unsupported("a loop in a graph function", step.span)
 
     def allocate(self, ty: TensorType) -> Memory:
         memory = Memory("", ty, len(self.allocations))

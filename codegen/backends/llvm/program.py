@@ -128,7 +128,7 @@ def _graphs(
     for name, function in functions.items():
         if isinstance(function, PrimFunc) and (program is None or not function.private):
             emit_wrapper(graphs, emission, name, function)
-            signatures.append(kernel_abi(name, function))
+            signatures.append(kernel_abi(name, function, functions))
         if isinstance(function, Function) and program is not None:
             written = emit_function(graphs, emission, program, program.functions[name])
             signatures.append(graph_signature(name, function, written))

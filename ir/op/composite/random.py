@@ -184,3 +184,102 @@ def normal(args: Parts) -> Expr:
 def bernoulli(args: Parts) -> Expr:
     """True with probability p, that follow from a key; bool."""
     return call("less", _fraction(args, 0), constant_like(args.p, "float32"))
+
+
+def _integers(key: Any, shape: Any, *, low: int, high: int, dtype: str) -> Any:
+    words = philox(key, math.prod(shape)).astype("uint64") * np.uint64(high - low) >> np.uint64(32)
+    return (words.astype("int64") + low).astype(dtype).reshape(shape)
+
+
+@composite(
+    "random.integers",
+    [_KEY, _SHAPE, Param("low", "attr", 0, "int"), Param("high", "attr", of="int"), Param("dtype", "dtype", "int64")],
+    numpy=_integers, family="create",
+    examples=(
+        example(typed("uint32", 2), (2, 3), high=6, ranges={"key": (0, 2**31)}),
+        example(typed("uint32", 2), (symbol("n"),), -3, 4, "int32", ranges={"key": (0, 2**31)}),
+    ),
+)  # fmt: skip
+def integers(args: Parts) -> Expr:
+    """Whole numbers from low up to high, which is left out, that follow from a key: word * (high - low) / 2**32.
+
+    All are equally likely up to (high - low) / 2**32, at most 2**32 of them.
+    """
+    if not 0 < args.high - args.low <= 2**32:
+        raise args.error(f"high is greater than low, by at most 2**32: {args.low} and {args.high}")
+    words = call("astype", call("random.bits", args.key, args.shape), _WIDE)
+    count = call("full", (), args.high - args.low, _WIDE)
+    place = call("right_shift", call("multiply", words, count), call("full", (), 32, _WIDE))
+    return call("astype", call("add", call("astype", place, "int64"), call("full", (), args.low, "int64")), args.dtype)
+
+
+@composite(
+    "random.exponential", [_KEY, _SHAPE, Param("rate", "attr", 1.0, "float")],
+    numpy=lambda key, shape, *, rate: -np.log(np.float32(1) - _unit(key, shape)) * np.float32(1 / rate),
+    examples=_SHOWN, family="create",
+)  # fmt: skip
+def exponential(args: Parts) -> Expr:
+    """Exponentially distributed float32 of a rate above 0, that follow from a key: -log(1 - u) / rate."""
+    if args.rate <= 0:
+        raise args.error(f"the rate is above 0, got {args.rate}")
+    rest = call("subtract", call("ones", args.shape, "float32"), _fraction(args, 0))
+    return call("multiply", call("negative", call("log", rest)), 1 / args.rate)
+
+
+@composite(
+    "random.permutation", [_KEY, Param("n", "shape")], family="create",
+    numpy=lambda key, n: np.argsort(philox(key, n[0]), kind="stable").astype("int64"),
+    examples=(example(typed("uint32", 2), 7, ranges={"key": (0, 2**31)}),
+              example(typed("uint32", 2), (symbol("n"),), ranges={"key": (0, 2**31)})),
+)  # fmt: skip
+def permutation(args: Parts) -> Expr:
+    """The numbers from 0 up to n in an order that follows from a key; int64. Costs a sort."""
+    words = call("random.bits", args.key, args.n)
+    if args.context.type_of(args.n).ndim != 1:  # type: ignore[attr-defined]
+        raise args.error("n is one size")
+    return call("argsort", words, dtype="int64")
+
+
+def _chosen(key: Any, probabilities: Any, *, num_samples: int, replacement: bool) -> Any:
+    rows, size = probabilities.shape
+    if not replacement:
+        waits = -np.log(np.float32(1) - _unit(key, probabilities.shape)) / probabilities
+        return np.argsort(waits, axis=1, kind="stable")[:, :num_samples].astype("int64")
+    shares = np.cumsum(probabilities / probabilities.sum(1, keepdims=True, dtype="float32"), 1, dtype="float32")
+    numbers = _unit(key, (rows, num_samples))
+    found = [np.searchsorted(share, row, "right") for share, row in zip(shares, numbers, strict=True)]
+    return np.minimum(np.array(found, "int64").reshape(rows, num_samples), max(size - 1, 0))
+
+
+@composite(
+    "random.multinomial",
+    [_KEY, Param("probabilities"), Param("num_samples", "attr", 1, "int"), Param("replacement", "attr", True, "bool")],
+    numpy=_chosen, family="create",
+    examples=(
+        example(typed("uint32", 2), typed("float32", 2, 5), 4, ranges={"key": (0, 2**31), "probabilities": (0.1, 1)}),
+        example(typed("uint32", 2), typed("float32", "n", 5), 3, False,
+                ranges={"key": (0, 2**31), "probabilities": (0.1, 1)}),
+    ),
+)  # fmt: skip
+def multinomial(args: Parts) -> Expr:
+    """Places chosen in each row by chances that are given, not necessarily of sum 1: (b, n) -> (b, num_samples), int64.
+
+    Without replacement no place is chosen twice: those are chosen whose exponentially distributed waiting times, of
+    rates that are the chances, end first.
+    """
+    ty, sizes = args.require("probabilities", "float"), args.dims("probabilities")
+    if ty.dtype != "float32" or len(sizes) != 2:
+        raise args.error("probabilities are a matrix of float32")
+    size = sizes[1]
+    if args.num_samples < 1 or (not args.replacement and isinstance(size, int) and args.num_samples > size):
+        raise args.error(f"from 1 to {size} samples without replacement, got {args.num_samples}")
+    if not args.replacement:
+        waits = call("divide", call("random.exponential", args.key, sizes), args.probabilities)
+        return call("topk", waits, args.num_samples, 1, "indices", False, "int64")
+    total = call("sum", args.probabilities, axis=1, keepdims=True)
+    ends = call("cumsum", call("divide", args.probabilities, total), axis=1)
+    numbers = call("random.uniform", args.key, (sizes[0], args.num_samples))
+    below = call("less_equal", call("expand_dims", ends, 1), call("expand_dims", numbers, 2))
+    place = call("sum", call("astype", below, "int64"), axis=2)
+    last = call("maximum", call("full", (), size - 1, "int64"), call("full", (), 0, "int64"))
+    return call("minimum", place, last)

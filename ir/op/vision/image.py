@@ -47,7 +47,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
 from weft.ir.op.nn.window import SPATIAL, by_letter, check_layout, in_layout
 from weft.ir.op.registry import register_op
-from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 
 __all__: list[str] = []
@@ -184,6 +184,13 @@ def _sum(parts: Sequence[PrimExpr]) -> PrimExpr:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
+    return total
+
+
+def _product(parts: Sequence[PrimExpr]) -> PrimExpr:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total * part
     return total
 
 
@@ -413,73 +420,98 @@ def _padded_position(args: Arguments, place: PrimExpr, size: PrimExpr) -> PrimEx
     if args.padding_mode == "reflection":
         low = zero if args.align_corners else _number(-0.5)
         span = last if args.align_corners else size
-        way = te.abs(place - low)
-        turns = te.floor(way / te.select(span > zero, span, _number(1)))
+        place = _named("way", te.abs(place - low), lambda way: _reflected(way, low, span))
+    inside = lambda place: te.select(place < zero, zero, te.select(place > last, last, place))  # noqa: E731
+    return _named("inner", place, inside)
+
+
+def _reflected(way: PrimExpr, low: PrimExpr, span: PrimExpr) -> PrimExpr:
+    """The position as far from the lowest after it was reflected at both ends as often as it takes."""
+
+    def turned(turns: PrimExpr) -> PrimExpr:
         rest = way - turns * span
         even = te.equal(turns, te.floor(turns * _number(0.5)) * _number(2))
-        place = te.select(span > zero, te.select(even, rest, span - rest) + low, zero)
-    return te.select(place < zero, zero, te.select(place > last, last, place))
+        return te.select(span > _number(0), te.select(even, rest, span - rest) + low, _number(0))
+
+    return _named("turns", te.floor(way / te.select(span > _number(0), span, _number(1))), turned)
+
+
+def _named(name: str, value: PrimExpr, body: Callable[[PrimExpr], PrimExpr]) -> PrimExpr:
+    """What is made of a value that is computed once."""
+    var = PrimVar(name, str(value.dtype))
+    return Let(var, value, body(var))
+
+
+_TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
 
 @kernel_lowering
 def _lower_grid_sample(kernel: Kernel) -> PrimFunc | None:
+    """Stages: the position on each axis, index and weight of each tap on it, and sums over the taps of all axes."""
     args, context = kernel.args, kernel.context
     own = dims_of(tensor(args, "grid", context)) or ()
     data = kernel.input("data")
     grid = kernel.input("grid", (data.shape[0], *own[1:]))
     _require_image(kernel, data.shape[2:])
     count, wide, cubic = data.ndim - 2, _wide(kernel.dtype), args.method == "bicubic"
-    sizes = [_real(size) for size in data.shape[2:]]
+
+    def size_of(axis: PrimExpr) -> PrimExpr:
+        size = te.size(data.shape[2])
+        for position in range(1, count):
+            size = te.select(te.equal(axis, position), te.size(data.shape[2 + position]), size)
+        return te.cast("float64", size)
 
     # The grid names the last axis first.
     def placed(n: PrimExpr, axis: PrimExpr, *at: PrimExpr) -> PrimExpr:
-        size = sizes[0]
-        for position in range(1, count):
-            size = te.select(te.equal(axis, position), sizes[position], size)
+        size = size_of(axis)
         value = te.cast("float64", grid(n, te.size(count - 1) - axis, *at))
         place = _unnormalised(value, size, args.align_corners, _number)
         return place if cubic else _padded_position(args, place, size)
 
-    places = te.compute((data.shape[0], count, *own[2:]), placed, "places")
-
-    def axis_taps(place: PrimExpr, size: PrimExpr) -> list[tuple[PrimExpr, PrimExpr]]:
-        """(position, weight) of the neighbours along an axis."""
+    def tapped(n: PrimExpr, axis: PrimExpr, tap: PrimExpr, *at: PrimExpr) -> PrimExpr:
         if args.method == "nearest":
-            return [(te.round(place), _number(1, wide))]
-        base = te.floor(place)
-        share = te.cast(wide, place - base)
-        if not cubic:
-            return [(base, _number(1, wide) - share), (base + _number(1), share)]
-        weights = _cubic(share, _GRID_ALPHA, lambda value: _number(value, wide))
-        around = [_padded_position(args, base + _number(offset), size) for offset in (-1, 0, 1, 2)]
-        return list(zip(around, weights, strict=True))
+            return _named("place", te.round(places(n, axis, *at)), lambda place: _index(place, size_of(axis)))
+        base = te.floor(places(n, axis, *at)) + te.cast("float64", tap - (1 if cubic else 0))
+        size = size_of(axis)
+        padded = _named("around", base, lambda place: _padded_position(args, place, size)) if cubic else base
+        return _named("place", padded, lambda place: _index(place, size))
+
+    def weighed(n: PrimExpr, axis: PrimExpr, tap: PrimExpr, *at: PrimExpr) -> PrimExpr:
+        def weight(share: PrimExpr) -> PrimExpr:
+            number = lambda value: _number(value, wide)  # noqa: E731
+            weights = _cubic(share, _GRID_ALPHA, number) if cubic else (number(1) - share, share)
+            chosen = weights[-1]
+            for place in reversed(range(len(weights) - 1)):
+                chosen = te.select(te.equal(tap, place), weights[place], chosen)
+            return chosen
+
+        place = places(n, axis, *at)
+        return _named("share", te.cast(wide, place - te.floor(place)), weight)
+
+    places = te.compute((data.shape[0], count, *own[2:]), placed, "places")
+    taps = _TAPS[args.method]
+    indices = te.compute((data.shape[0], count, taps, *own[2:]), tapped, "indices")
+    weights = te.compute((data.shape[0], count, taps, *own[2:]), weighed, "weights") if taps > 1 else None
 
     def sampled(n: PrimExpr, c: PrimExpr, *at: PrimExpr) -> PrimExpr:
-        taps: list[tuple[tuple[PrimExpr, ...], list[PrimExpr], PrimExpr | None]] = [((), [], None)]
-        for axis in range(count):
-            near = axis_taps(places(n, te.size(axis), *at), sizes[axis])
-            taps = [
-                (
-                    (*index, _valid_index(place, sizes[axis])),
-                    [*inside, place >= _number(0), place <= sizes[axis] - _number(1)],
-                    weight if before is None else before * weight,
-                )
-                for index, inside, before in taps
-                for place, weight in near
-            ]
-        parts = [
-            te.if_then_else(te.all(*inside), te.cast(wide, data(n, c, *index)), _number(0, wide)) * weight
-            for index, inside, weight in taps
-        ]
-        return _sum(parts)
+        def part(chosen: tuple[int, ...]) -> PrimExpr:
+            places = [(n, te.index(axis), te.index(tap), *at) for axis, tap in enumerate(chosen)]
+            index = [indices(*place) for place in places]
+            last = [te.size(size) - 1 for size in data.shape[2:]]
+            inside = [te.minimum(te.maximum(at, 0), end) for at, end in zip(index, last, strict=True)]
+            known = te.cast(wide, data(n, c, *inside))
+            value = te.select(te.all(*(at >= 0 for at in index)), known, _number(0, wide))
+            return value if weights is None else value * _product([weights(*place) for place in places])
+
+        return _sum([part(chosen) for chosen in product(range(taps), repeat=count)])
 
     return kernel.compute(sampled)
 
 
-def _valid_index(place: PrimExpr, size: PrimExpr) -> PrimExpr:
-    """A position as an index of the axis, whatever it is: nan gives 0."""
-    last = size - _number(1)
-    return te.cast("int64", te.select(place >= _number(0), te.select(place <= last, place, last), _number(0)))
+def _index(place: PrimExpr, size: PrimExpr) -> PrimExpr:
+    """A position as an index of the axis, -1 outside of it, and where it is nan."""
+    valid = te.all(place >= _number(0), place <= size - _number(1))
+    return te.cast("int64", te.select(valid, place, _number(-1)))
 
 
 def _numpy_padded(place: np.ndarray, size: int, padding_mode: str, align_corners: bool) -> np.ndarray:

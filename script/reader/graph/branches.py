@@ -9,7 +9,7 @@ from typing import Any
 from weft.dtypes import is_float, is_integer
 from weft.ir.deduction.infer import VOID, type_text
 from weft.ir.deduction.subtyping import is_base_of
-from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, Var, VarBinding
+from weft.ir.graph import Expr, If, PrimValue, SeqExpr, Tuple, TupleGetItem, Var, VarBinding
 from weft.ir.structure.structural import structural_equal
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type
 from weft.script.forms.reading import GRAPH
@@ -95,6 +95,8 @@ def agreed(
     fields that are numbers of Python in both.
     """
     weak: set[int] = set()
+    if isinstance(then.body, Tuple) != isinstance(other.body, Tuple):
+        then, other = (_in_fields(session, branch, tree) for branch in (then, other))
     if isinstance(then.body, Tuple) and isinstance(other.body, Tuple):
         places = range(min(len(then.body.fields), len(other.body.fields)))
     else:
@@ -114,6 +116,19 @@ def agreed(
     return then, other, frozenset(weak)
 
 
+def _in_fields(session: GraphSession, branch: SeqExpr, tree: ast.AST) -> SeqExpr:
+    """A branch that gives a tuple variable as one that gives its fields."""
+    ty = type_of(session, branch.body, tree)
+    if isinstance(branch.body, Tuple) or not isinstance(ty, TupleType):
+        return branch
+    blocks, session.blocks = session.blocks, Blocks()
+    fields = [TupleGetItem(branch.body, place, span=branch.body.span) for place in range(len(ty.fields))]
+    leaves = tuple(as_leaf(session, field, tree) for field in fields)
+    session.blocks.flush()
+    added, session.blocks = tuple(session.blocks.done), blocks
+    return SeqExpr((*branch.blocks, *added), Tuple(leaves, span=branch.body.span), span=branch.span)
+
+
 def _field(branch: SeqExpr, place: int) -> Expr:
     return branch.body if place == WHOLE else branch.body.fields[place]  # type: ignore[attr-defined]
 
@@ -123,8 +138,6 @@ def _common_dtype(types: Sequence[Type], are_weak: Sequence[bool]) -> str | None
     if not all(isinstance(ty, PrimType) or (isinstance(ty, TensorType) and ty.ndim == 0) for ty in types):
         return None
     dtypes = [str(ty.dtype) for ty in types]  # type: ignore[attr-defined]
-    if all(isinstance(ty, PrimType) for ty in types) and dtypes[0] == dtypes[1]:
-        return None
     if dtypes == ["bool", "bool"]:
         return "bool"
     if all(are_weak):

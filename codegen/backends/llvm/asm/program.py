@@ -75,10 +75,10 @@ class Program:
         """The linker's name of the code of a tensor-level function, which equal functions share."""
         return kernel_symbol(self.aliases.get(name, name))
 
-    def written(self, name: str, kernel: PrimFunc, find: Callable[[PrimFunc], set[int]]) -> set[int]:
+    def written(self, name: str, kernel: PrimFunc, find: Callable[..., set[int]]) -> set[int]:
         """The parameters that a kernel writes, found once."""
         if name not in self._written:
-            self._written[name] = find(kernel)
+            self._written[name] = find(kernel, self.functions)
         return self._written[name]
 
     def kernel_types(self, name: str, kernel: PrimFunc, find: Callable[[PrimFunc], Any]) -> Any:

@@ -1,0 +1,613 @@
+"""ControlFlowToKernels: loops and branches of graph functions become kernels, which call those of their bodies.
+
+    s = R.loop(body, (x,), range=(0, k, 1))     s = R.call_tir(cls.main_loop, (x, k), out_ty=...)
+
+    @T.prim_func(private=True)
+    def main_loop(x, k, s):
+        s[...] = x[...]                          the carried values stand in the results
+        for step in range(count):
+            cls.add(T.address_of(s[0]), T.address_of(t[0]))
+            s[...] = t[...]                      those that an iteration computes, once all are computed
+
+For programs without control flow of their own (graph, aot, C). Run it when operators are calls of kernels, and local
+functions are lifted. What the bodies compute stands in memory of the kernel, which the planners of memory see.
+
+Errors: TargetError W741 for what no kernel can do: calls out of the program, sizes that only values decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from weft.errors import Span, TargetError
+from weft.ir import (
+    Binding,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    MatchCast,
+    Op,
+    PrimFunc,
+    PrimType,
+    PrimValue,
+    SeqExpr,
+    ShapeExpr,
+    ShapeType,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    VarBinding,
+    replace,
+    walk,
+)
+from weft.ir.deduction.infer import TypeContext, infer_type
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation, symbol
+from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
+from weft.ir.kernel.prim_dim import dim_to_prim
+from weft.ir.node import FrozenMap
+from weft.ir.op import get_op
+from weft.ir.op.program.loop import carried_types, stacked_types
+from weft.ir.tensor import (
+    AllocBuffer,
+    AssertStmt,
+    Bind,
+    Break,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from weft.transform.infra.base import Pass
+from weft.transform.infra.rewriting import FunctionRewriter, derived
+
+__all__ = ["ControlFlowToKernels"]
+
+_LOOPS = ("loop", "loop_with_effects")
+_INDEX = "int64"
+Value = Any  # a buffer, a scalar of the kernel, sizes, a tuple of values, or a closure
+
+
+@dataclass(frozen=True)
+class ControlFlowToKernels(Pass):
+    """Make a kernel of each loop and each branch of the functions that others may call.
+
+    >>> ControlFlowToKernels().text_name
+    'control-flow-to-kernels'
+    """
+
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, module: IRModule) -> IRModule:
+        """Rewrite the functions; those that only loops called go."""
+        kernels: dict[str, PrimFunc] = {}
+        new = dict(module.functions)
+        for name, function in module.items():
+            if isinstance(function, Function) and not function.private:
+                new[name] = _Rewriter(module, kernels, name, self.text_name).run(function)
+        if not kernels:
+            return module
+        return module.with_functions(_reachable({**new, **kernels}))
+
+
+def _reachable(functions: dict[str, Any]) -> dict[str, Any]:
+    """The functions without private graph functions that nothing refers to."""
+    found = {name for name, function in functions.items() if not isinstance(function, Function) or not function.private}
+    pending = list(found)
+    while pending:
+        for node in walk(functions[pending.pop()]):
+            if isinstance(node, GlobalVar) and node.name in functions and node.name not in found:
+                found.add(node.name)
+                pending.append(node.name)
+    return {name: function for name, function in functions.items() if name in found}
+
+
+class _Rewriter(FunctionRewriter):
+    """Replaces the control flow of one function; closures are remembered by their variables."""
+
+    def __init__(self, module: IRModule, kernels: dict[str, PrimFunc], name: str, origin: str) -> None:
+        super().__init__()
+        self.module, self.kernels, self.name, self.origin = module, kernels, name, origin
+        self.closures: dict[Var, _Closure] = {}
+        self.context = TypeContext(module.functions)
+
+    def rewrite_binding(self, binding: Binding) -> Binding | Sequence[Binding]:
+        value = binding.value
+        if isinstance(binding, VarBinding) and _is_call(value, "make_closure"):
+            assert isinstance(value, Call)
+            self.closures[binding.var] = _Closure(value.args[0], value.args[1])
+            return ()
+        if isinstance(binding, VarBinding) and (isinstance(value, If) or _is_call(value, *_LOOPS)):
+            return self._kernel(binding)
+        return binding
+
+    def _kernel(self, binding: VarBinding) -> list[Binding]:
+        """The call of the kernel that computes a value, and the value in the form that it had."""
+        span = derived(binding.span or binding.value.span, self.origin)
+        what = "loop" if isinstance(binding.value, Call) else "branch"
+        types = list(_leaf_types(binding.var.ty, span))
+        if not types:
+            return [replace(binding, value=Tuple((), span=span))]
+        writer = _Writer({**self.module.functions, **self.kernels}, dict(self.closures), self.fresh)
+        kernel = writer.kernel(self._free_name(what), binding.value, types, span)
+        self.kernels[kernel.name] = kernel
+        given: Type = types[0] if len(types) == 1 else TupleType(tuple(types))
+        arguments: tuple[Expr, ...] = (GlobalVar(kernel.name), Tuple(tuple(writer.operands)))
+        if writer.scalars:
+            arguments = (*arguments, ShapeExpr(tuple(symbol(item.name) for item in writer.scalars)))
+        call = Call(Op("call_tir"), arguments, ty_args=(given,), span=span)
+        taken = [
+            VarBinding(var, TupleGetItem(whole, place), span=span) for (whole, place), var in writer.fields.items()
+        ]
+        return [*taken, *self._in_form(binding, call, given, span)]
+
+    def _in_form(self, binding: VarBinding, call: Call, given: Type, span: Span | None) -> list[Binding]:
+        if isinstance(binding.var.ty, TensorType):
+            return [replace(binding, value=call)]
+        result = self.fresh(binding.var.name, given, span)
+        made: list[Binding] = [VarBinding(result, call, span=span)]
+        leaves: Iterator[Expr] = iter([result])
+        if isinstance(given, TupleType):
+            items = [self.fresh(f"{binding.var.name}_{place}", ty, span) for place, ty in enumerate(given.fields)]
+            made += [VarBinding(item, TupleGetItem(result, place), span=span) for place, item in enumerate(items)]
+            leaves = iter(items)
+        return [*made, replace(binding, value=_nested(binding.var.ty, leaves))]
+
+    def _free_name(self, what: str) -> str:
+        base, count = f"{self.name}_{what}", 0
+        name = base
+        while name in self.module.functions or name in self.kernels:
+            count += 1
+            name = f"{base}_{count}"
+        return name
+
+
+def _is_call(value: Expr, *names: str) -> bool:
+    return isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in names
+
+
+def _leaf_types(ty: Type | None, span: Span | None) -> Iterator[TensorType]:
+    """The tensors of a type; W741 for what is none, or of unknown sizes."""
+    if isinstance(ty, TupleType):
+        for part in ty.fields:
+            yield from _leaf_types(part, span)
+    elif isinstance(ty, TensorType) and ty.dims is not None and ty.dtype is not None:
+        yield ty
+    else:
+        raise _refused("a value that is no tensor of known shape and dtype", span)
+
+
+def _nested(ty: Type | None, leaves: Iterator[Any]) -> Any:
+    """Leaves in the form of a type: expressions as a Tuple."""
+    return Tuple(tuple(_nested(part, leaves) for part in ty.fields)) if isinstance(ty, TupleType) else next(leaves)
+
+
+def _refused(what: str, span: Span | None) -> TargetError:
+    return TargetError(
+        f"{what} cannot be in a loop or a branch of a straight-line program", code="W741", span=span,
+        hint='executor="native" and executor="vm" can',
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Closure:
+    """A function of the module, and what comes before its arguments."""
+
+    callee: Expr
+    fixed: Expr | None = None
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """A shape."""
+
+    values: tuple[PrimExpr, ...]
+
+
+@dataclass
+class _Scope:
+    """What variables and symbols mean in one function."""
+
+    values: dict[Var, Value] = field(default_factory=dict)
+    symbols: dict[str, PrimExpr] = field(default_factory=dict)
+
+
+class _Values:
+    """What operands, sizes and parameters mean in a kernel; `operands` are the tensors that it reads from outside."""
+
+    def __init__(
+        self, functions: Mapping[str, Any], closures: dict[Var, _Closure], variable: Callable[..., Var]
+    ) -> None:  # fmt: skip
+        self.functions, self.closures, self.variable = functions, closures, variable
+        self.operands: list[Expr] = []
+        self.inputs: list[Buffer] = []
+        self.known: dict[Any, Buffer] = {}  # of operands: constants by their values, variables by identity
+        self.fields: dict[tuple[Expr, int], Var] = {}  # of tuples: they are bound before the call
+        self.outer: dict[str, PrimVar] = {}
+        self.scope = _Scope()
+        self.is_outer = True
+        self.locals: list[Stmt] = []
+        self.count = 0
+
+    # Memory
+
+    def extent(self, dim: Dim) -> Any:
+        """A size over the symbols of the scope."""
+        for name in free_symbols(dim) if isinstance(dim, DimExpr) else ():
+            if name not in self.scope.symbols and self.is_outer:
+                self.scope.symbols[name] = self.outer.setdefault(name, PrimVar(name, _INDEX))
+        return dim_to_prim(dim, self.scope.symbols)  # type: ignore[arg-type]
+
+    def buffer(self, name: str, dims: Sequence[Dim], dtype: str) -> Buffer:
+        return Buffer(name, tuple(self.extent(dim) for dim in dims), dtype)
+
+    def fresh(self, base: str, ty: TensorType, into: list[Stmt]) -> Buffer:
+        """Memory for a value: of the kernel, or of the iteration where its size is known there only."""
+        self.count += 1
+        made = self.buffer(f"{base or 't'}_{self.count}", ty.dims or (), str(ty.dtype))
+        used = {node for extent in made.shape for node in _nodes(extent) if isinstance(node, PrimVar)}
+        inside = not used <= set(self.outer.values())
+        (into if inside else self.locals).append(AllocBuffer(made))
+        return made
+
+    # Values
+
+    def value(self, expr: Expr) -> Value:
+        """What an operand stands for."""
+        if isinstance(expr, Var) and expr in self.scope.values:
+            return self.scope.values[expr]
+        if isinstance(expr, Tuple):
+            return tuple(map(self.value, expr.fields))
+        if isinstance(expr, TupleGetItem):
+            return self.value(expr.value)[expr.index]
+        if isinstance(expr, ShapeExpr):
+            return _Sizes(tuple(as_expr(self.extent(dim), _INDEX) for dim in expr.dims))
+        if isinstance(expr, PrimValue):
+            if isinstance(expr.value, DimExpr):
+                return cast(expr.dtype, as_expr(self.extent(expr.value), _INDEX))
+            return const(expr.value, expr.dtype)
+        if isinstance(expr, GlobalVar):
+            return _Closure(expr)
+        if isinstance(expr, Constant) or (isinstance(expr, Var) and self.is_outer):
+            return self.operand(expr)
+        raise _refused(f"a {type(expr).__name__}", expr.span)
+
+    def operand(self, expr: Expr) -> Value:
+        """A tensor from outside of the kernel."""
+        if isinstance(expr, Var) and expr in self.closures:
+            return self.closures[expr]
+        key: Any = (expr.dtype, expr.data.shape, expr.data.tobytes()) if isinstance(expr, Constant) else id(expr)
+        if key not in self.known:
+            ty = infer_type(expr, TypeContext({}))
+            if isinstance(ty, TupleType):
+                return tuple(self.field_of(expr, place, part) for place, part in enumerate(ty.fields))
+            if not isinstance(ty, TensorType) or ty.dims is None or ty.dtype is None:
+                raise _refused(f"{getattr(expr, 'name', 'a value')!r}, which is no tensor of known shape,", expr.span)
+            self.known[key] = self.buffer(getattr(expr, "name", "") or "constant", ty.dims, ty.dtype)
+            self.inputs.append(self.known[key])
+            self.operands.append(expr)
+        return self.known[key]
+
+    def field_of(self, whole: Expr, place: int, ty: Type) -> Value:
+        """A field of a tuple from outside of the kernel, which gets a variable of its own."""
+        key = (whole, place)
+        if key not in self.fields:
+            self.fields[key] = self.variable(f"{getattr(whole, 'name', '') or 'field'}_{place}", ty, whole.span)
+        return self.operand(self.fields[key])
+
+    def load(self, value: Value, span: Span | None) -> PrimExpr:
+        """A scalar."""
+        if isinstance(value, Buffer) and not value.shape:
+            return BufferLoad(value, ())
+        if isinstance(value, PrimExpr):
+            return value
+        raise _refused("a scalar that is no tensor of rank 0", span)
+
+    def closure(self, expr: Expr, span: Span | None) -> tuple[Function, list[Value]]:
+        """The function of a body or a condition, and the values that come before its arguments."""
+        found = self.value(expr)
+        fixed: list[Value] = []
+        if isinstance(found, tuple):
+            found, given = found
+            fixed = list(given)
+        elif isinstance(found, _Closure) and found.fixed is not None:
+            fixed = list(self.value(found.fixed))
+        callee = found.callee if isinstance(found, _Closure) else None
+        function = self.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+        if not isinstance(function, Function):
+            raise _refused("a loop of a function that is not known when compiling", span)
+        return function, fixed
+
+    def pass_to(self, param: Var, value: Value, into: list[Stmt]) -> None:
+        """Bind a parameter, and the symbols of its type."""
+        ty = param.ty
+        if isinstance(ty, PrimType) and isinstance(value, PrimExpr):
+            variable = PrimVar(param.name or "index", _INDEX)
+            into.append(Bind(variable, value))
+            value = variable
+            self.name_sizes(ty.dims or (), (variable,) * len(ty.dims or ()))
+        elif isinstance(ty, TensorType) and isinstance(value, Buffer):
+            self.name_sizes(ty.dims or (), value.shape)
+        elif isinstance(ty, ShapeType) and isinstance(value, _Sizes):
+            self.name_sizes(ty.dims or (), value.values)
+        elif isinstance(ty, TupleType) and isinstance(value, tuple):
+            for part, item in zip(ty.fields, value, strict=True):
+                if isinstance(part, TensorType) and isinstance(item, Buffer):
+                    self.name_sizes(part.dims or (), item.shape)
+        self.scope.values[param] = value
+
+    def name_sizes(self, dims: Sequence[Dim], extents: Sequence[Any]) -> None:
+        for dim, extent in zip(dims, extents, strict=True):
+            kind, operands = operation(dim)
+            if kind == "symbol":
+                self.scope.symbols.setdefault(operands[0], as_expr(extent, _INDEX))
+
+
+class _Writer(_Values):
+    """Writes one kernel; `scalars` are the symbols that no tensor binds."""
+
+    scalars: Sequence[PrimVar] = ()
+
+    def kernel(self, name: str, value: Expr, types: Sequence[TensorType], span: Span | None) -> PrimFunc:
+        """The kernel that computes a loop or an If of the function around."""
+        outputs = [self.buffer(f"out{place}", ty.dims or (), str(ty.dtype)) for place, ty in enumerate(types)]
+        body = self.computed(value, outputs)
+        params = [*self.inputs, *outputs]
+        bound = {extent for buffer in params for extent in buffer.shape if isinstance(extent, PrimVar)}
+        self.scalars = [variable for variable in self.outer.values() if variable not in bound]
+        whole = SeqStmt((*self.locals, *body))
+        attrs = FrozenMap({"op_pattern": "opaque"})
+        return PrimFunc((*params, *self.scalars), whole, name=name, private=True, attrs=attrs, span=span)
+
+    # Statements
+
+    def computed(self, value: Expr, outputs: Sequence[Buffer]) -> list[Stmt]:
+        """The statements that compute an If or a loop into buffers."""
+        made: list[Stmt] = []
+        if isinstance(value, If):
+            made.append(self.branches(value, outputs, made))
+        else:
+            assert isinstance(value, Call)
+            self.loop(value, outputs, made)
+        return made
+
+    def branches(self, value: If, outputs: Sequence[Buffer], before: list[Stmt]) -> Stmt:
+        condition = self.load(self.value(value.cond), value.span)
+        parts = []
+        for branch in (value.then_branch, value.else_branch):
+            inside: list[Stmt] = []
+            found = _flat(self.sequence(branch, inside, outputs))
+            inside += [self.copy(item, target, value.span) for item, target in zip(found, outputs, strict=True)]
+            parts.append(SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0)))
+        return IfThenElse(condition, parts[0], parts[1])
+
+    def sequence(self, sequence: Expr, into: list[Stmt], targets: Sequence[Buffer] = ()) -> Value:
+        """The statements of a body; what it returns is computed in the targets where it can be."""
+        assert isinstance(sequence, SeqExpr)
+        wanted = self.wanted(sequence, targets)
+        for block in sequence.blocks:
+            for binding in block.bindings:
+                self.binding(binding, into, wanted)
+        return self.value(sequence.body)
+
+    @staticmethod
+    def wanted(sequence: SeqExpr, targets: Sequence[Buffer]) -> dict[Var, Buffer]:
+        """The variables of a body that it returns in one place only, with these places."""
+        results = [leaf for leaf in _result_leaves(sequence.body)]
+        if len(results) != len(targets):
+            return {}
+        own = {binding.var for block in sequence.blocks for binding in block.bindings}
+        return {
+            leaf: target for leaf, target in zip(results, targets, strict=True)
+            if isinstance(leaf, Var) and isinstance(leaf.ty, TensorType) and leaf in own
+            and sum(leaf is other for other in results) == 1
+        }  # fmt: skip
+
+    def binding(self, binding: Binding, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
+        value, var = binding.value, binding.var
+        if isinstance(binding, MatchCast):
+            self.match(binding, into)
+        elif isinstance(value, If) or _is_call(value, *_LOOPS):
+            types = list(_leaf_types(var.ty, binding.span))
+            buffers = [wanted[var]] if var in wanted else [self.fresh(var.name, ty, into) for ty in types]
+            into += self.computed(value, buffers)
+            self.scope.values[var] = _shaped(var.ty, iter(buffers))
+        elif _is_call(value, "call_tir"):
+            assert isinstance(value, Call)
+            self.launch(var, value, into, wanted)
+        elif _is_call(value, "make_closure"):
+            assert isinstance(value, Call)
+            self.scope.values[var] = (_Closure(value.args[0]), self.value(value.args[1]))
+        elif isinstance(value, Call):
+            name = f"R.{value.op.name}" if isinstance(value.op, Op) else "a call of a function"
+            raise _refused(name, binding.span or value.span)
+        else:
+            self.scope.values[var] = self.value(value)
+
+    def match(self, binding: MatchCast, into: list[Stmt]) -> None:
+        """Sizes that a match_cast names, and those that it claims."""
+        value, ty = self.value(binding.value), binding.ty
+        shape = value.values if isinstance(value, _Sizes) else value.shape if isinstance(value, Buffer) else None
+        dims = ty.dims if isinstance(ty, (TensorType, ShapeType)) else None
+        if shape is None or dims is None or len(shape) != len(dims):
+            raise _refused("a match_cast of what is no tensor of known shape", binding.span)
+        for dim, extent in zip(dims, shape, strict=True):
+            kind, operands = operation(dim)
+            if kind == "symbol" and operands[0] not in self.scope.symbols and not self.is_outer:
+                self.scope.symbols[operands[0]] = as_expr(extent, _INDEX)
+                continue
+            same = binary("eq", as_expr(self.extent(dim), _INDEX), as_expr(extent, _INDEX))
+            text = f"match_cast of {binding.var.name}: a size is not {dim}"
+            into.append(AssertStmt(same, text, "ShapeError", span=binding.span))
+        self.scope.values[binding.var] = value
+
+    def launch(self, var: Var, call: Call, into: list[Stmt], wanted: Mapping[Var, Buffer]) -> None:
+        """The call of a kernel."""
+        callee = call.args[0]
+        kernel = self.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
+        if not isinstance(kernel, PrimFunc) or not isinstance(callee, GlobalVar):
+            raise _refused("a call of what is no kernel of the module", call.span)
+        types = list(_leaf_types(call.ty_args[0], call.span))
+        outputs = [self.fresh(var.name, ty, into) for ty in types] if var not in wanted else [wanted[var]]
+        given = (*_flat(self.value(call.args[1])), *outputs)
+        arguments: list[Expr] = [_address(item) if isinstance(item, Buffer) else item for item in given]
+        if len(call.args) > 2:
+            sizes = self.value(call.args[2])
+            arguments += sizes.values if isinstance(sizes, _Sizes) else _flat(sizes)
+        arguments = [
+            cast(param.dtype, item) if isinstance(param, PrimVar) and isinstance(item, PrimExpr) else item
+            for param, item in zip(kernel.params, arguments, strict=True)
+        ]
+        into.append(Evaluate(PrimCall(callee, tuple(arguments), "int32", span=call.span)))
+        self.scope.values[var] = _shaped(call.ty_args[0], iter(outputs))
+
+    def copy(self, value: Value, target: Buffer, span: Span | None) -> Stmt:
+        """A value into a buffer of its shape."""
+        if value is target:
+            return Evaluate(IntImm(0))
+        if isinstance(value, PrimExpr):
+            return BufferStore(target, cast(target.dtype, value), ())
+        if not isinstance(value, Buffer):
+            raise _refused("a value that is no tensor", span)
+        return _copied(target, (), value)
+
+    # Loops
+
+    def loop(self, call: Call, outputs: Sequence[Buffer], into: list[Stmt]) -> None:
+        """A loop whose carried values, and rows, stand in the outputs."""
+        parts = get_op("loop").values(replace(call, op=Op("loop")))
+        types = TupleType(carried_types(parts["out_ty"], parts["stacked"]))
+        rows = list(outputs[len(outputs) - len(stacked_types(parts["out_ty"], parts["stacked"])) :])
+        state = list(outputs[: len(outputs) - len(rows)])
+        for item, target in zip(_flat(self.value(parts["initial"])), state, strict=True):
+            into.append(self.copy(item, target, call.span))
+        carried = [_shaped(ty, leaves) for leaves in (iter(state),) for ty in types.fields]
+        function = self.closure(parts["body"], call.span)
+        condition = self.closure(parts["condition"], call.span) if parts["condition"] is not None else None
+        counter = PrimVar("step", _INDEX)
+        index, count = self.range_of(parts["range"], counter, into, call.span)
+        inside: list[Stmt] = []
+        if condition is not None:
+            answer = self.load(self.call(condition, carried, inside, ()), call.span)
+            inside.append(IfThenElse(unary("not", answer), Break()))
+        arguments = carried if index is None else [index, *carried]
+        given = self.call(function, arguments, inside, ())
+        self.take(_flat(given), state, rows, counter, inside, call.span)
+        body = SeqStmt(tuple(inside)) if inside else Evaluate(IntImm(0))
+        if count is None:
+            into.append(While(const(True, "bool"), body, span=call.span))
+        else:
+            into.append(For(counter, 0, count, body, span=call.span))
+
+    def take(
+        self, given: Sequence[Value], state: Sequence[Buffer], rows: Sequence[Buffer], counter: PrimVar,
+        into: list[Stmt], span: Span | None,
+    ) -> None:  # fmt: skip
+        """The state after an iteration: values that are of the state before are copied first."""
+        if len(given) != len(state) + len(rows):
+            raise _refused("a loop whose body gives other values than it takes", span)
+        for item, target in zip(given[len(state) :], rows, strict=True):
+            into.append(self.row(item, target, counter, span))
+        values = list(given[: len(state)])
+        for place, (item, target) in enumerate(zip(values, state, strict=True)):
+            if item is not target and any(item is other for other in state):
+                held = Buffer(f"held_{self.count}_{place}", target.shape, target.dtype)
+                self.count += 1
+                self.locals.append(AllocBuffer(held))
+                into.append(self.copy(item, held, span))
+                values[place] = held
+        changed = [(item, target) for item, target in zip(values, state, strict=True) if item is not target]
+        into += [self.copy(item, target, span) for item, target in changed]
+
+    def row(self, value: Value, rows: Buffer, counter: PrimVar, span: Span | None) -> Stmt:
+        if isinstance(value, PrimExpr):
+            return BufferStore(rows, cast(rows.dtype, value), (counter,))
+        if not isinstance(value, Buffer):
+            raise _refused("a row that is no tensor", span)
+        return _copied(rows, (counter,), value)
+
+    def range_of(
+        self, bounds: Expr | None, counter: PrimVar, into: list[Stmt], span: Span | None
+    ) -> tuple[PrimExpr | None, PrimExpr | None]:
+        """The index of an iteration, and how many there are; None for a loop without a range."""
+        if bounds is None:
+            return None, None
+        start, stop, step = (cast(_INDEX, self.load(item, span)) for item in self.value(bounds))
+        names = [PrimVar(name, _INDEX) for name in ("first", "stop", "by")]
+        into += [Bind(name, value) for name, value in zip(names, (start, stop, step), strict=True)]
+        first, end, by = names
+        zero = const(0, _INDEX)
+        into.append(AssertStmt(binary("ne", by, zero), "the step of a loop is 0", "ArgumentError", span=span))
+        up = binary("gt", by, zero)
+        distance = Select(up, end - first, first - end)
+        size = Select(up, by, unary("neg", by))
+        whole = binary("floordiv", binary("max", distance, zero) + size - 1, binary("max", size, const(1, _INDEX)))
+        return first + counter * by, whole
+
+    def call(
+        self, closure: tuple[Function, list[Value]], arguments: Sequence[Value], into: list[Stmt],
+        targets: Sequence[Buffer],
+    ) -> Value:  # fmt: skip
+        """The statements of a function, in a scope of its own."""
+        function, fixed = closure
+        before = self.scope, self.is_outer
+        self.scope, self.is_outer = _Scope(), False
+        for param, value in zip(function.params, (*fixed, *arguments), strict=True):
+            self.pass_to(param, value, into)
+        result = self.sequence(function.body, into, targets)
+        self.scope, self.is_outer = before
+        return result
+
+
+def _nodes(extent: Any) -> Iterator[Any]:
+    return walk(extent) if isinstance(extent, PrimExpr) else iter(())
+
+
+def _flat(value: Value) -> list[Value]:
+    return [leaf for part in value for leaf in _flat(part)] if isinstance(value, tuple) else [value]
+
+
+def _shaped(ty: Type | None, leaves: Iterator[Buffer]) -> Value:
+    """Buffers in the form of a type."""
+    return tuple(_shaped(part, leaves) for part in ty.fields) if isinstance(ty, TupleType) else next(leaves)
+
+
+def _result_leaves(body: Expr) -> Iterator[Expr]:
+    if isinstance(body, Tuple):
+        for part in body.fields:
+            yield from _result_leaves(part)
+    else:
+        yield body
+
+
+def _address(buffer: Buffer) -> PrimExpr:
+    zeros = tuple(IntImm(0, _INDEX) for _ in buffer.shape)
+    return PrimCall("address_of", (BufferLoad(buffer, zeros),), "handle")
+
+
+def _copied(target: Buffer, first: tuple[PrimExpr, ...], source: Buffer) -> Stmt:
+    """A buffer into another one, or into a row of it."""
+    variables = [PrimVar(f"i{axis}", _INDEX) for axis in range(len(source.shape))]
+    loaded = cast(target.dtype, BufferLoad(source, tuple(variables)))
+    statement: Stmt = BufferStore(target, loaded, (*first, *variables))
+    for variable, extent in reversed(list(zip(variables, source.shape, strict=True))):
+        statement = For(variable, 0, extent, statement)
+    return statement
