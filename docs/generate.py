@@ -1,31 +1,26 @@
-"""Write docs/operators.md, docs/forms.md and docs/errors.md: python docs/generate.py
+"""Write docs/operators.md, docs/forms.md, docs/errors.md and docs/passes.md: python docs/generate.py
 
-The operators come from their declarations, the forms from the syntax table, the error codes from the places in the code
-that raise them. A test compares
-the pages with what this script would write.
+The operators come from their declarations, the forms from the syntax table, the error codes from their table, the
+passes from their classes. A test compares the pages with what this script would write.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from weft import errors
 from weft.command.listing import describe_operator, families
 from weft.command.passes import described_passes
+from weft.error_codes import ERROR_CODES
 from weft.script import ir as script_ir
 from weft.script import relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
-_CODE = re.compile(r"W\d{3}$")
 _NOTE = "<!-- written by docs/generate.py; do not edit -->"
 
 
@@ -85,21 +80,19 @@ def _form_doc(form: syntax.Form) -> str:
 
 
 def errors_page() -> str:
-    """Every error code with the messages that carry it."""
-    found = raised_messages()
+    """Every error code: what is wrong, and a message with it."""
     parts = [
         _NOTE,
         "# Error codes",
         "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file,\n"
         "line and column), `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` are\n"
-        "the same as data. In the messages `…` stands for what differs from case to case.",
+        "the same as data. The table is `weft.error_codes.ERROR_CODES`.",
     ]
     for cls, first, last in _classes():
-        codes = [code for code in sorted(found) if first <= int(code[1:]) <= last]
+        rows = [row for row in ERROR_CODES.values() if first <= int(row.code[1:]) <= last]
         parts.append(f"## {cls.__name__} (W{first:03}-W{last:03})\n\n{(cls.__doc__ or '').strip().splitlines()[0]}")
-        rows = [f"| {code} | {'<br>'.join(sorted(found[code]))} |" for code in codes]
-        if rows:
-            parts.append("\n".join(["| code | message |", "|---|---|", *rows]))
+        lines = [f"| {row.code} | {_escape(row.sentence)} | {_escape(row.example)} |" for row in rows]
+        parts.append("\n".join(["| code | what is wrong | a message |", "|---|---|---|", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -112,37 +105,6 @@ def _classes() -> Iterator[tuple[type, int, int]]:
     ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [999]
     for cls, last in zip(ordered, ends, strict=True):
         yield cls, int(cls.default_code[1:]), last
-
-
-def raised_messages() -> dict[str, set[str]]:
-    """Code -> the messages that are made with it anywhere in the library."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for folder in LIBRARY:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.is_symlink():
-                _collect(ast.parse(path.read_text(encoding="utf-8")), found)
-    return found
-
-
-def _collect(tree: ast.Module, found: dict[str, set[str]]) -> None:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        values = [*node.args, *(keyword.value for keyword in node.keywords)]
-        code = next((text for value in values if _CODE.match(text := _text(value) or "")), None)
-        if code is not None:
-            words = [*node.args, *(item.value for item in node.keywords if item.arg == "message")]
-            message = next((text for value in words if (text := _text(value)) and " " in text), "")
-            found[code].update([_escape(message)] if message else [])
-
-
-def _text(value: ast.expr) -> str | None:
-    """A string, or an f-string with `…` for its holes; None for anything else."""
-    if isinstance(value, ast.Constant):
-        return value.value if isinstance(value.value, str) else None
-    if isinstance(value, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in value.values)
-    return None
 
 
 def _escape(message: str) -> str:

@@ -288,7 +288,7 @@ class Evaluator:
                 return self.evaluate(node, scope)
             if isinstance(node, PrimExpr):
                 return _prim_value(node, scope)
-            raise WeftError(
+            raise ArgumentError(
                 f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span
             )
         return evaluate(self, node, scope)
@@ -393,7 +393,7 @@ class Evaluator:
         """
         function = self.home.module[name]
         if not isinstance(function, PrimFunc):
-            raise WeftError(f"{name} is not a kernel", code="W865", span=span)
+            raise ArgumentError(f"{name} is not a kernel", code="W865", span=span)
         kernel = self.home.kernel(function)
         for position, param in enumerate(function.params[: len(inputs)]):
             if isinstance(param, Buffer) and kernel.written.get(param) and position not in inplace:
@@ -497,7 +497,8 @@ def _prim_value(node: PrimExpr, scope: Scope) -> Any:
 
     dim = prim_to_dim(node)
     if dim is None:
-        raise WeftError(f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span)
+        message = f"cannot interpret a {type(node).__name__} in a graph function"
+        raise ArgumentError(message, code="W860", span=node.span)
     return scope.symbols.value(dim)
 
 

@@ -83,7 +83,7 @@ class StatementCompiler(FunctionCompiler):
         """The closure of a statement."""
         compile_node = _STATEMENTS.get(type(node))
         if compile_node is None:
-            raise WeftError(f"cannot interpret the statement {type(node).__name__}", code="W860", span=node.span)
+            raise ArgumentError(f"cannot interpret the statement {type(node).__name__}", code="W860", span=node.span)
         return compile_node(self, node)
 
 
