@@ -1,7 +1,7 @@
-"""Write docs/operators.md, docs/forms.md, docs/errors.md and docs/passes.md: python docs/generate.py
+"""Write the pages that are made from tables and declarations (`PAGES`): python docs/generate.py
 
-The operators come from their declarations, the forms from the syntax table, the error codes from their table, the
-passes from their classes. A test compares the pages with what this script would write.
+The operators come from their declarations, the forms from the syntax table, the error codes, attributes and dtypes
+from their tables, the passes from their classes. A test compares the pages with what this script would write.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft import errors
+from weft import dtypes, errors
 from weft.command.listing import describe_operator, families
 from weft.command.passes import described_passes
 from weft.error_codes import ERROR_CODES
+from weft.ir.attrs import KEYS, Carrier
 from weft.script import ir as script_ir
 from weft.script import relax, tir
 from weft.script.forms import syntax
@@ -138,11 +139,56 @@ def _option_row(item: dict[str, str]) -> str:
     return f"| `{item['name']}` | {kind} | {item['default'] or 'required'} |"
 
 
+def attributes_page() -> str:
+    """Every attribute key that weft reads or writes, by what carries it."""
+    parts = [
+        _NOTE,
+        "# Attributes",
+        "Modules, functions, calls, loops and statements carry attributes: `I.module_attrs`, `R.func_attr`,\n"
+        "`T.func_attr`, `annotations=` of loops, `T.attr`. Keys of your own are kept and printed. These are the ones\n"
+        "that weft obeys; the verifier reports W436 for a value of another type. The table is `weft.ir.attrs.KEYS`.",
+    ]
+    for carrier in Carrier:
+        rows = {row.name: row for (where, _), row in KEYS.items() if where is carrier}
+        lines = [
+            f"| {', '.join(f'`{name}`' for name in (row.name, *row.aliases))} | {row.type} | {_escape(row.meaning)} |"
+            for row in rows.values()
+        ]
+        title = f"## Of {carrier.value}"
+        parts.append("\n".join([title, "", "| key, other spellings | value | meaning |", "|---|---|---|", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def dtypes_page() -> str:
+    """Every scalar dtype: its bits, how it is stored, its types in C and LLVM, its range."""
+    lines = []
+    for name, row in dtypes.SCALARS.items():
+        low, high = ("false", "true") if row.kind == "bool" else (dtypes.min_value(name), dtypes.max_value(name))
+        layout = row.layout
+        parts = f"{layout.exponent}, {layout.mantissa}, {layout.special}" if layout else ""
+        cells = (f"`{name}`", row.bits, parts, low, high, f"`{dtypes.storage(name)}`", f"`{row.c}`", f"`{row.llvm}`")
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    head = "| dtype | bits | exponent, mantissa, specials | least | greatest | stored as | in C | in LLVM |"
+    return "\n\n".join(
+        [
+            _NOTE,
+            "# Data types",
+            "A dtype is a text: one of these, with lanes `float32x4` or `float32xvscalex4`, or `handle` or `void`.\n"
+            "Arrays of types that NumPy lacks are arrays of `ml_dtypes`. Specials say which values are no numbers:\n"
+            "`ieee` has infinities and nan, `fn` nan only, `fnuz` nan in the place of -0, `none` neither. The table\n"
+            "is `weft.dtypes.SCALARS`.",
+            "\n".join([head, "|---|---|---|---|---|---|---|---|", *lines]),
+        ]
+    ) + "\n"
+
+
 PAGES = {
     "operators.md": operators_page,
     "forms.md": forms_page,
     "errors.md": errors_page,
     "passes.md": passes_page,
+    "attributes.md": attributes_page,
+    "dtypes.md": dtypes_page,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.ir.attrs import NOALIAS, attribute
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
 from weft.ir.types import PrimType
@@ -64,7 +65,4 @@ def is_noalias(function: PrimFunc) -> bool:
 
     Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
     """
-    for key in ("tir.noalias", "tirx.noalias", "noalias"):
-        if key in function.attrs:
-            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
-    return True
+    return bool(attribute(function.attrs, NOALIAS, True))

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
+from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim.upper_bounds import upper_bounds
@@ -357,7 +358,7 @@ class Evaluator:
     def call_external(self, node: Call, name: str, scope: Scope) -> Any:
         """Call an external function; with `dps` its outputs are its last arguments."""
         function = self.external(name, node.span)
-        in_place = bool(node.attrs.get("dps"))
+        in_place = bool(node.attrs.get(DPS))
         args = [self.value(arg, scope) for arg in node.args]
         if not in_place:
             self.session.require(tuple(args), f"an argument of {name}", node.span)

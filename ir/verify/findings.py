@@ -8,18 +8,20 @@ values are checked by deduction, whose errors keep their own codes (W1.., W2.., 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from weft.error_codes import ERROR_CODES
 from weft.errors import Span, VerifyError, WeftError
+from weft.ir.attrs import Carrier, wrong_values
 
 __all__ = ["CHECKS", "Finding", "Report"]
 
 CHECKS: dict[str, str] = {
     code: row.sentence
     for code, row in ERROR_CODES.items()
-    if "W401" <= code <= "W435" or "W450" <= code <= "W477"  # graph level; tensor level
+    if "W401" <= code <= "W436" or "W450" <= code <= "W477"  # graph level; tensor level
 }
 """The rules, by the codes of what breaks them."""
 
@@ -75,6 +77,12 @@ class Report:
             return
         self._seen.add(mark)
         self.findings.append(Finding(code, message, span, self.function, self.path, notes, hint))
+
+    def add_attributes(self, attrs: Mapping[str, Any], carrier: Carrier, what: str, span: Span | None) -> None:
+        """W436 for attributes that weft obeys and whose values it cannot obey."""
+        for row, value in wrong_values(attrs, carrier):
+            message = f"the attribute {row.name!r} of {what} is a value of type {row.type}, got {value!r}"
+            self.add("W436", message, span, hint=row.meaning)
 
     def add_error(self, error: WeftError, span: Span | None = None) -> None:
         """Report an error of deduction under its own code."""

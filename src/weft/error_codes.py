@@ -202,6 +202,8 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
          "function 'main' has the global_symbol 'other'; leave out the attribute, or rename the function"),
         ("W435", "a kernel call without in-place outputs leaves its inputs alone",
          "kernel scale writes its input 'x', and the call promises that it does not"),
+        ("W436", "an attribute that weft obeys has a value of its type",
+         "the attribute 'op_pattern' of f is a value of type text or number, got [1]"),
         ("W437", "a plan of memory gives two tensors that are in use at once memory of their own",
          "'a' (bytes 0 to 64) and 'b' (bytes 32 to 96) are not proved to be apart, and both are in use at step 3"),
         ("W438", "a plan of memory keeps a tensor inside its storage", "a lies in bytes 64 to 128 of a storage of 96"),
