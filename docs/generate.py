@@ -1,31 +1,27 @@
-"""Write docs/operators.md, docs/forms.md and docs/errors.md: python docs/generate.py
+"""Write the pages that are made from tables and declarations (`PAGES`): python docs/generate.py
 
-The operators come from their declarations, the forms from the syntax table, the error codes from the places in the code
-that raise them. A test compares
-the pages with what this script would write.
+The operators come from their declarations, the forms from the syntax table, the error codes, attributes and dtypes
+from their tables, the passes from their classes. A test compares the pages with what this script would write.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft import errors
+from weft import dtypes, errors
 from weft.command.listing import describe_operator, families
 from weft.command.passes import described_passes
+from weft.error_codes import ERROR_CODES
+from weft.ir.attrs import KEYS, Carrier
 from weft.script import ir as script_ir
 from weft.script import relax, tir
 from weft.script.forms import syntax
 from weft.script.reader.expression.arguments import signature_text
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARY = ("src/weft", "ir", "target", "script", "transform", "codegen", "runtime", "frontend", "testing")
-_CODE = re.compile(r"W\d{3}$")
 _NOTE = "<!-- written by docs/generate.py; do not edit -->"
 
 
@@ -85,21 +81,19 @@ def _form_doc(form: syntax.Form) -> str:
 
 
 def errors_page() -> str:
-    """Every error code with the messages that carry it."""
-    found = raised_messages()
+    """Every error code: what is wrong, and a message with it."""
     parts = [
         _NOTE,
         "# Error codes",
         "Every error that a user can cause is a `weft.WeftError` with a stable `code`, a `message`, a `span` (file,\n"
         "line and column), `notes`, and a `hint` when the fix is known; `error.to_json()` and `weft check --json` are\n"
-        "the same as data. In the messages `…` stands for what differs from case to case.",
+        "the same as data. The table is `weft.error_codes.ERROR_CODES`.",
     ]
     for cls, first, last in _classes():
-        codes = [code for code in sorted(found) if first <= int(code[1:]) <= last]
+        rows = [row for row in ERROR_CODES.values() if first <= int(row.code[1:]) <= last]
         parts.append(f"## {cls.__name__} (W{first:03}-W{last:03})\n\n{(cls.__doc__ or '').strip().splitlines()[0]}")
-        rows = [f"| {code} | {'<br>'.join(sorted(found[code]))} |" for code in codes]
-        if rows:
-            parts.append("\n".join(["| code | message |", "|---|---|", *rows]))
+        lines = [f"| {row.code} | {_escape(row.sentence)} | {_escape(row.example)} |" for row in rows]
+        parts.append("\n".join(["| code | what is wrong | a message |", "|---|---|---|", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -112,37 +106,6 @@ def _classes() -> Iterator[tuple[type, int, int]]:
     ends = [int(cls.default_code[1:]) - 1 for cls in ordered[1:]] + [999]
     for cls, last in zip(ordered, ends, strict=True):
         yield cls, int(cls.default_code[1:]), last
-
-
-def raised_messages() -> dict[str, set[str]]:
-    """Code -> the messages that are made with it anywhere in the library."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for folder in LIBRARY:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.is_symlink():
-                _collect(ast.parse(path.read_text(encoding="utf-8")), found)
-    return found
-
-
-def _collect(tree: ast.Module, found: dict[str, set[str]]) -> None:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        values = [*node.args, *(keyword.value for keyword in node.keywords)]
-        code = next((text for value in values if _CODE.match(text := _text(value) or "")), None)
-        if code is not None:
-            words = [*node.args, *(item.value for item in node.keywords if item.arg == "message")]
-            message = next((text for value in words if (text := _text(value)) and " " in text), "")
-            found[code].update([_escape(message)] if message else [])
-
-
-def _text(value: ast.expr) -> str | None:
-    """A string, or an f-string with `…` for its holes; None for anything else."""
-    if isinstance(value, ast.Constant):
-        return value.value if isinstance(value.value, str) else None
-    if isinstance(value, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in value.values)
-    return None
 
 
 def _escape(message: str) -> str:
@@ -176,11 +139,56 @@ def _option_row(item: dict[str, str]) -> str:
     return f"| `{item['name']}` | {kind} | {item['default'] or 'required'} |"
 
 
+def attributes_page() -> str:
+    """Every attribute key that weft reads or writes, by what carries it."""
+    parts = [
+        _NOTE,
+        "# Attributes",
+        "Modules, functions, calls, loops and statements carry attributes: `I.module_attrs`, `R.func_attr`,\n"
+        "`T.func_attr`, `annotations=` of loops, `T.attr`. Keys of your own are kept and printed. These are the ones\n"
+        "that weft obeys; the verifier reports W436 for a value of another type. The table is `weft.ir.attrs.KEYS`.",
+    ]
+    for carrier in Carrier:
+        rows = {row.name: row for (where, _), row in KEYS.items() if where is carrier}
+        lines = [
+            f"| {', '.join(f'`{name}`' for name in (row.name, *row.aliases))} | {row.type} | {_escape(row.meaning)} |"
+            for row in rows.values()
+        ]
+        title = f"## Of {carrier.value}"
+        parts.append("\n".join([title, "", "| key, other spellings | value | meaning |", "|---|---|---|", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def dtypes_page() -> str:
+    """Every scalar dtype: its bits, how it is stored, its types in C and LLVM, its range."""
+    lines = []
+    for name, row in dtypes.SCALARS.items():
+        low, high = ("false", "true") if row.kind == "bool" else (dtypes.min_value(name), dtypes.max_value(name))
+        layout = row.layout
+        parts = f"{layout.exponent}, {layout.mantissa}, {layout.special}" if layout else ""
+        cells = (f"`{name}`", row.bits, parts, low, high, f"`{dtypes.storage(name)}`", f"`{row.c}`", f"`{row.llvm}`")
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    head = "| dtype | bits | exponent, mantissa, specials | least | greatest | stored as | in C | in LLVM |"
+    return "\n\n".join(
+        [
+            _NOTE,
+            "# Data types",
+            "A dtype is a text: one of these, with lanes `float32x4` or `float32xvscalex4`, or `handle` or `void`.\n"
+            "Arrays of types that NumPy lacks are arrays of `ml_dtypes`. Specials say which values are no numbers:\n"
+            "`ieee` has infinities and nan, `fn` nan only, `fnuz` nan in the place of -0, `none` neither. The table\n"
+            "is `weft.dtypes.SCALARS`.",
+            "\n".join([head, "|---|---|---|---|---|---|---|---|", *lines]),
+        ]
+    ) + "\n"
+
+
 PAGES = {
     "operators.md": operators_page,
     "forms.md": forms_page,
     "errors.md": errors_page,
     "passes.md": passes_page,
+    "attributes.md": attributes_page,
+    "dtypes.md": dtypes_page,
 }
 
 

@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from weft.errors import ArgumentError, WeftError
+from weft.errors import ArgumentError
 
 __all__ = ["find_func", "lookup", "register_func", "registered_funcs", "unregister_func"]
 
@@ -43,13 +43,13 @@ def register_func(name: Any, f: Any = None, *, override: bool = True) -> Any:
     if callable(name):
         return register_func(name.__name__, name)
     if not isinstance(name, str) or not name:
-        raise WeftError(f"a function is registered under a name, got {name!r}", code="W863")
+        raise ArgumentError(f"a function is registered under a name, got {name!r}", code="W863")
     if f is None:
         return lambda function: register_func(name, function, override=override)
     if not callable(f):
-        raise WeftError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
+        raise ArgumentError(f"{name!r} must be registered with a function, got {type(f).__name__}", code="W863")
     if not override and name in _functions and _functions[name] is not f:
-        raise WeftError(
+        raise ArgumentError(
             f"a function {name!r} is registered already", code="W862", hint="pass override=True to replace it"
         )
     _functions[name] = f

@@ -40,7 +40,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("name", ["operators.md", "errors.md", "passes.md"])
+@pytest.mark.parametrize("name", ["operators.md", "errors.md", "passes.md", "attributes.md", "dtypes.md"])
 def test_a_written_page_is_what_the_code_says_today(name: str) -> None:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None

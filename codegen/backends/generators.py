@@ -21,6 +21,7 @@ from dataclasses import replace as with_fields
 from typing import Any
 
 from weft.errors import ArtifactError, described
+from weft.ir.attrs import ARTIFACTS, DPS
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import FrozenMap, Node, replace
@@ -34,9 +35,6 @@ from weft.transform.target.parts import leaf_parts, owners, part_view
 from weft.version import VERSION
 
 __all__ = ["ARTIFACTS", "Translated", "generate_artifacts", "provenance"]
-
-ARTIFACTS = "artifacts"
-"""The attribute of a module that holds its artifacts."""
 
 
 Generator = Callable[[IRModule, Target], Any]
@@ -185,7 +183,7 @@ def _calling_symbols(module: IRModule, function: Any, gone: dict[str, str]) -> A
             symbol = ExternFunc(item.op.name, span=item.op.span)
             if isinstance(callee, Function):
                 return replace(item, op=symbol, ty_args=(callee.ret_type,))
-            return replace(item, op=symbol, attrs=item.attrs.set("dps", True))
+            return replace(item, op=symbol, attrs=item.attrs.set(DPS, True))
         if isinstance(item.op, Op) and item.op.name == "call_tir" and getattr(item.args[0], "name", None) in gone:
             symbol = ExternFunc(getattr(item.args[0], "name", ""), span=item.args[0].span)
             return replace(item, op=Op("call_dps_packed"), args=(symbol, *item.args[1:]))

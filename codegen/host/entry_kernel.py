@@ -14,6 +14,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.codegen.host.entry import Entry, Place, Scalar, Step, element_width, read_entry
+from weft.ir.attrs import ENTRY, NOALIAS
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.graph import Constant, Expr, Function, GlobalVar, StringImm
 from weft.ir.kernel.prim import binary
@@ -92,7 +93,7 @@ class _Writer:
         used = any(place.kind == "arena" for place in self.views)
         first: list[Stmt] = [AllocBuffer(self.arena)] if used and not arena else []
         body = SeqStmt((*first, *self.body)) if first or self.body else Evaluate(IntImm(0))
-        return PrimFunc(params, body, name=entry.name, attrs=FrozenMap({"entry": True, "noalias": False}))
+        return PrimFunc(params, body, name=entry.name, attrs=FrozenMap({ENTRY: True, NOALIAS: False}))
 
     def tensor(self, place: Place) -> Buffer:
         """The buffer of a place; views are declared where they are first used."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from weft.ir.attrs import NOALIAS, attribute
 from weft.ir.graph import GlobalVar
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
@@ -86,7 +87,4 @@ def is_noalias(function: PrimFunc) -> bool:
 
     Graph functions pass fresh outputs, or copies; the runtime copies arrays that overlap.
     """
-    for key in ("tir.noalias", "tirx.noalias", "noalias"):
-        if key in function.attrs:
-            return isinstance(function.attrs[key], (bool, int)) and bool(function.attrs[key])
-    return True
+    return bool(attribute(function.attrs, NOALIAS, True))

@@ -53,6 +53,7 @@ from weft.codegen.host.program import (
 )
 from weft.errors import Span, TargetError
 from weft.ir import graph
+from weft.ir.attrs import DPS
 from weft.ir.dim import DimExpr
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
@@ -196,7 +197,7 @@ class _Reader:
         self, name: str, arguments: tuple[Operand, ...], call: graph.Call, var: graph.Var, span: Span | None
     ) -> Extern:
         result: Type | None = call.ty_args[0] if call.ty_args else AnyType()
-        void = bool(call.attrs.get("dps")) or _is_void(result)
+        void = bool(call.attrs.get(DPS)) or _is_void(result)
         return Extern(var, name, arguments, None if void else result, span)
 
     def packed(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:

@@ -24,6 +24,7 @@ from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
 from weft.frontend.torch.reference import allow
 from weft.frontend.torch.table import TABLE, row
+from weft.ir.attrs import UPPER_BOUNDS
 from weft.ir.dim import DimExpr
 from weft.ir.module import IRModule
 
@@ -97,4 +98,4 @@ def _bounds(importer: Importer, constraints: Mapping[Any, Any]) -> dict[str, Any
         most = int(str(upper)) if str(upper).isdecimal() else 2**31
         if most < 2**31 and isinstance(dim, DimExpr) and str(dim).isidentifier():
             found[str(dim)] = most
-    return {"tir_var_upper_bound": found} if found else None
+    return {UPPER_BOUNDS: found} if found else None

@@ -26,6 +26,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from weft.errors import DTypeError, ScriptError, ShapeError, Span, WeftError
+from weft.ir.attrs import DPS
 from weft.ir.deduction.device_mesh import DTensorType, is_spread, whole_tensors
 from weft.ir.deduction.subtyping import (
     Match,
@@ -453,7 +454,7 @@ def _spread(ty: Type) -> Type:
 
 
 def _extern_call(expr: Call, callee: ExternFunc, context: TypeContext) -> Type:
-    if expr.attrs.get("dps"):
+    if expr.attrs.get(DPS):
         return VOID
     if isinstance(callee.ty, FuncType):
         return match_call(callee.name, callee.ty, expr, context)

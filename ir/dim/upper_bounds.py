@@ -6,12 +6,11 @@ Planners rely on it, so calling the function with a greater value is an error.
 from __future__ import annotations
 
 from weft.errors import VerifyError
+from weft.ir.attrs import UPPER_BOUNDS
 from weft.ir.graph import Function
 from weft.ir.tensor import IntImm
 
 __all__ = ["UPPER_BOUNDS", "upper_bounds"]
-
-UPPER_BOUNDS = "tir_var_upper_bound"
 
 
 def upper_bounds(function: Function) -> dict[str, int]:

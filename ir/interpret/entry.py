@@ -14,7 +14,6 @@ from weft.errors import (
     RecursionDepthError,
     ShapeError,
     Span,
-    WeftError,
     described,
 )
 from weft.ir.deduction.infer import ShapeCheck
@@ -96,7 +95,7 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
                 raise missing_function(function.name, span)
             return external(*values)
         if not isinstance(function, PrimFunc):
-            raise WeftError(f"{name} is not a tensor-level function", code="W865", span=span)
+            raise ArgumentError(f"{name} is not a tensor-level function", code="W865", span=span)
         return self.kernel(function).run(values, Caller(ShapeError, span=span, outputs=frozenset()))
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, ShapeError, Span, VerifyError, WeftError
+from weft.ir.attrs import DPS
 from weft.ir.deduction.infer import ShapeCheck, TypeContext, infer_type
 from weft.ir.dim import Dim, DimExpr
 from weft.ir.dim.upper_bounds import upper_bounds
@@ -288,7 +289,7 @@ class Evaluator:
                 return self.evaluate(node, scope)
             if isinstance(node, PrimExpr):
                 return _prim_value(node, scope)
-            raise WeftError(
+            raise ArgumentError(
                 f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span
             )
         return evaluate(self, node, scope)
@@ -357,7 +358,7 @@ class Evaluator:
     def call_external(self, node: Call, name: str, scope: Scope) -> Any:
         """Call an external function; with `dps` its outputs are its last arguments."""
         function = self.external(name, node.span)
-        in_place = bool(node.attrs.get("dps"))
+        in_place = bool(node.attrs.get(DPS))
         args = [self.value(arg, scope) for arg in node.args]
         if not in_place:
             self.session.require(tuple(args), f"an argument of {name}", node.span)
@@ -393,7 +394,7 @@ class Evaluator:
         """
         function = self.home.module[name]
         if not isinstance(function, PrimFunc):
-            raise WeftError(f"{name} is not a kernel", code="W865", span=span)
+            raise ArgumentError(f"{name} is not a kernel", code="W865", span=span)
         kernel = self.home.kernel(function)
         for position, param in enumerate(function.params[: len(inputs)]):
             if isinstance(param, Buffer) and kernel.written.get(param) and position not in inplace:
@@ -497,7 +498,8 @@ def _prim_value(node: PrimExpr, scope: Scope) -> Any:
 
     dim = prim_to_dim(node)
     if dim is None:
-        raise WeftError(f"cannot interpret a {type(node).__name__} in a graph function", code="W860", span=node.span)
+        message = f"cannot interpret a {type(node).__name__} in a graph function"
+        raise ArgumentError(message, code="W860", span=node.span)
     return scope.symbols.value(dim)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError, WeftError
+from weft.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from weft.ir.deduction.infer import quick_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import prove_equal
@@ -133,7 +133,7 @@ def _encoded(result: Any, ty: Type, name: str) -> Any:
 def _kernel_name(given: _Given) -> str:
     callee = given.parts["gvar"]
     if not isinstance(callee, GlobalVar):
-        raise WeftError("a kernel is called by its name in the module", code="W865", span=given.node.span)
+        raise ArgumentError("a kernel is called by its name in the module", code="W865", span=given.node.span)
     return callee.name
 
 
@@ -258,7 +258,7 @@ def _call_tir_dyn(given: _Given) -> Any:
     callee = given.parts["func"]
     function = given.evaluator.home.module.functions.get(getattr(callee, "name", ""))
     if not isinstance(function, PrimFunc):
-        raise WeftError("R.vm.call_tir_dyn calls a kernel of the module", code="W865", span=given.node.span)
+        raise ArgumentError("R.vm.call_tir_dyn calls a kernel of the module", code="W865", span=given.node.span)
     args = given.value("args", read=False)
     spread = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
     return given.evaluator.run_in_place(function, spread, given.node.span)

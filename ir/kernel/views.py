@@ -16,6 +16,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import Span, VerifyError
+from weft.ir.attrs import HANDLE_BYTES
 from weft.ir.dim import Dim, product
 from weft.ir.graph import GlobalVar
 from weft.ir.kernel.prim import buffer_strides
@@ -27,8 +28,6 @@ from weft.ir.tensor import Buffer, BufferLoad, DeclBuffer, Extent, PrimCall, Pri
 
 __all__ = ["HANDLE_BYTES", "Within", "call_views", "handle_bytes", "handles_of", "span_within"]
 
-HANDLE_BYTES = "handle_bytes"
-"""The attribute of a kernel that says how many bytes it looks at behind its bare handles, in their order."""
 _ADDRESSES = ("address_of", "access_ptr", "tvm_access_ptr")
 Evaluate = Callable[[Extent], Dim]
 

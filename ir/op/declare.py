@@ -42,6 +42,7 @@ import numpy as np
 
 from weft.dtypes import can_hold, check_dtype, is_bool, is_float, is_integer, is_numpy, max_value
 from weft.errors import DTypeError, ScriptError, Span, WeftError
+from weft.ir.attrs import ABSENT
 from weft.ir.deduction.device_mesh import DeviceMesh, parse_placement
 from weft.ir.deduction.infer import TypeContext, quick_type, type_text
 from weft.ir.dim import Dim, DimExpr, evaluate
@@ -263,7 +264,7 @@ class OpDef:
 
     def _run_time(self, call: Call) -> Iterator[tuple[Param, Any]]:
         """(parameter, value) for the run-time parameters that a call has; variadic ones with a tuple."""
-        absent = call.attrs.get("absent", ())
+        absent = call.attrs.get(ABSENT, ())
         after = 0
         position = 0
         run_time = [param for param in self.params if param.kind in RUN_TIME and param.name not in absent]
@@ -556,7 +557,7 @@ class _Binder:
         last = present[-1] if present else -1
         absent = tuple(p.name for p, values in run_time[: last + 1] if not values and p.kind != "variadic")
         if absent:
-            attrs["absent"] = absent
+            attrs[ABSENT] = absent
         flat = [(param, value) for param, values in run_time for value in values]
         return Call(Op(self.definition.name), self.settle(flat), FrozenMap(attrs), ty_args, span=self.span)
 

@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from weft.errors import WeftError, described
+from weft.ir.attrs import GLOBAL_SYMBOL, REWRITER, Carrier
 from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, Op
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.malformed import FAILURES, malformed
@@ -30,6 +31,9 @@ def _verify(value: IRModule | BaseFunc) -> list[Finding]:
     findings: list[Finding] = []
     shared = Report("")
     check_shared_parameters(functions, shared)
+    if module is not None:
+        for carrier in (Carrier.MODULE, *((Carrier.RULE,) if module.attrs.get(REWRITER) else ())):
+            shared.add_attributes(module.attrs, carrier, "the module", module.span)
     findings.extend(shared.findings)
     deduction = Deduction(functions, closed=module is not None)
     for name, function in functions.items():
@@ -103,6 +107,7 @@ def _check(name: str, function: BaseFunc, deduction: Deduction) -> list[Finding]
     if deduction.closed and isinstance(function, Function | PrimFunc):  # alone, it has no name to agree with
         _check_symbol_name(name, function, report)
     if isinstance(function, Function):
+        report.add_attributes(function.attrs, Carrier.GRAPH, name, function.span)
         check_names(function, deduction, report)
         check_form(function, report)
         check_purity(function, functions, report)  # type: ignore[arg-type]
@@ -132,7 +137,7 @@ def _check_tensor(name: str, function: PrimFunc, deduction: Deduction) -> list[F
 
 
 def _check_symbol_name(name: str, function: Function | PrimFunc, report: Report) -> None:
-    stated = function.attrs.get("global_symbol")
+    stated = function.attrs.get(GLOBAL_SYMBOL)
     if stated is not None and stated != name:
         report.add("W434", f"function {name} has the global_symbol {stated!r}", function.span)
 

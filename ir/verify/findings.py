@@ -8,69 +8,22 @@ values are checked by deduction, whose errors keep their own codes (W1.., W2.., 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.error_codes import ERROR_CODES
 from weft.errors import Span, VerifyError, WeftError
+from weft.ir.attrs import Carrier, wrong_values
 
 __all__ = ["CHECKS", "Finding", "Report"]
 
 CHECKS: dict[str, str] = {
-    # Graph level: names
-    "W401": "a variable is used only after its definition and where it is visible",
-    "W402": "a variable is defined once",
-    "W403": "a dataflow variable does not leave its dataflow block",
-    "W404": "a variable is a parameter of one function only",
-    "W405": "a dataflow variable is defined by a binding of a dataflow block",
-    "W406": "a symbol has a value where it is used: a parameter's type, a match_cast or a result defines it",
-    "W407": "a dataflow variable does not occur in a type",
-    "W408": "a function reference names a function of the module",
-    # Graph level: form
-    "W410": "operands are leaves: the module is in A-normal form",
-    "W411": "a dataflow block has no control flow",
-    "W412": "a sequence stands only as the body of a function or of a branch",
-    "W413": "a tensor-level function is a member of the module, not a value",
-    "W414": "the result of a sequence is a leaf",
-    # Graph level: purity
-    "W420": "a dataflow block has no effects",
-    "W421": "a pure function has no effects",
-    # Graph level: types
-    "W430": "every variable has a type",
-    "W431": "a function states the type of its result",
-    "W432": "a match_cast can succeed",
-    "W433": "an output of a kernel call is written by the kernel",
-    "W434": "the name in the attribute global_symbol is the function's name",
-    "W435": "a kernel call without in-place outputs leaves its inputs alone",
-    # Tensor level: names
-    "W450": "a variable is used where it is visible",
-    "W451": "a buffer is used where it is visible",
-    "W452": "a variable or buffer is defined once",
-    "W453": "the sizes of parameters determine every symbol",
-    # Tensor level: accesses
-    "W455": "an access has one index per dimension",
-    "W456": "an index is in range",
-    "W457": "an index is an integer",
-    "W458": "vector lanes fit together",
-    "W459": "a stored value has the dtype of its buffer",
-    "W460": "operands have one dtype",
-    "W461": "a condition is a truth value",
-    "W462": "sizes are not negative",
-    "W463": "an intrinsic gets the operands that it takes",
-    # Tensor level: control
-    "W464": "break and continue stand in a loop",
-    "W465": "a returned value has the declared type",
-    "W466": "a loop has a known kind and a positive step",
-    "W467": "the parts of an expression are expressions",
-    # Tensor level: blocks
-    "W470": "the declared reads of a block cover what it reads",
-    "W471": "the declared writes of a block cover what it writes",
-    "W472": "the bindings of a block are affine in the variables around it, or the variable is opaque",
-    "W473": "a reduction variable does not index what its block writes",
-    "W474": "a block with an init has a reduction variable",
-    "W475": "a local buffer is written before it is read",
-    "W476": "a block variable has a known kind",
-    "W477": "a view lies in the memory that it is of",
+    code: row.sentence
+    for code, row in ERROR_CODES.items()
+    if "W401" <= code <= "W436" or "W450" <= code <= "W477"  # graph level; tensor level
 }
+"""The rules, by the codes of what breaks them."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +77,12 @@ class Report:
             return
         self._seen.add(mark)
         self.findings.append(Finding(code, message, span, self.function, self.path, notes, hint))
+
+    def add_attributes(self, attrs: Mapping[str, Any], carrier: Carrier, what: str, span: Span | None) -> None:
+        """W436 for attributes that weft obeys and whose values it cannot obey."""
+        for row, value in wrong_values(attrs, carrier):
+            message = f"the attribute {row.name!r} of {what} is a value of type {row.type}, got {value!r}"
+            self.add("W436", message, span, hint=row.meaning)
 
     def add_error(self, error: WeftError, span: Span | None = None) -> None:
         """Report an error of deduction under its own code."""

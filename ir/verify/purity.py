@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from weft.ir.attrs import DPS, FORCE_PURE
 from weft.ir.deduction.infer import func_type
 from weft.ir.graph import Call, Expr, ExternFunc, Function, GlobalVar, Op, Var
 from weft.ir.module import BaseFunc
@@ -36,7 +37,7 @@ _MEMORY = ("memory.kill_tensor", "memory.kill_storage", "vm.kill_object", "vm.ca
 
 def check_purity(function: Function, functions: Mapping[str, BaseFunc], report: Report) -> None:
     """W420 and W421 for a function and those nested in it."""
-    if function.attrs.get("relax.force_pure"):  # the author vouches that no effect can be seen
+    if function.attrs.get(FORCE_PURE):  # the author vouches that no effect can be seen
         return
     for site in sites_of(function):
         if site.event != "value" or not isinstance(site.value, Call):
@@ -70,7 +71,7 @@ def _effect(call: Call, functions: Mapping[str, BaseFunc]) -> tuple[str, bool] |
         return None if definition.pure else (f"R.{callee.name}", callee.name in _MEMORY)
     if isinstance(callee, ExternFunc):
         pure = isinstance(callee.ty, FuncType) and callee.ty.pure
-        return None if pure else (f"the call of {callee.name!r}", bool(call.attrs.get("dps")))
+        return None if pure else (f"the call of {callee.name!r}", bool(call.attrs.get(DPS)))
     if isinstance(callee, GlobalVar):
         function = functions.get(callee.name)
         if function is None or func_type(function).pure:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import Span, described
+from weft.ir.attrs import Carrier
 from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
 from weft.ir.structure.recursion import deep_recursion
@@ -121,6 +122,7 @@ class _Walk:
         self.loops = 0
 
     def run(self) -> None:
+        self.report.add_attributes(self.function.attrs, Carrier.KERNEL, self.report.function, self.function.span)
         self._parameters()
         self.statement(self.function.body)
 
@@ -190,6 +192,9 @@ class _Walk:
             self.report.add("W466", f"the step of a loop is {node.step}", node.span)
         if isinstance(node.extent, int) and node.extent < 0:
             self.report.add("W462", f"loop {node.loop_var.name!r} has the extent {node.extent}", node.span)
+
+        if node.annotations:
+            self.report.add_attributes(node.annotations, Carrier.LOOP, f"loop {node.loop_var.name!r}", node.span)
 
         def body() -> None:
             self.names.define(node.loop_var, node.span)

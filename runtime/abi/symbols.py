@@ -54,7 +54,7 @@ class Symbols:
             return value
         missing = [name for name in dim_names(dim) if name not in self.values]
         if missing:
-            raise ShapeError(f"the symbol {missing[0]} of {dim} has no value here", code="W744")
+            raise ShapeError(f"the symbol {missing[0]} of {dim} has no value here", code="W286")
         raise ShapeError(f"division by zero in {dim}", code="W280")
 
     def shape(self, dims: Sequence[Dim]) -> tuple[int, ...]:

@@ -17,15 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import presented, shares_bits, stored
-from weft.errors import (
-    ArgumentError,
-    BoundsError,
-    OutOfMemoryError,
-    RecursionDepthError,
-    ShapeError,
-    Span,
-    WeftError,
-)
+from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, RecursionDepthError, ShapeError, Span, WeftError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import shape_text
 from weft.runtime.abi.failures import span_of
@@ -177,7 +169,8 @@ class VirtualMachine:
         values = (*closure.fixed, *args)
         params = function.signature.params
         if len(values) != len(params):
-            raise ShapeError(f"{closure.name} takes {len(params)} arguments, got {len(values)}", code="W850", span=span)
+            message = f"{closure.name} takes {len(params)} arguments, got {len(values)}"
+            raise ArgumentError(message, code="W850", span=span)
         frame = _Frame(function, into)
         given = []
         for position, (param, value) in enumerate(zip(params, values, strict=True)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.attrs import HINT
 from weft.ir.tensor import Extent, PrimExpr
 
 __all__ = [
@@ -93,7 +94,6 @@ RENAMED_OPERATORS = {
 }
 OLD_OPERATORS = {new: old for old, new in RENAMED_OPERATORS.items()}
 
-HINT = "tirx.hint"  # the key of the attribute that `T.hint` makes
 
 # Places of a thread in the hierarchy of a device, with the arguments of the calls that give them.
 SCOPE_IDS: dict[str, tuple[str, ...]] = {

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir import graph, tensor, types
+from weft.ir.attrs import REWRITER
 from weft.ir.node import freeze
 from weft.script.forms.holes import KINDS, Kind
 
@@ -400,8 +401,6 @@ UNARY: dict[str, Operator] = {
     "neg": Operator("-", ast.USub, 11, "negative"),
     "bitwise_not": Operator("~", ast.Invert, 11, "bitwise_not"),
 }
-REWRITER = "rewriter"
-"""The attribute of a module that is a rule of rewriting, which `@R.rewriter` says of a class with these functions."""
 SIDES = ("pattern", "replacement")
 
 ATOM = 20

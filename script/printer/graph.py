@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft.errors import WeftError
+from weft.ir.attrs import DPS
 from weft.ir.deduction.device_mesh import DTensorType
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import is_base_of
@@ -225,7 +226,7 @@ def _is_silent(var: Var, value: Expr) -> bool:
     if not isinstance(var.ty, TupleType) or var.ty.fields or not isinstance(value, Call):
         return False
     if isinstance(value.op, ExternFunc):
-        return bool(value.attrs.get("dps"))
+        return bool(value.attrs.get(DPS))
     return isinstance(value.op, (Op, GlobalVar))
 
 

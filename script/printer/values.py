@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from typing import Any
 
+from weft.ir.attrs import ABSENT, LABEL
 from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     Call,
@@ -180,8 +181,8 @@ def show_call(printer: Printer, call: Call) -> str:
 def is_declared(definition: Any, call: Call) -> bool:
     """Whether the declaration covers everything the call holds."""
     names = {param.name for param in definition.params if param.kind in ("attr", "dtype")}
-    label = call.attrs.get("target", "")
-    if any(key not in names and key not in ("absent", "target") for key in call.attrs):
+    label = call.attrs.get(LABEL, "")
+    if any(key not in names and key not in (ABSENT, LABEL) for key in call.attrs):
         return False
     if "target" not in names and not (isinstance(label, str) and (not label or label.isidentifier())):
         return False
@@ -205,7 +206,7 @@ def show_operator(printer: Printer, name: str, definition: Any, call: Call) -> s
         text = show_argument(printer, param, value)
         parts.append(text if in_order else f"{printer.spelled(param.name)}={text}")
     if "target" in call.attrs and all(param.name != "target" for param in definition.params):
-        parts.append(f"target={string_text(call.attrs['target'])}")  # the label of the call site
+        parts.append(f"target={string_text(call.attrs[LABEL])}")  # the label of the call site
     return f"R.{name}({', '.join(parts)})"
 
 

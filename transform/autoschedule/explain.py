@@ -18,6 +18,7 @@ from typing import Any
 
 from weft.errors import WeftError
 from weft.ir import IRModule, walk
+from weft.ir.attrs import FUSION
 from weft.ir.deduction.infer import TypeContext, check_claim, infer_type
 from weft.ir.dim import Dim
 from weft.ir.graph import Call, Function, Op, SeqExpr, ShapeExpr, Var, VarBinding
@@ -53,8 +54,8 @@ def explain(module: IRModule) -> list[dict[str, Any]]:
 
 
 def _decisions(name: str, function: Function | PrimFunc) -> Iterator[Decision]:
-    if "fusion" in function.attrs:
-        yield Decision(name, "fusion", {}, str(function.attrs["fusion"]))
+    if FUSION in function.attrs:
+        yield Decision(name, "fusion", {}, str(function.attrs[FUSION]))
     yield from decisions_of(function)
     if LABEL in function.attrs:
         yield Decision(name, "placement", {"part": str(function.attrs[LABEL])})

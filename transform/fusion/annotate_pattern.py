@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from weft.ir import IRModule, walk
+from weft.ir.attrs import OP_PATTERN
 from weft.ir.tensor import BufferLoad, IntImm, PrimExpr, PrimFunc, PrimVar
 from weft.transform.analysis.access_pattern import Nest, Reading, nests_of, reading
 from weft.transform.infra.base import FunctionPass
@@ -47,7 +48,7 @@ class AnnotateTIROpPattern(FunctionPass):
 
     def run_function(self, name: str, function: PrimFunc, module: IRModule) -> PrimFunc:
         """The kernel with its attribute."""
-        return function if "op_pattern" in function.attrs else function.with_attr("op_pattern", op_pattern(function))
+        return function if OP_PATTERN in function.attrs else function.with_attr(OP_PATTERN, op_pattern(function))
 
 
 def op_pattern(function: PrimFunc) -> str:

@@ -44,6 +44,7 @@ from weft.ir import (
     VarBinding,
     replace,
 )
+from weft.ir.attrs import PRIMITIVE, attribute
 from weft.ir.deduction.infer import infer_type
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product, prove_equal
@@ -132,7 +133,7 @@ class CombineParallelMatmul(FunctionPass):
 
     def run_function(self, name: str, function: Function, module: IRModule) -> Function:
         """The function with the products joined."""
-        return function if function.attrs.get("primitive") else _Combiner(self, function).run(function)
+        return function if attribute(function.attrs, PRIMITIVE) else _Combiner(self, function).run(function)
 
     def explain(self, module: IRModule) -> str:
         """What the pass would do, as text: a line for each operand that several products share.
@@ -142,7 +143,7 @@ class CombineParallelMatmul(FunctionPass):
         """
         lines = []
         for name, function in module.items():
-            if isinstance(function, Function) and not function.attrs.get("primitive"):
+            if isinstance(function, Function) and not attribute(function.attrs, PRIMITIVE):
                 combiner = _Combiner(self, function)
                 combiner.run(function)
                 lines += [f"{name}: {line}" for line in combiner.record]

@@ -51,6 +51,7 @@ from weft.ir import (
     structural_hash,
     walk,
 )
+from weft.ir.attrs import FUSION, KERNELS, LABEL, NOALIAS, OP_PATTERN, PRIMITIVE, attribute
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.dim import symbol
 from weft.ir.module import fresh_name
@@ -203,10 +204,10 @@ class FuseOps(Pass):
         outlined = _Outlined(module)
 
         def fuse(name: str, function: Function) -> Function:
-            if function.attrs.get("primitive"):
+            if attribute(function.attrs, PRIMITIVE):
                 return function
             fuser = _Fuser(outlined, self.decide or group_by_consumers, self.max_ops, self.text_name)
-            fuser.label = function.attrs.get("target")
+            fuser.label = function.attrs.get(LABEL)
             return fuser.run(function)
 
         new = map_functions(module, fuse)
@@ -220,7 +221,7 @@ class FuseOps(Pass):
         """
         new = self(module)
         lines = [
-            f"{name}: {function.attrs['fusion']}"
+            f"{name}: {function.attrs[FUSION]}"
             for name, function in new.items()
             if name not in module and isinstance(function, Function)
         ]
@@ -277,12 +278,12 @@ class _KernelFacts:
     def __init__(self, function: PrimFunc) -> None:
         self.function = function
         self.known_uses: dict[int, tuple[Reading, int]] = {}
-        self.pattern = str(function.attrs.get("op_pattern") or op_pattern(function))
-        self.target = function.attrs.get("target")
+        self.pattern = str(function.attrs.get(OP_PATTERN) or op_pattern(function))
+        self.target = function.attrs.get(LABEL)
         nests = nests_of(function)
         # What a user grouped stays as it is; so do kernels whose buffers may overlap.
-        overlap = any(not function.attrs.get(key, True) for key in ("tir.noalias", "tirx.noalias", "noalias"))
-        if nests is None or overlap or function.attrs.get("primitive"):
+        overlap = not attribute(function.attrs, NOALIAS, True)
+        if nests is None or overlap or attribute(function.attrs, PRIMITIVE):
             self.pattern = "opaque"
         self.nests = nests or []
         values = [nest.store.value for nest in self.nests]
@@ -556,9 +557,9 @@ def _group_function(
     ret_type: Type = wanted[0].ty if len(wanted) == 1 else TupleType(tuple(var.ty for var in wanted))
     body = SeqExpr((DataflowBlock(bindings),), result)
     names = [call.kernel for call in calls]
-    attrs = {"primitive": True, "fusion": _reason(calls), "kernels": tuple(names)}
+    attrs = {PRIMITIVE: True, FUSION: _reason(calls), KERNELS: tuple(names)}
     if calls[0].target is not None:
-        attrs["target"] = calls[0].target
+        attrs[LABEL] = calls[0].target
     function = Function(tuple(params.values()), body, ret_type, private=True, attrs=FrozenMap(attrs))
     carried = {name for var in params.values() for name in bare_symbols(var.ty)}
     loose = sorted(symbols_of(function) - carried)

@@ -41,6 +41,7 @@ from weft.ir import (
     substitute,
     walk,
 )
+from weft.ir.attrs import KERNELS, OP_PATTERN, PRIMITIVE, attribute
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, DimExpr, symbol
@@ -89,7 +90,7 @@ class FuseTIR(Pass):
         primitive = {
             name: function
             for name, function in module.items()
-            if isinstance(function, Function) and function.private and function.attrs.get("primitive")
+            if isinstance(function, Function) and function.private and attribute(function.attrs, PRIMITIVE)
         }
         if not primitive:
             return module
@@ -188,7 +189,7 @@ class _Merging:
         stmts = reuse_outputs(inline_producers([with_wide_indices(stmt) for stmt in self.stmts]), written)
         stmts = _with_own_names(stmts)
         body = stmts[0] if len(stmts) == 1 else SeqStmt(stmts)
-        attrs = function.attrs.without("op_pattern", "kernels")
+        attrs = function.attrs.without(OP_PATTERN, KERNELS)
         kernel = PrimFunc(tuple(params), body, private=True, attrs=attrs, name=self.name, span=function.span)
         bound = {variable.name for variable in buffer_symbols(kernel)}
         used = {x for x in walk(body) if isinstance(x, PrimVar)} | _in_shapes(params, body)
@@ -196,7 +197,7 @@ class _Merging:
         if set(scalars) - set(sizes) - _carried(function):
             raise _Unsuited
         kernel = replace(kernel, params=(*params, *(self.symbols[text] for text in scalars)))
-        kernel = kernel.with_attr("op_pattern", op_pattern(kernel))
+        kernel = kernel.with_attr(OP_PATTERN, op_pattern(kernel))
         return _Merged(kernel, function, tuple(self.constants), scalars)
 
     def _sizes(self, ty: ShapeType) -> list[str]:

@@ -19,14 +19,13 @@ from typing import Any, TypeVar
 
 from weft.errors import PassError, described
 from weft.ir import BaseFunc, FrozenMap, IRModule, replace
+from weft.ir.attrs import DECISIONS
 from weft.runtime.explanation import line
 
 __all__ = [
     "DECISIONS", "Decision", "decisions_of", "numbers", "refused", "with_decisions", "without_decisions",
 ]  # fmt: skip
 
-DECISIONS = "decisions"
-"""The attribute of a function that holds them."""
 _OWN = ("about", "kind", "reason", "applied")
 F = TypeVar("F", bound=BaseFunc)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from weft.errors import PassError, Span
+from weft.ir.attrs import CARRIED
 from weft.ir.module import IRModule
 from weft.ir.node import FrozenMap
 from weft.providers import provider
@@ -36,8 +37,6 @@ __all__ = ["CARRIED", "Phase", "RunPhase"]
 
 TARGET = "target"
 """The option of a phase that says for which target it runs."""
-CARRIED = "target"
-"""The attribute of a module that holds its target."""
 
 
 @dataclass(frozen=True)

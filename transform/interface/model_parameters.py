@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from weft.errors import PassError
 from weft.ir import Function, Var
+from weft.ir.attrs import NUM_INPUT
 
 __all__ = ["NUM_INPUT", "split_parameters"]
-
-NUM_INPUT = "num_input"
 
 
 def split_parameters(function: Function) -> tuple[tuple[Var, ...], tuple[Var, ...]] | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from weft.ir.attrs import SCHEDULED
 from weft.ir.tensor import PrimFunc
 
 __all__ = ["SCHEDULED", "is_scheduled"]
-
-SCHEDULED = "tir.is_scheduled"
-"""The attribute that `Schedule` sets; users may set it themselves."""
 
 
 def is_scheduled(function: PrimFunc) -> bool:

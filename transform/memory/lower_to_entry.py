@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from weft.ir.attrs import CONSTANTS
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.providers import provider
@@ -42,4 +43,4 @@ class LowerToEntry(Pass):
         if not isinstance(module[self.function], Function):
             return module  # a tensor-level function already
         new, constants = provider("entry")(module, self.function)
-        return new.with_attr("constants", constants) if constants else new
+        return new.with_attr(CONSTANTS, constants) if constants else new

@@ -41,6 +41,7 @@ from weft.ir import (
     replace,
     walk,
 )
+from weft.ir.attrs import DPS
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext, infer_type, type_text
 from weft.ir.kernel.extents import check_extents
@@ -52,7 +53,7 @@ from weft.transform.infra.rewriting import derived, void_binding
 
 __all__ = ["LowerToMemory"]
 
-_DPS = FrozenMap({"dps": True})
+_DPS = FrozenMap({DPS: True})
 
 
 @dataclass(frozen=True)

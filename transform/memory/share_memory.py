@@ -32,6 +32,7 @@ from weft.ir import (
     structural_equal,
     structural_hash,
 )
+from weft.ir.attrs import SHARES_MEMORY
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import product, prove_equal
 from weft.ir.op import get_op
@@ -42,9 +43,6 @@ from weft.transform.infra.base import Pass, map_functions
 from weft.transform.infra.rewriting import FunctionRewriter, derived
 
 __all__ = ["SHARES_MEMORY", "ShareMemory", "is_allocation"]
-
-SHARES_MEMORY = "shares_memory"
-"""The attribute of a kernel that lists the (input, output) positions that may be given the same memory."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from weft.errors import PassError
 from weft.ir import Binding, Call, Expr, Function, IRModule, MatchCast, Op, TupleGetItem, Var, VarBinding
+from weft.ir.attrs import ABSENT
 from weft.ir.op import OPS
 from weft.ir.structure.visit import walk
 from weft.transform.analysis.purity import is_pure
@@ -160,4 +161,4 @@ def _is_marked(value: Expr) -> bool:
     if not isinstance(value, Call) or not isinstance(value.op, Op) or not value.attrs:
         return False
     known = {param.name for param in OPS[value.op.name].params} if value.op.name in OPS else set[str]()
-    return any(key not in known and key != "absent" for key in value.attrs)
+    return any(key not in known and key != ABSENT for key in value.attrs)

@@ -39,6 +39,7 @@ from typing import Any, overload
 
 from weft.errors import PassError, described
 from weft.ir import Call, Expr, Function, IRModule, Op, ShapeExpr, Tuple, TupleGetItem, Var, VarBinding
+from weft.ir.attrs import ATTRIBUTES, CHEAPER, CONSTANT, DOC, EXACTNESS, NAME, TOLERANCE, WHERE
 from weft.ir.deduction.infer import type_text
 from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, free_symbols, parse_dim, prove_equal, prove_le, prove_lt, prove_ne, substitute
@@ -57,7 +58,7 @@ from weft.transform.pattern.rule import Rule, Sides, Site, any_attributes_of
 
 __all__ = ["PatternMatchingRewriter", "relation_holds", "rewriter_of", "rule_of"]
 
-_CONDITIONS = ("exactness", "tolerance", "constant", "where", "attributes", "cheaper")
+_CONDITIONS = (EXACTNESS, TOLERANCE, CONSTANT, WHERE, ATTRIBUTES, CHEAPER)
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,11 @@ def rule_of(module: IRModule, name: str = "") -> Rule:
     reader = _Reader(pattern, sides.attributes)
     form, parameters = reader.read()
     stated = {key: conditions[key] for key in ("exactness", "tolerance", "cheaper") if key in conditions}
-    name = name or str(module.attrs.get("name", "")) or getattr(module, "name", "") or "rule"
+    name = name or str(module.attrs.get(NAME, "")) or getattr(module, "name", "") or "rule"
     maker = _Maker(sides, parameters, reader.calls(), tuple(reader.shapes))
     return Rule(
         name, form, maker, lambda choices: instance_of_sides(sides, choices),
-        doc=str(module.attrs.get("doc", "")), sides=sides, **stated,
+        doc=str(module.attrs.get(DOC, "")), sides=sides, **stated,
     )  # fmt: skip
 
 

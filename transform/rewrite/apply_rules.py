@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from weft.errors import PassError
 from weft.ir import Expr, Function, IRModule, Op, Var
+from weft.ir.attrs import CODEGEN, COMPOSITE, PRIMITIVE, attribute
 from weft.ir.structure.visit import walk
 from weft.transform.graph.fold_constant import FoldConstant
 from weft.transform.infra.base import Pass
@@ -29,7 +30,7 @@ from weft.transform.rewrite.rule_set import rule_set
 __all__ = ["ApplyRules", "RulePass"]
 
 
-_OPAQUE = frozenset(("Composite", "Codegen", "Primitive"))
+_OPAQUE = (COMPOSITE, CODEGEN, PRIMITIVE)
 """Attributes of functions that are a unit for a part of a target."""
 
 
@@ -53,7 +54,7 @@ class RulePass(Pass, abstract=True):
         """Apply the rules to every graph function, and compute what became constant."""
         allowed = self.allowed_classes()
         for name, function in module.items():
-            if isinstance(function, Function) and not _OPAQUE.intersection(function.attrs):
+            if isinstance(function, Function) and not any(attribute(function.attrs, key) for key in _OPAQUE):
                 module = self._to_fixed_point(name, function, module, allowed)
         return module
 

@@ -17,6 +17,7 @@ from dataclasses import replace as copied_node
 from typing import Any, ClassVar
 
 from weft.errors import Span, TargetError
+from weft.ir.attrs import ASSIGNED, GLOBAL_SYMBOL, PRIMITIVE, attribute
 from weft.ir.graph import Binding, Call, ExternFunc, Function, GlobalVar, Op, Var, VarBinding
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
@@ -34,8 +35,6 @@ __all__ = [
     "refuse_labels",
 ]  # fmt: skip
 
-ASSIGNED = "assigned"
-"""The attribute of a graph function whose calls without labels are meant to be where the function is."""
 Policy = Callable[[Call, str, Target], str]
 """A policy: (a call, the label of the function it stands in, the whole target) -> the label of the call."""
 
@@ -172,7 +171,7 @@ class VerifyTargets(Pass):
                 callee = module.functions.get(callee_of(call) or "")
                 own = getattr(callee, "attrs", {}).get(LABEL, owner[name])
                 used.setdefault(call.attrs.get(LABEL, own), span)
-            if len(used) > 1 and getattr(function, "attrs", {}).get("primitive"):
+            if len(used) > 1 and attribute(getattr(function, "attrs", {}), PRIMITIVE):
                 raise TargetError(
                     f"function {name!r} is one kernel, but its calls belong to several parts: {', '.join(used)}",
                     code="W737",
@@ -364,7 +363,7 @@ class _Specialiser:
         if not isinstance(new, (Function, PrimFunc)):
             return new
         if copy or several or new.attrs.get(LABEL, label) != label:
-            attrs = FrozenMap({key: value for key, value in new.attrs.items() if key != "global_symbol" or not copy})
+            attrs = FrozenMap({key: value for key, value in new.attrs.items() if key != GLOBAL_SYMBOL or not copy})
             new = replace(new, attrs=attrs.set(LABEL, label), private=new.private or copy, name=name)
         if copy:  # variables of its own
             new = rewrite(new, lambda node: copied_node(node) if isinstance(node, (Var, PrimVar, Buffer)) else None)

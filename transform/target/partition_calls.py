@@ -39,6 +39,7 @@ from weft.ir import (
     rewrite,
     walk,
 )
+from weft.ir.attrs import COMPOSITE
 from weft.ir.dim import symbol
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
@@ -52,10 +53,6 @@ class Declined(TargetError):
     """A part does not take a function: what its lowering hook raises, with the reason (W753)."""
 
     default_code = "W753"
-
-
-COMPOSITE = "Composite"
-"""The attribute of a function that holds the name of the pattern it was made by."""
 
 
 @dataclass(frozen=True)

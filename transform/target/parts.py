@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from weft.errors import TargetError
 from weft.ir import BaseFunc, ExternFunc, FrozenMap, Function, IRModule, replace
+from weft.ir.attrs import LABEL
 from weft.ir.deduction.infer import func_type
 from weft.ir.structure.merge import merge
 from weft.ir.structure.references import referenced_functions
@@ -28,9 +29,6 @@ from weft.transform.infra.options import to_text
 from weft.transform.infra.pipeline import parse_pipeline
 
 __all__ = ["LABEL", "OnParts", "driving_label", "leaf_parts", "owners", "part_view"]
-
-LABEL = "target"
-"""The attribute of functions that holds the label of a part."""
 
 
 def leaf_parts(target: Target) -> tuple[tuple[str, Target], ...]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span, TargetError
+from weft.ir.attrs import COPIES, OP_PATTERN
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.graph import (
@@ -164,7 +165,7 @@ class _Copier(FunctionRewriter):
                 span=value.span or span,
                 hint="name them with R.match_cast",
             )
-        facts = {LABEL: self.driver, "op_pattern": "opaque", "copies": name}
+        facts = {LABEL: self.driver, OP_PATTERN: "opaque", COPIES: name}
         kernel = replace(kernel, attrs=FrozenMap({**kernel.attrs, **facts}), private=True)
         callee = self.builder.add_func(kernel, name)
         made: Any = kernel_call(call, kernel, callee, context)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import BoundsError, VerifyError, WeftError
+from weft.errors import ArgumentError, BoundsError, VerifyError
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.interpret.closures.accesses import argument, load
 from weft.ir.interpret.closures.compiled import CallKernel, Compiled, Compiler, Frame, Lookup
@@ -100,11 +100,11 @@ class FunctionCompiler:
         """The closure of an expression."""
         compile_node = _COMPILERS.get(type(node))
         if compile_node is None:
-            raise WeftError(
+            raise ArgumentError(
                 f"cannot interpret a {type(node).__name__} in a tensor-level function", code="W860", span=node.span
             )
         if dtypes.is_scalable(getattr(node, "dtype", "void")):
-            raise WeftError(
+            raise ArgumentError(
                 f"cannot interpret a {node.dtype}: T.vscale() is known to a machine alone",  # type: ignore[attr-defined]
                 code="W860", span=node.span, hint="write a constant length",
             )  # fmt: skip

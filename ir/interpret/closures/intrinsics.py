@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError, WeftError
+from weft.errors import ArgumentError, BoundsError
 from weft.ir.graph import StringImm
 from weft.ir.interpret.closures.accesses import argument, locator, pointer_to
 from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
@@ -38,7 +38,7 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
         return special(compiler, node)
     entry = INTRINSICS.get(name)
     if entry is None or entry.numpy is None:
-        raise WeftError(
+        raise ArgumentError(
             f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,
             hint="register one with weft.ir.kernel.intrinsics.register_intrinsic",
         )  # fmt: skip
@@ -183,7 +183,7 @@ def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
     if isinstance(target, Buffer):
         return pointer_to(compiler, target)
     if not isinstance(target, BufferLoad):
-        raise WeftError("T.address_of takes a buffer element", code="W865", span=node.span)
+        raise ArgumentError("T.address_of takes a buffer element", code="W865", span=node.span)
     slot, locate = compiler.slot(target.buffer), locator(compiler, target.buffer, target.indices, target.span)
 
     def address(frame: Frame) -> Pointer:
@@ -275,7 +275,7 @@ def missing_function(name: str, span: Any = None) -> ArgumentError:
 def _external(compiler: Compiler, node: PrimCall) -> Compiled:
     symbol = node.args[0]
     if not isinstance(symbol, StringImm):
-        raise WeftError(f"the first argument of T.{node.op} is the name of a function", code="W865", span=node.span)
+        raise ArgumentError(f"the first argument of T.{node.op} is the name of a function", code="W865", span=node.span)
     args = [argument(compiler, arg) for arg in node.args[1:]]
     returns = None if node.dtype in ("void", "handle") else _finish(node.dtype)
 

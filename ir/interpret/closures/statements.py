@@ -22,6 +22,7 @@ from weft.errors import (
     VerifyError,
     WeftError,
 )
+from weft.ir.attrs import THREAD_EXTENT, VIRTUAL_THREAD
 from weft.ir.interpret.closures.accesses import store
 from weft.ir.interpret.closures.allocations import allocate
 from weft.ir.interpret.closures.blocks import compile_block
@@ -83,7 +84,7 @@ class StatementCompiler(FunctionCompiler):
         """The closure of a statement."""
         compile_node = _STATEMENTS.get(type(node))
         if compile_node is None:
-            raise WeftError(f"cannot interpret the statement {type(node).__name__}", code="W860", span=node.span)
+            raise ArgumentError(f"cannot interpret the statement {type(node).__name__}", code="W860", span=node.span)
         return compile_node(self, node)
 
 
@@ -155,7 +156,7 @@ def _assert(compiler: KernelCompiler, node: AssertStmt) -> Compiled:
 
 def _attribute(compiler: KernelCompiler, node: AttrStmt) -> Compiled:
     body = compiler.statement(node.body)
-    if node.key in ("thread_extent", "virtual_thread") and isinstance(node.node, IterVar):
+    if node.key in (THREAD_EXTENT, VIRTUAL_THREAD) and isinstance(node.node, IterVar):
         return _threads(compiler, node, node.node, body)
     return body
 

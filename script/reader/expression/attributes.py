@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.attrs import GLOBAL_SYMBOL
 from weft.ir.dim import DimExpr
 from weft.ir.node import FrozenMap, Node, freeze
 from weft.ir.structure.structural import structural_equal
@@ -63,6 +64,6 @@ def joined_attributes(session: Session, known: FrozenMap, new: FrozenMap, what: 
 
 def check_private(session: Session, attrs: FrozenMap, tree: ast.AST) -> None:
     """W113 where a private function says what it is called outside."""
-    if session.private and "global_symbol" in attrs:
+    if session.private and GLOBAL_SYMBOL in attrs:
         hint = "leave out private=True, or the attribute"
         raise session.fail("W113", "a private function has no global_symbol: nothing outside can name it", tree, hint)

@@ -11,6 +11,7 @@ import numpy as np
 
 from weft.dtypes import is_float, is_integer
 from weft.errors import WeftError
+from weft.ir.attrs import LABEL
 from weft.ir.deduction.device_mesh import check_placement, whole_tensors
 from weft.ir.dim import DimExpr, prove_equal, prove_le, prove_lt
 from weft.ir.graph import Expr, Function, PrimValue, Tuple, Var
@@ -187,7 +188,7 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
         call = op.bind(args, kwargs, span)
     except WeftError as error:
         raise error.at(span) from None
-    return call if label is None else replace(call, attrs=call.attrs.set("target", label))
+    return call if label is None else replace(call, attrs=call.attrs.set(LABEL, label))
 
 
 def operator_of(session: GraphSession, name: str, tree: ast.AST) -> OpDef:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.errors import Span, WeftError
+from weft.ir.attrs import GLOBAL_SYMBOL, PERSISTENT
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.node import EMPTY, FrozenMap
@@ -48,7 +49,7 @@ def read_tensor_function(
     """Read a tensor-level function."""
     session = tensor_session(unit, module)
     if options["persistent"]:
-        session.attrs = FrozenMap({"tirx.persistent_kernel": True})
+        session.attrs = FrozenMap({PERSISTENT: True})
     return read_prim_func(session, tree, private=options["private"], name=name, s_tir=bool(options["s_tir"]))
 
 
@@ -214,7 +215,7 @@ class ModuleBody(ModuleScope):
 
     def check_symbol_name(self, name: str, function: BaseFunc) -> None:
         """W434: a graph function of a module is called by its name."""
-        stated = function.attrs.get("global_symbol", name) if isinstance(function, Function) else name
+        stated = function.attrs.get(GLOBAL_SYMBOL, name) if isinstance(function, Function) else name
         if stated != name:
             tree = self.definitions[name].tree
             values = [statement.value for statement in tree.body if isinstance(statement, ast.Expr)]

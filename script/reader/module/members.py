@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.errors import WeftError
+from weft.ir.attrs import BASE_PY_MODULE
 from weft.ir.graph import ExternFunc, Function, PythonFunc
 from weft.ir.module import DummyGlobalInfo, IRModule
 from weft.ir.node import FrozenMap
@@ -85,7 +86,7 @@ def _check_bases(session: Session, module: ModuleBody) -> None:
         name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
         if name != "BasePyModule":
             raise session.fail("W115", "a module has no base class", base, "its functions stand in its body")
-        module.attrs = FrozenMap({**module.attrs, "base_py_module": True})
+        module.attrs = FrozenMap({**module.attrs, BASE_PY_MODULE: True})
     for keyword in module.tree.keywords:
         raise session.fail("W115", "the class of a module takes no arguments", keyword)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.errors import Span, WeftError
+from weft.ir.attrs import CARRIED
 from weft.ir.graph import Function
 from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc
@@ -113,7 +114,7 @@ def read_unit(unit: Unit, tree: Definition) -> IRModule | Function | PrimFunc:
             raise fail("W104", f"@{kind} on a class", unit.name_span(tree), hint="a class takes @I.ir_module")
         module = read_module(unit, tree, check=bool(options["check_well_formed"]))
         target = options["target"]
-        return module if target is None else module.with_attr("target", target)
+        return module if target is None else module.with_attr(CARRIED, target)
     if kind in ("I.ir_module", "R.rewriter"):
         raise fail("W104", f"@{kind} on a function", unit.name_span(tree), hint="use @R.function or @T.prim_func")
     module = ModuleScope()

@@ -12,6 +12,7 @@ import ast
 from typing import Any
 
 from weft import dtypes
+from weft.ir.attrs import THREAD_EXTENT, VIRTUAL_THREAD
 from weft.ir.node import FrozenMap, Node
 from weft.ir.tensor import AttrStmt, For, PrimVar, Stmt
 from weft.script.forms.defaults import loop_dtype
@@ -59,7 +60,7 @@ def _thread_of(session: TensorSession, axis: ast.Call, key: str, extent: Any, tr
     named = {word.arg: word.value for word in axis.keywords}
     places = [*axis.args, *(named[name] for name in ("iter_type", "thread_tag") if name in named)]
     var, tag = (_axis_variable(session, places[0]), session.value(places[3])) if len(places) == 4 else (None, None)
-    bound = key in ("thread_extent", "virtual_thread")
+    bound = key in (THREAD_EXTENT, VIRTUAL_THREAD)
     if not isinstance(var, PrimVar) or not isinstance(tag, str) or (bound and not tag):
         raise session.fail("W113", "T.iter_var takes a variable, its range, its kind and its thread", axis)
     if not bound:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
+from weft.ir.attrs import DEVICE_ENTRY
 from weft.ir.kernel.prim import const
 from weft.ir.node import FrozenMap, replace
 from weft.ir.tensor import AttrStmt, Buffer, BufferLoad, BufferStore, IfThenElse, PrimCall, PrimExpr, Stmt, While
@@ -43,7 +44,7 @@ def _device_entry(session: TensorSession, tree: ast.Call) -> Callable[[Stmt], St
     if tree.args or tree.keywords:
         raise session.fail("W113", "T.device_entry takes no arguments", tree)
     entry = const(True, "bool")
-    return lambda body: AttrStmt(None, "tirx.device_entry", entry, body, span=session.span(tree))
+    return lambda body: AttrStmt(None, DEVICE_ENTRY, entry, body, span=session.span(tree))
 
 
 @TENSOR.value(*(f"T.{name}" for name in SCOPE_IDS))

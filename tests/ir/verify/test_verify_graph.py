@@ -129,6 +129,11 @@ def unknown_function() -> Any:
     return IRModule({"main": function([x], [chain((y, Call(GlobalVar("nowhere"), (x,))))], x)})
 
 
+def attribute_of_another_type() -> Any:
+    x = x44()
+    return function([x], [], x).with_attr("tir_var_upper_bound", {"n": "many"})
+
+
 def nested_call() -> Any:
     x, y = x44(), x44("y")
     return function([x], [chain((y, call("exp", call("exp", x))))], y)
@@ -228,6 +233,7 @@ BROKEN: list[tuple[str, Callable[[], Any]]] = [
     ("W433", kernel_without_output),
     ("W434", wrong_global_symbol),
     ("W435", kernel_that_writes_its_input),
+    ("W436", attribute_of_another_type),
 ]
 
 

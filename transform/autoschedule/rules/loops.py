@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from weft.ir.attrs import CHAIN, SHARED
 from weft.ir.kernel.prim import as_expr, binary, const
 from weft.ir.tensor import (
     Block,
@@ -29,10 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 INDEX = "int64"
-CHAIN = "weft.chain"
-"""The annotation of a loop over blocks of a chain of contractions."""
-SHARED = "weft.shared"
-"""The annotation of a loop that was made to be shared by threads."""
 Body = Callable[[PrimExpr], Stmt]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.ir import replace, walk
+from weft.ir.attrs import STREAMS
 from weft.ir.node import FrozenMap
 from weft.ir.structure.visit import rewrite
 from weft.ir.tensor import (
@@ -28,9 +29,6 @@ from weft.ir.tensor import (
 )
 
 __all__ = ["STREAMS", "with_nontemporal_stores"]
-
-STREAMS = "weft.streams"
-"""The annotation of a loop: from how many bytes on its result is written with non-temporal stores."""
 
 
 _OTHERS = (IfThenElse, While, Evaluate)

@@ -29,7 +29,7 @@ INTEGERS = ("int32", "int64", "uint8", "int8", "int16", "uint16", "uint32", "uin
 DTYPES = (*FLOATS, "int32", "int64", "bool", "uint8")
 SMALL_FLOATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4", "uint4", "uint1", "int2")
 
-_KEYS = ("key", "name", "a", "b.c", "two words", "", "é", "0", "tir.noalias", "quote'\"", "for", "\n")
+_KEYS = ("key", "name", "a", "b.c", "two words", "", "é", "0", "tir.note", "quote'\"", "for", "\n")
 
 
 def attribute_value(choices: Choices, depth: int = 2) -> Any:

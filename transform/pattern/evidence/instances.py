@@ -14,6 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import WeftError
 from weft.ir import Call, Constant, Expr, Function, IRModule, Op, PrimType, PrimValue, TensorType, TupleType, Type, Var
+from weft.ir.attrs import ABSENT
 from weft.ir.builder import BlockBuilder
 from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import evaluate, free_symbols
@@ -124,5 +125,5 @@ def _attributes(name: str, free: frozenset[str], choices: Choices) -> FrozenMap:
         return EMPTY
     example = definition.examples[max(0, chosen - 1)]
     args = [Var("x", arg) if isinstance(arg, Type) else arg for arg in example.args]
-    attrs = definition.bind(args, example.kwargs).attrs.without("absent")
+    attrs = definition.bind(args, example.kwargs).attrs.without(ABSENT)
     return FrozenMap({key: value for key, value in attrs.items() if not free or key in free})
