@@ -6,7 +6,8 @@
 #                     runs the tests on emulated boards and in node
 # make test-linking   compiles everything for every level of processor, and reads what the objects need (minutes)
 # make test-frontends  installs onnx, onnxruntime and torch (large) in an environment of its own, and runs the node tests
-#                     of ONNX and the importers' tests that need more than `make test` has
+#                     of ONNX, random models and the importers' tests that need more than `make test` has
+# make test-operators  the same for PyTorch's collection of operators (half an hour)
 # make fuzz TIME=3600 hostile archives, cache entries, texts, sizes, calls and callbacks, for so many seconds
 # make mutation       plants faults, and sees that the tests that prove a statement notice (minutes)
 # make bench  measures speed and compile time beside torch, onnxruntime, jax, TVM and NumPy, in an environment of its own
@@ -17,7 +18,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo example-search test check test-embedded test-linking test-frontends fuzz mutation bench clean
+.PHONY: demo example-search test check test-embedded test-linking test-frontends test-operators fuzz mutation bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo-ready
@@ -50,7 +51,12 @@ test-linking: $(VENV)/.test-ready
 
 test-frontends: .frontends/.ready
 	.frontends/bin/python tests/frontend/node_tests.py --minimum 0.95 --native 0.9
+	.frontends/bin/python tests/frontend/node_tests.py --kind pytorch-converted,pytorch-operator,simple --minimum 0.95
+	.frontends/bin/python tests/frontend/random_models.py --count 40
 	.frontends/bin/python -m pytest -q tests/frontend
+
+test-operators: .frontends/.ready
+	.frontends/bin/python tests/frontend/torch_operators.py --minimum 0.9 --native 0.8
 
 .frontends/.ready: pyproject.toml tests/frontend/requirements.txt
 	$(PYTHON) -m venv .frontends

@@ -3020,11 +3020,48 @@ class random:
         """
 
     @staticmethod
+    def exponential(key: _t.Any, shape: _t.Any, rate: _t.Any = 1.0) -> _t.Any:
+        """Exponentially distributed float32 of a rate above 0, that follow from a key: -log(1 - u) / rate.
+
+        R.random.exponential(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "float32")
+        R.random.exponential(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "float32")
+        """
+
+    @staticmethod
+    def integers(key: _t.Any, shape: _t.Any, low: _t.Any = 0, high: _t.Any, dtype: _t.Any = 'int64') -> _t.Any:
+        """Whole numbers from low up to high, which is left out, that follow from a key: word * (high - low) / 2**32.
+
+            All are equally likely up to (high - low) / 2**32, at most 2**32 of them.
+
+        R.random.integers(R.Tensor((2,), "uint32"), (2, 3), high=6) -> R.Tensor((2, 3), "int64")
+        R.random.integers(R.Tensor((2,), "uint32"), (n,), -3, 4, 'int32') -> R.Tensor((n,), "int32")
+        """
+
+    @staticmethod
+    def multinomial(key: _t.Any, probabilities: _t.Any, num_samples: _t.Any = 1, replacement: _t.Any = True) -> _t.Any:
+        """Places chosen in each row by chances that are given, not necessarily of sum 1: (b, n) -> (b, num_samples), int64.
+
+            Without replacement no place is chosen twice: those are chosen whose exponentially distributed waiting times, of
+            rates that are the chances, end first.
+
+        R.random.multinomial(R.Tensor((2,), "uint32"), R.Tensor((2, 5), "float32"), 4) -> R.Tensor((2, 4), "int64")
+        R.random.multinomial(R.Tensor((2,), "uint32"), R.Tensor((n, 5), "float32"), 3, False) -> R.Tensor((n, 3), "int64")
+        """
+
+    @staticmethod
     def normal(key: _t.Any, shape: _t.Any, mean: _t.Any = 0.0, deviation: _t.Any = 1.0) -> _t.Any:
         """Normally distributed float32 that follow from a key, by Box and Muller.
 
         R.random.normal(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "float32")
         R.random.normal(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "float32")
+        """
+
+    @staticmethod
+    def permutation(key: _t.Any, n: _t.Any) -> _t.Any:
+        """The numbers from 0 up to n in an order that follows from a key; int64. Costs a sort.
+
+        R.random.permutation(R.Tensor((2,), "uint32"), 7) -> R.Tensor((7,), "int64")
+        R.random.permutation(R.Tensor((2,), "uint32"), (n,)) -> R.Tensor((n,), "int64")
         """
 
     @staticmethod

@@ -11,7 +11,7 @@ extra `onnx`. Importing this module registers the Python function that nodes wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,18 +31,19 @@ __all__ = ["TABLE", "CheckResult", "Row", "check", "load", "parameters", "row"]
 
 def load(
     model: Any, *, weights: Literal["constants", "parameters"] = "constants", fixed: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None,
+    folder: str | Path | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> IRModule:  # fmt: skip
     """A module with the function `main` of a model, given as a path, its bytes, an open file or a ModelProto.
 
     `weights` says what the initial values become; `fixed` gives inputs their values; `folder` is where external data
-    lies, by default beside the file. Raises ModelError W973 for what is no valid model, W974 for tensors whose bytes do
-    not fit, W975 for external data outside of the folder, MissingExtraError W971 without the package onnx.
+    lies, by default beside the file; `progress` is told how many nodes of how many are done. Large arrays are those of
+    the file, which stays mapped. Raises ModelError W973 for what is no valid model, W974 for tensors whose bytes do not
+    fit, W975 for external data outside of the folder, MissingExtraError W971 without the package onnx.
     """
     if weights not in ("constants", "parameters"):
         raise ModelError(f'weights are "constants" or "parameters", got {weights!r}', code="W977")
     read = read_model(model, folder)
-    module, report = Importer(read, parameters=weights == "parameters", fixed=fixed).run()
+    module, report = Importer(read, parameters=weights == "parameters", fixed=fixed).run(progress)
     return attach_report(module, report)
 
 

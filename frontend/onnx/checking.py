@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from weft.codegen import compile as compile_module
 from weft.dtypes import array_dtype, is_float, is_numpy
 from weft.errors import ModelError
+from weft.frontend.comparison import CheckResult, difference, same
 from weft.frontend.extras import require
 from weft.frontend.onnx.importer import Importer
 from weft.frontend.onnx.model import Model, node_line, read_model
@@ -27,21 +27,6 @@ from weft.ir.types import TensorType
 __all__ = ["CheckResult", "check"]
 
 _SIZE = 3  # of a symbol that nobody states
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """Whether the results are equal, the greatest difference, and the first node that differs."""
-
-    equal: bool
-    reference: str
-    worst: float = 0.0
-    first: str = ""
-
-    def __str__(self) -> str:
-        if self.equal:
-            return f"equal to {self.reference}; the greatest difference is {self.worst:.3g}"
-        return f"differs from {self.reference} by {self.worst:.3g}; the first node that differs: {self.first}"
 
 
 def check(
@@ -63,8 +48,8 @@ def check(
     name, run = _reference(read)
     found = _listed(compile_module(module)["main"](*values), len(read.graph.output))
     wanted = run([item.name for item in read.graph.output], given)
-    worst = max((_difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
-    if all(_same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True)):
+    worst = max((difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+    if all(same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True)):
         return CheckResult(True, name, worst)
     return CheckResult(False, name, worst, _first_difference(read, values, given, run, rtol, atol))
 
@@ -146,26 +131,6 @@ def _listed(result: Any, count: int) -> list[Any]:
     return list(result) if count > 1 else [result]
 
 
-def _difference(found: Any, wanted: Any) -> float:
-    if not isinstance(found, np.ndarray) or np.shape(found) != np.shape(wanted) or found.dtype.kind not in "biuf":
-        return 0.0 if _same(found, wanted, 0, 0) else float("inf")
-    if not found.size:
-        return 0.0
-    with np.errstate(all="ignore"):
-        return float(np.nanmax(np.abs(found.astype("float64") - np.asarray(wanted).astype("float64")), initial=0.0))
-
-
-def _same(found: Any, wanted: Any, rtol: float, atol: float) -> bool:
-    if isinstance(wanted, (list, tuple)):
-        return len(found) == len(wanted) and all(_same(a, b, rtol, atol) for a, b in zip(found, wanted, strict=True))
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
-        return False
-    if found.dtype.kind in "biu" or found.dtype == object:
-        return bool((found == wanted).all())
-    return bool(np.allclose(found.astype("float64"), wanted.astype("float64"), rtol, atol, equal_nan=True))
-
-
 def _first_difference(
     model: Model, values: Sequence[Any], given: Mapping[str, Any], run: Run, rtol: float, atol: float
 ) -> str:
@@ -179,7 +144,7 @@ def _first_difference(
     results = _listed(compile_module(module)["main"](*values), len(order))
     found, wanted = dict(zip(order, results, strict=True)), dict(zip(names, run(names, given), strict=True))
     for name, index in made:
-        if not _same(found[name], wanted[name], rtol, atol):
+        if not same(found[name], wanted[name], rtol, atol):
             node = model.graph.node[index]
             return f"{index} {node.name or node.op_type}: {node_line(node)}"
     return "none: the values differ only where nodes are fused"

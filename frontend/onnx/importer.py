@@ -13,7 +13,7 @@ of every call is its node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ class Importer:
         self.bound: Mapping[str, Any] = {}  # attributes of the function call whose body is being imported
         self.lines, self.limit = 0, model.node_limit
 
-    def run(self) -> tuple[IRModule, ImportReport]:
-        """The module and what became of each node."""
+    def run(self, progress: Callable[[int, int], None] | None = None) -> tuple[IRModule, ImportReport]:
+        """The module and what became of each node; `progress` is told how far it is."""
         graph, builder, signature = self.model.graph, self.out.builder, Signature(self.out)
         arrays = self.arrays
         params: list[Var] = []
@@ -73,7 +73,10 @@ class Importer:
             params.extend(self._initial(name, array))
         with builder.function("main", params):
             self.out.reserve(params)
-            self.nodes(graph.node)
+            for done, node in enumerate(graph.node, 1):
+                self.node(node)
+                if progress is not None:
+                    progress(done, len(graph.node))
             results = [self._result(item.name) for item in graph.output]
             builder.emit_func_output(results[0] if len(results) == 1 else Tuple(tuple(results)))
         return builder.get(), ImportReport(tuple(self.rows))

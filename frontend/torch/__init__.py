@@ -13,6 +13,7 @@ that such nodes are calls of.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from weft.errors import ModelError
 from weft.frontend.report import ImportReport, attach_report
 from weft.frontend.torch import operators as _operators
+from weft.frontend.torch.checking import check
 from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
 from weft.frontend.torch.reference import allow
@@ -28,7 +30,7 @@ from weft.ir.attrs import UPPER_BOUNDS
 from weft.ir.dim import DimExpr
 from weft.ir.module import IRModule
 
-__all__ = ["TABLE", "allow", "array_of", "from_exported", "parameters", "row", "state"]
+__all__ = ["TABLE", "allow", "array_of", "check", "from_exported", "parameters", "row", "state"]
 
 def from_exported(program: Any, *, weights: Literal["constants", "parameters"] = "constants") -> IRModule:
     """A module with the function `main` of an exported program: its inputs, in order, to its results.
@@ -59,22 +61,13 @@ _ROUNDS = 4  # definitions of definitions
 
 
 def _imported(program: Program, parameters: bool) -> tuple[Importer, IRModule, ImportReport]:
-    def placeholder(node: Any) -> Any:
-        if node.name in program.skipped:
-            return False
-        if node.name not in program.held or node.name in program.state:
-            return program.state.get(node.name)
-        array = array_of(program.held[node.name])
-        return node.name if parameters and node.name in program.weights else array
-
     importer = Importer()
     exported = program.exported
     if (environment := program.shape_environment) is not None:
         importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
     attrs = _bounds(importer, exported.range_constraints)
-    module, report = importer.run(
-        exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs=attrs
-    )
+    placeholder = partial(program.placeholder, parameters=parameters)
+    module, report = importer.run(exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs)
     return importer, module, report
 
 

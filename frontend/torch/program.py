@@ -41,6 +41,14 @@ class Program:
     state: Mapping[str, str]
     skipped: frozenset[str]
 
+    def placeholder(self, node: Any, parameters: bool = False) -> Any:
+        """What an import makes of a placeholder: None for a parameter, an array, the name of one that comes later."""
+        if node.name in self.skipped:
+            return False
+        if node.name not in self.held or node.name in self.state:
+            return self.state.get(node.name)
+        return node.name if parameters and node.name in self.weights else array_of(self.held[node.name])
+
     @property
     def weights(self) -> list[str]:
         """The placeholders of what the program holds and does not change, large enough to be parameters."""

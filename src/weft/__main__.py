@@ -47,7 +47,7 @@ _COMMANDS = {
     "target": ("target_cmd", "list, show and explain targets"),
     "artifact": ("target_cmd", "show, verify and compare archives of artifacts"),
     "ops": ("listing", "list the operators, or describe one"),
-    "import": ("import_cmd", "write an ONNX model as text, report on it, check it"),
+    "import": ("import_cmd", "write a foreign model as text, report on it, check it"),
     "qemu": ("qemu", "run exported C sources on an emulated board, or list the boards"),
     "cache": ("cache", "show or empty the compiled code that is kept on disk"),
 }
@@ -247,10 +247,10 @@ def _cache_options(parser: argparse.ArgumentParser) -> None:
 
 def _import_options(parser: argparse.ArgumentParser) -> None:
     parser.usage = "weft import [OPTION...] FILE"
-    parser.add_argument("file", metavar="FILE", help="an ONNX model")
+    parser.add_argument("file", metavar="FILE", help="an ONNX model, or a program of torch.export (.pt2)")
     parser.add_argument("-o", "--output", metavar="PATH", help="the text; large arrays go to a folder beside it")
     parser.add_argument("--report", action="store_true", help="what became of each node (default without -o)")
-    parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or the reference of ONNX")
+    parser.add_argument("--check", action="store_true", help="compare with onnxruntime, ONNX's reference, or PyTorch")
     parser.add_argument(
         "--symbol", metavar="NAME=SIZE", action="append", type=_symbol, default=[], help="a size for --check"
     )

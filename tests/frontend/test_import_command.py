@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from onnx import helper, numpy_helper
 
 import weft
 from weft.__main__ import main
+from weft.command.progress import Progress
 
 
 @pytest.fixture
@@ -60,6 +63,33 @@ def test_the_check_names_the_first_node_that_differs(model: Path, monkeypatch: p
     result = weft.frontend.onnx.check(model)
     assert not result.equal
     assert "1 act: y = Relu(a)" in str(result)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_longer_than_a_second_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.command.progress._WAIT", 0.01)
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        with Progress("importing model.onnx", stream) as progress:
+            progress(15, 30)
+            deadline = time.monotonic() + 5
+            while stream is terminal and not stream.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+    assert f"importing model.onnx [{'#' * 15}{'.' * 15}] 15/30" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert not pipe.getvalue()
+
+
+def test_an_import_says_how_far_it_is(model: Path) -> None:
+    told: list[tuple[int, int]] = []
+    weft.frontend.onnx.load(model, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
 
 
 def test_a_file_that_is_no_model_is_an_error_of_the_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,17 +140,20 @@ def test_axes_that_only_the_run_knows_are_native(axes: list[int], keeps: int) ->
 
 
 def test_what_has_no_native_form_runs_in_python_and_says_why() -> None:
-    proto = model([node("Det", "x", "d", name="determinant"), node("Exp", "d", "y")], {"x": ["n", 3, 3]}, ["y"])
-    module = weft.frontend.onnx.load(proto)
+    nodes = [node("DeformConv", "x w offset", "d", name="deformed"), node("Exp", "d", "y")]
+    values = {"w": np.ones((1, 1, 2, 2), "float32")}
+    inputs = {"x": ["n", 1, 3, 3], "offset": ["n", 8, 2, 2]}
+    module = weft.frontend.onnx.load(model(nodes, inputs, ["y"], values, opset=22))
     (row,) = import_report(module).fallbacks
-    assert (row.name, row.operator) == ("determinant", "Det")
+    assert (row.name, row.operator) == ("deformed", "DeformConv")
     assert row.why in str(import_report(module))
     assert "R.call_py" in module.script()
     again = weft.parse(module.script())
-    x = np.random.default_rng(0).normal(size=(2, 3, 3)).astype("float32")
+    x, offset = np.random.default_rng(0).normal(size=(2, 1, 3, 3)).astype("float32"), np.zeros((2, 8, 2, 2), "float32")
+    wanted = np.exp(x[:, :, 1:, 1:] + x[:, :, 1:, :-1] + x[:, :, :-1, 1:] + x[:, :, :-1, :-1])
     for made in (module, again):
-        np.testing.assert_allclose(weft.compile(made)["main"](x), np.exp(np.linalg.det(x)), rtol=1e-4)
-    np.testing.assert_allclose(weft.interpret(again)["main"](x), np.exp(np.linalg.det(x)), rtol=1e-4)
+        np.testing.assert_allclose(weft.compile(made)["main"](x, offset), wanted, rtol=1e-4)
+    np.testing.assert_allclose(weft.interpret(again)["main"](x, offset), wanted, rtol=1e-4)
 
 
 def test_a_version_of_an_operator_is_a_row_of_the_table() -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import weft
+from weft.__main__ import main as command
 
 torch = pytest.importorskip("torch", reason="torch is large: make test-frontends installs it")
 nn = torch.nn
@@ -75,7 +77,7 @@ class Rare(nn.Module):
     """An operator without a row."""
 
     def forward(self, x: Any) -> Any:
-        return torch.exp(torch.linalg.det(x))
+        return torch.exp(torch.linalg.matrix_exp(x) * 0.1)
 
 
 def test_what_has_no_row_runs_in_pytorch_and_reads_back() -> None:
@@ -210,3 +212,27 @@ def test_complex_numbers_stay_in_pytorch() -> None:
     module = weft.frontend.torch.from_exported(torch.export.export(Complex(), (torch.randn(2, 8),)))
     assert module.import_report().fallbacks
     compared(module, Complex(), torch.randn(2, 8))
+
+
+def test_a_saved_program_is_imported_and_checked_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), (torch.randn(2, 4),),
+                                  dynamic_shapes=({0: batch},))  # fmt: skip
+    path = tmp_path / "net.pt2"
+    torch.export.save(program, path)
+    assert command(["import", str(path), "-o", str(tmp_path / "net.py"), "--check"]) == 0
+    assert "equal to PyTorch" in capsys.readouterr().out
+    assert command(["check", str(tmp_path / "net.py")]) == 0
+    (tmp_path / "bad.pt2").write_bytes(b"no program")
+    assert command(["import", str(tmp_path / "bad.pt2")]) == 1
+
+
+def test_the_check_names_the_first_node_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.script import relax as R
+
+    program = torch.export.export(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Softplus()), (torch.randn(2, 4),))
+    assert weft.frontend.torch.check(program).equal
+    monkeypatch.setitem(weft.frontend.torch.TABLE, "tanh", lambda n, x: R.sin(x))
+    result = weft.frontend.torch.check(program)
+    assert not result.equal
+    assert "tanh" in result.first

@@ -211,6 +211,7 @@ def _centred(n: Node, x: Expr, zero: int, axis: int) -> Expr:
 
 
 row("MatMul", lambda n, a, b: R.matmul(a, b))
+row("Det", lambda n, x: R.linalg.det(x))
 row("Gemm", gemm)
 row("MatMulInteger", matmul_integer)
 row("Einsum", lambda n, *xs: R.einsum(list(xs), n.attr("equation").replace(" ", "")))

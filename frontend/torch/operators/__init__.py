@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-FAMILIES = ("elementwise", "shapes", "reductions", "networks", "control", "indexing", "special")
+FAMILIES = ("elementwise", "shapes", "reductions", "networks", "control", "indexing", "special", "linear_algebra")
 
 for _family in FAMILIES:
     importlib.import_module(f"weft.frontend.torch.operators.{_family}")

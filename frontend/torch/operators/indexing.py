@@ -434,6 +434,9 @@ def running_extreme(operator: Any) -> Any:
     return made
 
 
+row("mode", lambda n, x, axis=-1, keepdim=False: [_part(n, R.mode(x, n.axis(x, axis), keepdim), 0),
+    _part(n, R.mode(x, n.axis(x, axis), keepdim), 1)] if n.rank(x) else [x, R.zeros((), "int64")])  # fmt: skip
+row("histc", lambda n, x, bins=100, low=0, high=0: R.histc(n.emit(flat(n, x)), bins, float(low), float(high)))
 row("cummax", running_extreme(R.cummax))
 row("cummin", running_extreme(R.cummin))
 row("searchsorted", lambda n, ordered, values, **o: _search(n, values, ordered, **o))

@@ -102,6 +102,17 @@ def embedding(n: Node, weight: Expr, indices: Expr, *rest: Any) -> Expr:
     return R.take(weight, indices, 0)
 
 
+def bags(n: Node, weight: Expr, indices: Expr, offsets: Expr, scaled: bool = False, mode: int = 0,
+         sparse: bool = False, weights: Any = None, last: bool = False, padding: int = -1) -> Any:  # fmt: skip
+    """The sums, means or greatest of rows of a table, for each bag of indices."""
+    if n.wanted(1) or n.wanted(2) or n.wanted(3):
+        raise Unsupported("what a bag holds")
+    kind = ("sum", "mean", "max")[mode]
+    places, starts = (n.emit(n.cast(x, "int64")) for x in (indices, offsets))
+    skipped = None if padding < 0 else padding
+    return [R.nn.embedding_bag(weight, places, starts, weights, kind, skipped, last), None, None, None]
+
+
 def repeat(n: Node, x: Expr, repeats: list[Any]) -> Expr:
     """Copies along each axis."""
     if all(isinstance(item, int) for item in repeats):
@@ -232,6 +243,7 @@ row("stack", stack)
 row("flip", lambda n, x, axes: _flipped(n, x, axes))
 row("index_select", lambda n, x, axis, place: R.take(x, place, n.axis(x, axis)))
 row("embedding", embedding)
+row("_embedding_bag_forward_only _embedding_bag", bags)
 row("repeat", repeat)
 row("constant_pad_nd", pad)
 row("pad", lambda n, x, widths, mode="constant", value=None: pad(n, x, widths, value) if mode == "constant"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from weft.frontend.emitter import Unsupported
 from weft.frontend.torch.node import Node
 from weft.frontend.torch.table import row
 from weft.ir.graph import Expr, Function, SeqExpr, Tuple, TupleGetItem, Var
@@ -114,3 +115,20 @@ row("nextafter", _floats(R.nextafter))
 row("sinc special_sinc", _floats(R.sinc))
 row("gcd", _floats(R.gcd))
 row("lcm", _floats(R.lcm))
+row("lgamma", _floats(R.lgamma))
+row("digamma special_digamma", _floats(R.digamma))
+row("erfinv special_erfinv", _floats(R.erfinv))
+row("i0", _floats(R.i0))
+row("special_i1", _floats(R.i1))
+row("special_i0e", _floats(lambda x: R.multiply(R.i0(x), R.exp(R.negative(R.abs(x))))))
+row("special_i1e", _floats(lambda x: R.multiply(R.i1(x), R.exp(R.negative(R.abs(x))))))
+row("special_ndtri", _floats(lambda x: R.multiply(R.erfinv(R.subtract(R.multiply(x, 2.0), 1.0)), math.sqrt(2.0))))
+row("special_modified_bessel_i0", _floats(R.i0))
+row("special_modified_bessel_i1", _floats(R.i1))
+row("polygamma special_polygamma", lambda n, order, x: R.digamma(n.cast(x, n.dtype_out)) if order == 0
+    else _raise("derivatives of digamma below 0"))  # fmt: skip
+row("frexp", lambda n, x: [TupleGetItem(n.emit(R.frexp(x)), 0), TupleGetItem(n.emit(R.frexp(x)), 1)])
+
+
+def _raise(why: str) -> Any:
+    raise Unsupported(why)

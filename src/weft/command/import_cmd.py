@@ -4,19 +4,26 @@
     model.weights/        arrays by their hash; commands find the folder by the name of the file
 
 `--report` prints what became of each node, `--check` compares with the reference and names the first node that differs.
+What takes longer than a second shows a bar on the terminal.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from weft.command.files import InputError, weights_folder, write_file
+from weft.command.progress import Progress
 from weft.command.report import print_json
+from weft.errors import ModelError
 from weft.frontend import import_report
 from weft.frontend import onnx as frontend
-from weft.frontend.onnx.checking import CheckResult, check
+from weft.frontend.comparison import CheckResult
+from weft.frontend.extras import require
+from weft.frontend.onnx.checking import check
 from weft.frontend.report import ImportReport
+from weft.ir.module import IRModule
 
 __all__ = ["import_command"]
 
@@ -24,15 +31,44 @@ __all__ = ["import_command"]
 def import_command(options: argparse.Namespace) -> int:
     """Import a model; write it, report on it, check it: as asked for, by default the report."""
     path = Path(options.file)
+    if path.suffix == ".pt2":
+        return _finished(options, path, *_program(options, path))
     if path.suffix == ".safetensors":
         raise InputError(f"{path} holds arrays and no model", hint="weft.frontend.safetensors.load reads it")
-    module = frontend.load(path)
+    with Progress(f"importing {path.name}") as progress:
+        module = frontend.load(path, progress=progress)
+    def compared() -> CheckResult:
+        return check(path, sizes=dict(options.symbol), seed=options.seed)
+
+    return _finished(options, path, module, compared)
+
+
+def _program(options: argparse.Namespace, path: Path) -> tuple[IRModule, Callable[[], CheckResult]]:
+    """The module of a program that `torch.export.save` wrote, and its comparison with PyTorch."""
+    from weft.frontend import torch as frontend  # which needs torch
+
+    load = require("torch.export", "torch").load
+    with Progress(f"importing {path.name}"):
+        try:
+            program = load(path)
+        except Exception as error:  # of many kinds
+            raise ModelError(f"{path} is no exported program: {str(error).splitlines()[0]}", code="W973") from None
+        module = frontend.from_exported(program)
+    return module, lambda: frontend.check(program, sizes=dict(options.symbol), seed=options.seed)
+
+
+def _finished(
+    options: argparse.Namespace, path: Path, module: IRModule, compared: Callable[[], CheckResult]
+) -> int:
+    """Write, check and report, as asked for."""
     report, result = import_report(module), None
     if options.output:
         folder = weights_folder(options.output)
-        write_file(options.output, lambda target: target.write_text(module.script(blobs=str(folder)), encoding="utf-8"))
+        with Progress(f"writing {options.output}"):
+            write_file(options.output, lambda to: to.write_text(module.script(blobs=str(folder)), encoding="utf-8"))
     if options.check:
-        result = check(path, sizes=dict(options.symbol), seed=options.seed)
+        with Progress(f"compiling and comparing {path.name}"):
+            result = compared()
     if options.json:
         print_json(_data(report, result))
     else:
