@@ -3028,12 +3028,12 @@ class random:
         """
 
     @staticmethod
-    def integers(key: _t.Any, shape: _t.Any, low: _t.Any = 0, high: _t.Any, dtype: _t.Any = 'int64') -> _t.Any:
+    def integers(key: _t.Any, shape: _t.Any, low: _t.Any, high: _t.Any, dtype: _t.Any = 'int64') -> _t.Any:
         """Whole numbers from low up to high, which is left out, that follow from a key: word * (high - low) / 2**32.
 
             All are equally likely up to (high - low) / 2**32, at most 2**32 of them.
 
-        R.random.integers(R.Tensor((2,), "uint32"), (2, 3), high=6) -> R.Tensor((2, 3), "int64")
+        R.random.integers(R.Tensor((2,), "uint32"), (2, 3), 0, 6) -> R.Tensor((2, 3), "int64")
         R.random.integers(R.Tensor((2,), "uint32"), (n,), -3, 4, 'int32') -> R.Tensor((n,), "int32")
         """
 

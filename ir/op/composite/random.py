@@ -193,10 +193,10 @@ def _integers(key: Any, shape: Any, *, low: int, high: int, dtype: str) -> Any:
 
 @composite(
     "random.integers",
-    [_KEY, _SHAPE, Param("low", "attr", 0, "int"), Param("high", "attr", of="int"), Param("dtype", "dtype", "int64")],
+    [_KEY, _SHAPE, Param("low", "attr", of="int"), Param("high", "attr", of="int"), Param("dtype", "dtype", "int64")],
     numpy=_integers, family="create",
     examples=(
-        example(typed("uint32", 2), (2, 3), high=6, ranges={"key": (0, 2**31)}),
+        example(typed("uint32", 2), (2, 3), 0, 6, ranges={"key": (0, 2**31)}),
         example(typed("uint32", 2), (symbol("n"),), -3, 4, "int32", ranges={"key": (0, 2**31)}),
     ),
 )  # fmt: skip
