@@ -234,10 +234,9 @@ def exponential(args: Parts) -> Expr:
 )  # fmt: skip
 def permutation(args: Parts) -> Expr:
     """The numbers from 0 up to n in an order that follows from a key; int64. Costs a sort."""
-    words = call("random.bits", args.key, args.n)
-    if args.context.type_of(args.n).ndim != 1:  # type: ignore[attr-defined]
+    if shape_of_arg(args.arguments, "n", args.context)[1] != 1:
         raise args.error("n is one size")
-    return call("argsort", words, dtype="int64")
+    return call("argsort", call("random.bits", args.key, args.n), dtype="int64")
 
 
 def _chosen(key: Any, probabilities: Any, *, num_samples: int, replacement: bool) -> Any:
