@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import stored
-from weft.errors import ShapeError, WeftError
+from weft.dtypes import offered_items, stored
+from weft.errors import RecursionDepthError, ShapeError, WeftError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.failures import span_of
 from weft.runtime.abi.frame import DYNAMIC_RANK, HANDLE
 from weft.runtime.abi.scalars import DTYPE_CODES, check_scalar, scalar_word, shape_sizes, storage, word_scalar
 from weft.runtime.abi.values import address, as_array, dense, tensor_parts, value_text, view_memory
+from weft.runtime.device.stack import lowest_place
 from weft.runtime.registry import lookup
 
 __all__ = ["ACTIONS", "CALLBACK_ADDRESS", "CallState", "begin", "end", "isolated", "tensor_sizes"]
@@ -69,6 +70,8 @@ def end(handle: int) -> CallState | None:
 def _dispatch(frame: int, site: int, arguments: int, results: int) -> int:
     state = _calls[(ctypes.c_int64 * (HANDLE + 1)).from_address(frame)[HANDLE]]
     try:
+        if arguments < lowest_place():  # they lie on the stack of the code that calls
+            raise RecursionDepthError("calls of registered functions are nested too deep", code="W951")
         _call(state, state.sites[site], arguments, results)
     except BaseException as error:
         state.error = error
@@ -119,10 +122,18 @@ def isolated(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*(_own(value, copies) for value in values))
         for array, copy in copies.values():
             if array.flags.writeable:
-                array[...] = copy
+                array[...] = _still(copy, array)
         return result
 
     return call
+
+
+def _still(copy: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """The copy that a function was given; ShapeError W223 when it is no longer of the same form."""
+    if copy.shape != array.shape or copy.dtype != array.dtype:
+        message = f"an array of {array.dtype}[{array.shape}] was made one of {copy.dtype}[{copy.shape}] by the function"
+        raise ShapeError(message, code="W223", hint="write into the array: out[...] = values")
+    return copy
 
 
 def _own(value: Any, copies: dict[Any, tuple[np.ndarray, np.ndarray]]) -> Any:
@@ -191,9 +202,10 @@ def _result(state: CallState, ty: abi.Type, value: Any, name: str) -> list[int]:
     if isinstance(ty, abi.Tuple):
         if not ty.fields:
             return []
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
+        items = offered_items(value)
+        if items is None or len(items) != len(ty.fields):
             raise _wrong(ty, value, name)
-        pairs = zip(value, ty.fields, strict=True)
+        pairs = zip(items, ty.fields, strict=True)
         return [word for item, field in pairs for word in _result(state, field, item, name)]
     if isinstance(ty, abi.Shape):
         sizes = shape_sizes(value, ty.rank)

@@ -21,7 +21,10 @@ import numpy as np
 from weft import dtypes
 from weft.ir.interpret.small_floats import round_to
 
-__all__ = ["binary_function", "cast_function", "coerce", "element_type", "unary_function", "wrap_array", "wrapper"]
+__all__ = [
+    "binary_function", "cast_function", "check_scalar", "coerce", "element_type", "unary_function",
+    "wrap_array", "wrapper",
+]  # fmt: skip
 
 Function = Callable[..., Any]
 
@@ -55,6 +58,25 @@ def wrap_array(dtype: str) -> Callable[[Any], Any]:
     low, mask = int(dtypes.min_value(kind)), (1 << dtypes.bits(kind)) - 1
     stored = dtypes.storage(kind)
     return lambda value: (((value.astype(np.int64) - low) & mask) + low).astype(stored)
+
+
+def check_scalar(value: Any, dtype: str) -> Any:
+    """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    if isinstance(value, np.generic):
+        if value.dtype.name != dtype and not (dtypes.is_integer(dtype) and isinstance(value, np.integer)):
+            return None
+        value = value.item() if not isinstance(value, np.floating) else value
+    if dtypes.is_bool(dtype):
+        return bool(value) if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if dtypes.is_integer(dtype):
+        return value if isinstance(value, int) and dtypes.can_hold(dtype, value) else None
+    if dtypes.is_float(dtype):
+        return coerce(value, dtype) if isinstance(value, (int, float, np.floating)) else None
+    return None
 
 
 # Scalars ------------------------------------------------------------------------------------------------------------
@@ -96,6 +118,7 @@ _IN_RANGE: dict[str, Function] = {  # results that are in range whenever the ope
 }  # fmt: skip
 _WRAPPED: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "truncdiv": _truncdiv,
+    "div": _truncdiv,  # of integers, as in the field
 }  # fmt: skip
 
 
@@ -172,7 +195,8 @@ def _trunc_divide_arrays(a: Any, b: Any) -> Any:
 _VECTOR_INTEGERS: dict[str, Function] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
     "floordiv": _divide_arrays(np.floor_divide), "floormod": _divide_arrays(np.remainder),
-    "truncdiv": _divide_arrays(_trunc_divide_arrays), "truncmod": _divide_arrays(np.fmod),
+    "truncdiv": _divide_arrays(_trunc_divide_arrays), "div": _divide_arrays(_trunc_divide_arrays),
+    "truncmod": _divide_arrays(np.fmod),
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
 }  # fmt: skip
 

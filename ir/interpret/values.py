@@ -18,7 +18,7 @@ from weft import dtypes
 from weft.dlpack import offered_array
 from weft.ir.dim import Dim
 from weft.ir.graph import Var
-from weft.ir.interpret.kernel import check_scalar
+from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.types import AnyType, FuncType, PrimType, ShapeType, StringType, TensorType, TupleType, Type
 
@@ -76,20 +76,23 @@ def expected_text(ty: Type) -> str:
 def adopt(value: Any, ty: Type | None) -> Any:
     """A value from outside in the form the interpreter uses for the type (no conversion of dtypes)."""
     if isinstance(ty, TensorType):
-        if not isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray:
             offered = offered_array(value)
             value = value if offered is None else offered
         return dtypes.stored(value, ty.dtype) if ty.dtype is not None and isinstance(value, np.ndarray) else value
-    if isinstance(ty, TupleType) and isinstance(value, (tuple, list)) and len(value) == len(ty.fields):
-        return tuple(adopt(item, field) for item, field in zip(value, ty.fields, strict=True))
-    if isinstance(ty, ShapeType) and isinstance(value, (tuple, list)):
+    items = dtypes.offered_items(value)
+    if isinstance(ty, TupleType) and items is not None and len(items) == len(ty.fields):
+        return tuple(adopt(item, field) for item, field in zip(items, ty.fields, strict=True))
+    if isinstance(ty, TupleType) and items is not None:
+        return items
+    if isinstance(ty, ShapeType) and items is not None:
         return tuple(
-            int(size) if isinstance(size, (int, np.integer)) and not isinstance(size, bool) else size for size in value
+            int(size) if isinstance(size, (int, np.integer)) and not isinstance(size, bool) else size for size in items
         )
     if isinstance(ty, PrimType):
         scalar = check_scalar(value, ty.dtype)
         return value if scalar is None else scalar
-    return tuple(value) if isinstance(value, list) else value
+    return items if isinstance(value, list) else value
 
 
 def shown(value: Any, ty: Type | None) -> Any:

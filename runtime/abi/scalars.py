@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import CODES, storage
+from weft.dtypes import CODES, offered_items, storage
 from weft.runtime.abi.frame import DYNAMIC_RANK
 
 __all__ = [
@@ -30,10 +30,13 @@ def shape_sizes(value: Any, rank: int) -> list[int] | None:
     >>> shape_sizes((2, 3), 2), shape_sizes((1.5,), 1), shape_sizes(range(17), -1)
     ([2, 3], None, None)
     """
-    if not isinstance(value, (tuple, list)) or not all(map(is_size, value)):
+    items = offered_items(value)
+    if items is None or not (len(items) == rank if rank >= 0 else len(items) <= DYNAMIC_RANK):
         return None
-    fits = len(value) == rank if rank >= 0 else len(value) <= DYNAMIC_RANK
-    return [int(size) for size in value] if fits else None
+    if not all(map(is_size, items)):
+        return None
+    sizes = [int(size) for size in items]
+    return sizes if all(map(is_size, sizes)) else None
 
 
 def check_scalar(value: Any, dtype: str) -> Any:

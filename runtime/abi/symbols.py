@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import stored
+from weft.dtypes import offered_items, stored
 from weft.errors import OutOfMemoryError, ShapeError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, dim_names, evaluate_dim, solve_linear
@@ -175,9 +175,10 @@ def converted(value: Any, ty: abi.Type, what: str) -> Any:
     if isinstance(ty, abi.Tuple):
         if not ty.fields:
             return ()
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
+        items = offered_items(value)
+        if items is None or len(items) != len(ty.fields):
             raise _mismatch(what, ty, value, "W223")
-        return tuple(converted(item, field, what) for item, field in zip(value, ty.fields, strict=True))
+        return tuple(converted(item, field, what) for item, field in zip(items, ty.fields, strict=True))
     if isinstance(ty, abi.Shape):
         sizes = shape_sizes(value, ty.rank)
         if sizes is None:

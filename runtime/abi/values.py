@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft.dlpack import offered_array
-from weft.dtypes import is_numpy, presented, shares_bits, stored
+from weft.dtypes import is_numpy, offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import Dim, shape_text
@@ -189,9 +189,10 @@ class ArgumentPacker:
 
     def _shape(self, ty: abi.Shape, value: Any, position: int, name: str) -> None:
         dims, rank = ty.dims, ty.rank
-        if not isinstance(value, (tuple, list)) or not all(is_size(item) for item in value):
+        items = offered_items(value)
+        sizes = None if items is None or not all(map(is_size, items)) else [int(item) for item in items]
+        if sizes is None or not all(map(is_size, sizes)):
             raise self.refuse(ty, value, position, name, hint="pass a tuple of nonnegative ints")
-        sizes = [int(item) for item in value]
         if (rank >= 0 and len(sizes) != rank) or len(sizes) > max(rank, DYNAMIC_RANK):
             hint = None if rank >= 0 else f"compiled code takes ranks up to {DYNAMIC_RANK}"
             raise self.refuse(ty, tuple(sizes), position, name, code="W852", hint=hint)
@@ -217,8 +218,9 @@ class ArgumentPacker:
     def _memory(self, ty: abi.Scalar, value: Any, position: int, name: str) -> None:
         """The address of an array that is as large as what is looked at there."""
         needed = ty.dim if isinstance(ty.dim, int) else 0
-        if not isinstance(value, np.ndarray):
-            raise self.refuse(ty, value, position, name, hint="behind a handle there is an array")
+        value = value if type(value) is np.ndarray or not isinstance(value, np.ndarray) else np.asarray(value)
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            raise self.refuse(ty, value, position, name, hint="behind a handle there is an array of numbers")
         if not value.flags.c_contiguous or not value.flags.writeable or value.nbytes < needed:
             hint = f"behind the handle there are {needed} bytes in a row that can be written"
             raise self.refuse(ty, value, position, name, hint=hint, code="W852")
@@ -226,9 +228,10 @@ class ArgumentPacker:
         self.words.append(scalar_word(address(value), "handle"))
 
     def _tuple(self, ty: abi.Tuple, value: Any, position: int, name: str) -> None:
-        if not isinstance(value, (tuple, list)) or len(value) != len(ty.fields):
+        items = offered_items(value)
+        if items is None or len(items) != len(ty.fields):
             raise self.refuse(ty, value, position, name)
-        for index, (item, part) in enumerate(zip(value, ty.fields, strict=True)):
+        for index, (item, part) in enumerate(zip(items, ty.fields, strict=True)):
             self.pack(part, item, position, f"{name}[{index}]")
 
     def _string(self, ty: abi.String, value: Any, position: int, name: str) -> None:

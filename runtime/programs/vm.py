@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import presented, shares_bits, stored
+from weft.dtypes import offered_items, presented, shares_bits, stored
 from weft.errors import ArgumentError, BoundsError, OutOfMemoryError, RecursionDepthError, ShapeError, Span, WeftError
 from weft.runtime.abi import types as abi
 from weft.runtime.abi.dims import shape_text
@@ -503,9 +503,10 @@ def _adopt(value: Any, ty: abi.Type, copies: list[tuple[np.ndarray, np.ndarray]]
             copies.append((target, array))
         return array
     if isinstance(ty, abi.Tuple):
-        return tuple(_adopt(item, field, copies) for item, field in zip(value, ty.fields, strict=True))
+        items = offered_items(value) or ()
+        return tuple(_adopt(item, field, copies) for item, field in zip(items, ty.fields, strict=True))
     if isinstance(ty, abi.Shape):
-        return tuple(int(item) for item in value)
+        return tuple(int(item) for item in offered_items(value) or ())
     return check_scalar(value, ty.dtype) if isinstance(ty, abi.Scalar) and ty.dtype != "handle" else value
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "lowest",
     "max_value",
     "min_value",
+    "offered_items",
     "per_byte",
     "presented",
     "promote",
@@ -371,11 +372,14 @@ def is_numpy(dtype: str) -> bool:
 
 @functools.cache
 def storage(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks)."""
+    """The NumPy dtype that holds one element (an unsigned integer for types NumPy lacks).
+
+    Raises: DTypeError W302 for what no array holds: vectors, handles.
+    """
     if is_numpy(dtype):
-        return np.dtype(element(dtype))
-    kind, width, _ = _parse(element(dtype))
-    if kind in ("handle", "void"):
+        return np.dtype(dtype)
+    kind, width, count = _parse(dtype)
+    if kind in ("handle", "void") or count != 1:
         raise DTypeError(f"{dtype} has no array storage", code="W302")
     if kind == "int":
         return np.dtype("int8")
@@ -394,6 +398,16 @@ def per_byte(dtype: str) -> int:
 
 
 @functools.cache
+def item_bytes(dtype: str) -> int:
+    """How many bytes one element of a buffer takes, all of its lanes.
+
+    >>> item_bytes("float32"), item_bytes("float32x4"), item_bytes("bfloat16x3")
+    (4, 16, 6)
+    """
+    return storage(element(dtype)).itemsize * int(lanes(dtype))
+
+
+@functools.cache
 def array_dtype(dtype: str) -> np.dtype[Any]:
     """The dtype of the arrays that callers pass and get: NumPy's, else that of `ml_dtypes`.
 
@@ -401,7 +415,7 @@ def array_dtype(dtype: str) -> np.dtype[Any]:
     (dtype('float32'), dtype(bfloat16))
     """
     if is_numpy(dtype):
-        return np.dtype(element(dtype))
+        return np.dtype(dtype)
     import ml_dtypes  # only programs with such types need it
 
     found = getattr(ml_dtypes, dtype, None)
@@ -509,3 +523,14 @@ def _promote_scalar(a: str, b: str) -> str | None:
     if kinds[0] == kinds[1]:
         return None
     return a if kinds[0] == "uint" else b
+
+
+def offered_items(value: Any) -> tuple[Any, ...] | None:
+    """What a tuple or a list holds, whatever a class of its own says of its length; None for what is neither.
+
+    >>> offered_items([1, (2, 3)]), offered_items("ab")
+    ((1, (2, 3)), None)
+    """
+    if isinstance(value, tuple):
+        return tuple.__getitem__(value, slice(None))
+    return tuple(list.__getitem__(value, slice(None))) if isinstance(value, list) else None
