@@ -25,7 +25,7 @@ from weft.ir.interpret.closures.allocations import view_maker
 from weft.ir.interpret.closures.compiled import Frame, Lookup, Returned
 from weft.ir.interpret.closures.statements import StatementCompiler
 from weft.ir.interpret.memory import Memory, Pointer, View, compact_strides
-from weft.ir.interpret.scalars import coerce
+from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.structure.malformed import FAILURES
@@ -35,7 +35,7 @@ from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRe
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 
-__all__ = ["Caller", "Kernel", "check_scalar", "deep", "in_order", "too_deep", "written_buffers"]
+__all__ = ["Caller", "Kernel", "deep", "in_order", "too_deep", "written_buffers"]
 
 
 @dataclass(frozen=True)
@@ -101,25 +101,6 @@ def _follow(buffer: Buffer, behind: dict[Buffer, Buffer]) -> None:
             behind[buffer] = node
 
 
-def check_scalar(value: Any, dtype: str) -> Any:
-    """A caller's number as a scalar of `dtype`, or None when its kind or range does not fit."""
-    if isinstance(value, np.ndarray) and value.shape == ():
-        value = value[()]
-    if isinstance(value, np.generic):
-        if value.dtype.name != dtype and not (dtypes.is_integer(dtype) and isinstance(value, np.integer)):
-            return None
-        value = value.item() if not isinstance(value, np.floating) else value
-    if dtypes.is_bool(dtype):
-        return bool(value) if isinstance(value, bool) else None
-    if isinstance(value, bool):
-        return None
-    if dtypes.is_integer(dtype):
-        return value if isinstance(value, int) and dtypes.can_hold(dtype, value) else None
-    if dtypes.is_float(dtype):
-        return coerce(value, dtype) if isinstance(value, (int, float, np.floating)) else None
-    return None
-
-
 def in_order(function: PrimFunc | Function, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """Arguments by position and name in the order of the parameters; ArgumentError W850 when they do not fit."""
     names = [param.name for param in function.params]
@@ -149,6 +130,7 @@ class Kernel:
     """A compiled PrimFunc."""
 
     def __init__(self, function: PrimFunc, call_kernel: Callable[..., Any], lookup: Lookup) -> None:
+        _refuse_vectors(function)
         self.function = function
         self.written = written_buffers(function)
         self.signature = kernel_signature(function)
@@ -244,7 +226,7 @@ class Kernel:
         expected = f"{param.dtype}[{shape_text(self._dims(position))}]"
         if isinstance(value, Pointer):
             return value
-        if not isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray:
             value = _as_array(value)
             if value is None:
                 raise self._refuse(position, expected, "no array", caller, "W851")
@@ -259,7 +241,12 @@ class Kernel:
     def _accept_scalar(self, position: int, param: PrimVar, value: Any, caller: Caller) -> Any:
         if param.dtype == "handle":
             if isinstance(value, np.ndarray):
-                memory = Memory.of_array(np.ascontiguousarray(value), 1, written=True, strict=False, name=param.name)
+                if caller.outputs is not None and not value.flags.writeable:
+                    value = np.array(value, order="C")  # an input in a graph function, which stays what it is
+                value = np.asarray(value)
+                if value.dtype.hasobject or not value.flags.c_contiguous or not value.flags.writeable:
+                    raise self._refuse(position, "an array of numbers in a row", "another one", caller, "W852")
+                memory = Memory.of_array(value, 1, written=True, strict=False, name=param.name)
                 return Pointer(memory, 0, View(memory, value.dtype.name, value.shape, None, 0, param.name))
             return value
         number = check_scalar(value, param.dtype)
@@ -309,9 +296,10 @@ class Kernel:
         assert make is not None
         sizes, strides, offset = make(frame)
         if isinstance(value, Pointer):
-            return View(
-                value.memory, param.dtype, sizes, strides, value.element_offset(param.dtype) + offset, param.name
-            ), None
+            start = value.element_offset(param.dtype) + offset
+            view = View(value.memory, param.dtype, sizes, strides, start, param.name)
+            value.check_holds(view)
+            return view, None
         fresh = position in (caller.outputs or ())
         known = None if caller.partial is None else caller.partial.get(position)
         if known is not None:
@@ -363,6 +351,16 @@ class Kernel:
             )  # fmt: skip
 
 
+def _refuse_vectors(function: PrimFunc) -> None:
+    """W864 for a buffer of vectors."""
+    for node in walk(function):
+        if isinstance(node, Buffer) and dtypes.lanes(node.dtype) != 1:
+            raise ArgumentError(
+                f"the buffer {node.name!r} is one of vectors, which has no meaning in the interpreter: {node.dtype}",
+                code="W864", span=node.span, hint="give a buffer of scalars one more dimension",
+            )  # fmt: skip
+
+
 def _layout_symbols(function: PrimFunc) -> Iterator[PrimVar]:
     """The variables in the shapes, strides and offsets of parameters: the call binds them."""
     for param in function.params:
@@ -376,7 +374,7 @@ def _mark_unit(function: PrimFunc) -> int:
     buffers.extend(node.buffer for node in walk(function.body) if isinstance(node, (BufferLoad, BufferStore)))
     shared = any(isinstance(b, Buffer) and b.data is not None for b in buffers)
     calls = any(isinstance(node, PrimCall) and node.op == "address_of" for node in walk(function.body))
-    widths = {dtypes.storage(b.dtype).itemsize for b in buffers if isinstance(b, Buffer)}
+    widths = {dtypes.item_bytes(b.dtype) for b in buffers if isinstance(b, Buffer)}
     return 1 if (shared or calls or _takes_handles(function)) and len(widths) > 1 else 0
 
 

@@ -50,7 +50,7 @@ class Memory:
     @staticmethod
     def allocate(count: int, dtype: str, unit: int, name: str) -> Memory:
         """Poisoned memory for `count` elements of which none was written."""
-        size = count * dtypes.storage(dtype).itemsize
+        size = count * dtypes.item_bytes(dtype)
         try:
             raw = np.full(size, _POISON, np.uint8)
         except (MemoryError, ValueError):  # more than there is, more than an array can have
@@ -146,6 +146,12 @@ class View:
         """How many elements the shape holds."""
         return math.prod(self.shape)
 
+    def span(self) -> int:
+        """How many elements lie from the first to the last."""
+        if self.strides == compact_strides(self.shape):
+            return self.elements()
+        return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+
     def dense(self) -> bool:
         """Whether the elements lie one after another in row-major order."""
         return self.strides == compact_strides(self.shape)
@@ -180,25 +186,45 @@ class View:
 
 
 class Pointer:
-    """An address: a memory and an offset in bytes; `view` is the buffer whose first element is meant, if known."""
+    """An address: a memory and an offset in bytes, inside of the buffer `source` if it was taken from one.
 
-    __slots__ = ("memory", "offset", "view")
+    `view` is the buffer whose first element is meant, if it is the first one of a buffer.
+    """
 
-    def __init__(self, memory: Memory, offset: int, view: View | None = None) -> None:
+    __slots__ = ("memory", "offset", "source", "view")
+
+    def __init__(self, memory: Memory, offset: int, view: View | None = None, source: View | None = None) -> None:
         self.memory = memory
         self.offset = offset
         self.view = view
+        self.source = view if source is None else source
 
     def moved(self, count: int) -> Pointer:
         """The pointer `count` bytes further on."""
-        return Pointer(self.memory, self.offset + count)
+        return Pointer(self.memory, self.offset + count, source=self.source)
+
+    def check_holds(self, view: View) -> None:
+        """BoundsError W900 when a view that was declared to begin here leaves the memory that is behind the pointer."""
+        source = self.source
+        item, end = view.data.itemsize, len(self.memory.raw)
+        if source is not None:
+            end = (source.offset + source.span()) * source.data.itemsize
+        start = view.offset * item
+        inside = self.offset <= start and start + view.span() * item <= end and self.offset % item == 0
+        if not inside or min(view.strides, default=0) < 0:
+            name = self.memory.name if source is None else source.name
+            raise BoundsError(f"the buffer {view.name!r} lies outside of its memory, {name!r}", code="W900")
 
     def element_offset(self, dtype: str) -> int:
         """The offset in elements of a dtype."""
-        return self.offset // dtypes.storage(dtype).itemsize
+        return self.offset // dtypes.item_bytes(dtype)
 
-    def array(self, dtype: str | None = None) -> np.ndarray:
-        """What is there as an array: the known view, else everything up to the end of the memory."""
+    def array(self) -> np.ndarray:
+        """What is there as an array: the buffer that begins here, else a row of what is left of the one around it."""
         if self.view is not None:
             return self.view.array()
-        return self.memory.raw[self.offset :].view(dtypes.storage(dtype or "uint8"))
+        source = self.source
+        if source is None:
+            return self.memory.raw[self.offset :]
+        start = self.offset // source.data.itemsize
+        return source.data[start : source.offset + source.span()]

@@ -365,6 +365,8 @@ def _alloc_storage(given: _Given) -> Any:
 def _tensor_in_storage(given: _Given) -> Any:
     """A tensor at an offset in bytes of a storage; it holds nothing yet, whatever was there before."""
     storage, shape, dtype = given.value("storage"), given.value("shape"), _dtype_of(given)
+    if not isinstance(storage, Storage):
+        raise BoundsError("a tensor is placed in what is no storage", code="W903", span=given.node.span)
     start = int(given.value("offset", default=0))
     size = int(np.prod(shape, dtype=np.int64)) * dtypes.storage(dtype).itemsize
     if start < 0 or start + size > len(storage.raw):

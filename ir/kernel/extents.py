@@ -40,7 +40,7 @@ def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
     >>> tensor_bytes((3, 4), "float32")
     48
     """
-    return math.prod(shape) * dtypes.storage(dtype).itemsize
+    return math.prod(shape) * dtypes.item_bytes(dtype)
 
 
 def check_extents(shape: Sequence[object], dtype: str, name: str, span: Span | None = None) -> None:
@@ -49,7 +49,7 @@ def check_extents(shape: Sequence[object], dtype: str, name: str, span: Span | N
     >>> check_extents(("n", 3), "float32", "x")
     """
     known = [extent or 1 for extent in shape if isinstance(extent, int)]
-    bytes_ = math.prod(known) * dtypes.storage(dtype).itemsize
+    bytes_ = math.prod(known) * dtypes.item_bytes(dtype)
     if bytes_ > MAX_BYTES:
         text = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
         raise OutOfMemoryError(

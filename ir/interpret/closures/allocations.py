@@ -74,7 +74,13 @@ def _view(compiler: KernelCompiler, buffer: Buffer) -> Callable[[Frame], None]:
         if not isinstance(pointer, Pointer):
             raise BoundsError(f"the data of buffer {buffer.name!r} is not a pointer", code="W903", span=buffer.span)
         base = pointer.element_offset(buffer.dtype)
-        frame[slot] = View(pointer.memory, buffer.dtype, shape, strides, base + offset, buffer.name)
+        made = View(pointer.memory, buffer.dtype, shape, strides, base + offset, buffer.name)
+        try:
+            pointer.check_holds(made)
+        except BoundsError as error:
+            error.notes = (*error.notes, *compiler.values_in(frame))
+            raise error.at(buffer.span) from None
+        frame[slot] = made
 
     return view
 

@@ -20,7 +20,7 @@ from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.interpret.closures.accesses import argument, load
 from weft.ir.interpret.closures.compiled import CallKernel, Compiled, Compiler, Frame, Lookup
 from weft.ir.interpret.closures.indices import index_closure
-from weft.ir.interpret.closures.intrinsics import compile_intrinsic
+from weft.ir.interpret.closures.intrinsics import compile_intrinsic, no_number
 from weft.ir.interpret.scalars import binary_function, cast_function, coerce, element_type, unary_function
 from weft.ir.node import Node
 from weft.ir.tensor import (
@@ -140,6 +140,8 @@ def _binary(compiler: Compiler, node: Binary) -> Compiled:
 
 
 def _cast(compiler: Compiler, node: Cast) -> Compiled:
+    if node.value.dtype == "handle" and node.dtype != "handle":
+        raise no_number(node.span)
     function, value = cast_function(node.value.dtype, node.dtype), compiler.expression(node.value)
     return lambda frame: function(value(frame))
 

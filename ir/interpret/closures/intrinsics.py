@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.errors import ArgumentError, BoundsError
+from weft.errors import ArgumentError, BoundsError, ShapeError, Span, WeftError, described
 from weft.ir.graph import StringImm
 from weft.ir.interpret.closures.accesses import argument, locator, pointer_to
 from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
-from weft.ir.interpret.scalars import coerce, element_type
+from weft.ir.interpret.scalars import check_scalar, coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 
-__all__ = ["compile_intrinsic", "missing_function", "shown_values"]
+__all__ = ["compile_intrinsic", "missing_function", "no_number", "shown_values"]
 
 _EXTERNAL = ("call_extern", "call_pure_extern", "call_packed", "call_cpacked", "tvm_call_packed")
 
@@ -42,7 +42,15 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
             f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,
             hint="register one with weft.ir.kernel.intrinsics.register_intrinsic",
         )  # fmt: skip
-    return _mathematical(compiler, node, entry.numpy)
+    function = entry.numpy
+    if name == "nextafter" and not dtypes.is_numpy(dtypes.element(node.dtype)):
+        function = _next_of(dtypes.array_dtype(dtypes.element(node.dtype)))
+    return _mathematical(compiler, node, function)
+
+
+def _next_of(kind: np.dtype[Any]) -> Callable[[Any, Any], Any]:
+    """The next value of a type that NumPy lacks, which its own steps make, not those of float32."""
+    return lambda a, b: np.nextafter(np.asarray(a).astype(kind), np.asarray(b).astype(kind)).astype(np.float32)
 
 
 def _mathematical(compiler: Compiler, node: PrimCall, function: Callable[..., Any]) -> Compiled:
@@ -121,8 +129,10 @@ def _to_bits(value: Any, dtype: str) -> np.ndarray:
 def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
     value = compiler.expression(node.args[0])
     source, target = node.args[0].dtype, node.dtype  # type: ignore[attr-defined]
-    if "handle" in (source, target):
+    if source == target == "handle":
         return value
+    if "handle" in (source, target):
+        raise no_number(node.span)
     scalar = dtypes.element(target)
     small = dtypes.is_float(scalar) and not dtypes.is_numpy(scalar)
 
@@ -134,6 +144,11 @@ def _reinterpret(compiler: Compiler, node: PrimCall) -> Compiled:
         return values[0] if dtypes.is_float(scalar) else values[0].item()
 
     return reinterpret
+
+
+def no_number(span: Span | None) -> WeftError:
+    """The error for a pointer where a number is wanted, or the other way round."""
+    return ArgumentError("a pointer is no number in the interpreter, nor a number a pointer", code="W864", span=span)
 
 
 def _q_multiply_shift(compiler: Compiler, node: PrimCall) -> Compiled:
@@ -191,7 +206,7 @@ def _address_of(compiler: Compiler, node: PrimCall) -> Compiled:
         if view.elements() == 0:  # there is no first element, yet its address may be passed on
             return Pointer(view.memory, view.offset * view.data.itemsize, view)
         position = locate(frame, view)
-        return Pointer(view.memory, position * view.data.itemsize, view if position == view.offset else None)
+        return Pointer(view.memory, position * view.data.itemsize, view if position == view.offset else None, view)
 
     return address
 
@@ -210,7 +225,7 @@ def _access_ptr(compiler: Compiler, node: PrimCall) -> Compiled:
 
     def point(frame: Frame) -> Pointer:
         start, count = pointer(frame), offset(frame)
-        return start.moved(count * start.view.data.itemsize) if count and start.view is not None else start
+        return start.moved(count * start.source.data.itemsize) if count and start.source is not None else start
 
     return point
 
@@ -277,7 +292,7 @@ def _external(compiler: Compiler, node: PrimCall) -> Compiled:
     if not isinstance(symbol, StringImm):
         raise ArgumentError(f"the first argument of T.{node.op} is the name of a function", code="W865", span=node.span)
     args = [argument(compiler, arg) for arg in node.args[1:]]
-    returns = None if node.dtype in ("void", "handle") else _finish(node.dtype)
+    returns = None if node.dtype in ("void", "handle") else _returned(node, symbol.value)
 
     def call(frame: Frame) -> Any:
         function = compiler.lookup(symbol.value)
@@ -293,6 +308,20 @@ def _external(compiler: Compiler, node: PrimCall) -> Compiled:
         return result if returns is None else returns(0 if result is None else result)
 
     return call
+
+
+def _returned(node: PrimCall, name: str) -> Callable[[Any], Any]:
+    """The result of an external function as a scalar of its declared dtype; ShapeError W223 for what is none."""
+
+    def returned(value: Any) -> Any:
+        plain = int(value) if isinstance(value, bool) and dtypes.is_integer(node.dtype) else value
+        found = check_scalar(plain, node.dtype) if dtypes.lanes(node.dtype) == 1 else None
+        if found is None:
+            message = f"the result of {name!r}: expected {node.dtype}, got {described(value)}"
+            raise ShapeError(message, code="W223", span=node.span)
+        return found
+
+    return returned
 
 
 _SPECIAL: dict[str, Callable[[Compiler, PrimCall], Compiled]] = {

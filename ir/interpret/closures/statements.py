@@ -78,7 +78,7 @@ class StatementCompiler(FunctionCompiler):
 
     def unit_of(self, dtype: str) -> int:
         """Bytes per mark for memory of a dtype."""
-        return self.unit or dtypes.storage(dtype).itemsize
+        return self.unit or dtypes.item_bytes(dtype)
 
     def statement(self, node: Stmt) -> Compiled:
         """The closure of a statement."""
