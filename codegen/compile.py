@@ -47,7 +47,7 @@ from weft.ir.structure.malformed import explained_by
 from weft.ir.structure.recursion import deep_recursion
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
-from weft.ir.verify import fault_of
+from weft.ir.verify import fault_of, refuse_ill_formed_kernels
 from weft.ir.verify.spread import refuse_spread
 from weft.runtime.artifact import Artifact, ArtifactSet
 from weft.runtime.executable import CompiledFunction, Executable
@@ -132,7 +132,7 @@ def compile(
     if kept is not None:
         _log.info("%s for %s: from the disk", ", ".join(module), plan.target)
         return _exporting(Executable(kept), module, plan, pipeline, start)
-    _refuse_scalable(module)
+    _refuse_vectors(module)
     refuse_spread(module.functions.values())
     refuse_absent_members(module)
     began = time.perf_counter()
@@ -174,7 +174,7 @@ def _library(
             plan = with_fields(plan, executor="aot")
         plan = with_fields(plan, externs=check_externs(externs), name=name)
         refuse_untrusted(module)
-        _refuse_scalable(module)
+        _refuse_vectors(module)
         refuse_spread(module.functions.values())
         with _room():
             lowered = _through(module, plan, stop=PLANNED)
@@ -230,14 +230,19 @@ def as_module(value: object) -> IRModule:
     raise PassError(f"cannot compile {described(value)}", code="W511", hint=hint)
 
 
-def _refuse_scalable(module: IRModule) -> None:
-    """W740 at a vector whose length only the machine knows: no code generator has an instruction for it."""
+def _refuse_vectors(module: IRModule) -> None:
+    """W740 at a vector whose length only the machine knows, and at a buffer of vectors, which has no layout."""
     for function in module.functions.values():
         for part in walk(function) if isinstance(function, PrimFunc) else ():
             if isinstance(part, (PrimExpr, Buffer)) and dtypes.is_scalable(part.dtype):
                 raise TargetError(
                     f"scalable vectors (T.vscale) cannot be compiled: this is a {part.dtype}",
                     code="W740", span=part.span, hint="write a constant length",
+                )  # fmt: skip
+            if isinstance(part, Buffer) and dtypes.lanes(part.dtype) != 1:
+                raise TargetError(
+                    f"the buffer {part.name!r} is one of vectors, which cannot be compiled: {part.dtype}",
+                    code="W740", span=part.span, hint="give a buffer of scalars one more dimension",
                 )  # fmt: skip
 
 
@@ -285,6 +290,7 @@ def _through(
     start: str | None = None, stop: str = CODE[-1], trace: list[Step] | None = None,
 ) -> IRModule:  # fmt: skip
     """The module after the phases of a plan from `start` to `stop`; a user's pipeline replaces the optional passes."""
+    refuse_ill_formed_kernels(module)
     level, before = plan.opt, _STRAIGHTENED if plan.straight_line else {}
     if pipeline is not None:
         for item in before.get("import", ()) if start is None else ():

@@ -8,6 +8,8 @@ from typing import Any
 
 from weft.ir.attrs import NOALIAS, attribute
 from weft.ir.graph import GlobalVar
+from weft.ir.kernel.views import ADDRESSES
+from weft.ir.node import Node
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, DeclBuffer, PrimCall, PrimFunc
 from weft.ir.types import PrimType
@@ -15,9 +17,7 @@ from weft.transform.memory.share_memory import SHARES_MEMORY
 
 __all__ = ["is_noalias", "result_dtype", "shared_positions", "written_positions"]
 
-_READ_ONLY_CALLS = frozenset(
-    {"call_pure_extern", "address_of", "access_ptr", "tvm_access_ptr", "print_buffer", "if_then_else"}
-)
+_READ_ONLY_CALLS = frozenset({"call_pure_extern", *ADDRESSES, "print_buffer", "if_then_else"})
 
 
 def written_positions(
@@ -44,8 +44,8 @@ def written_positions(
                     continue
                 if isinstance(arg, Buffer):
                     written.add(arg)
-                elif isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr"):
-                    written.update(x.buffer for x in walk(arg) if isinstance(x, BufferLoad))
+                else:
+                    written |= _pointed_at(arg)
     changed = True
     while changed:
         before = len(written)
@@ -63,6 +63,12 @@ def _written_by(call: PrimCall, functions: Mapping[str, Any], within: tuple[str,
     if not isinstance(callee, PrimFunc) or name in within:
         return range(len(call.args))
     return written_positions(callee, functions, (*within, name))
+
+
+def _pointed_at(arg: Node) -> set[Buffer]:
+    """The buffers of whose elements an argument holds the address, however it was chosen."""
+    taken = (part.args[0] for part in walk(arg) if isinstance(part, PrimCall) and part.op in ADDRESSES and part.args)
+    return {element.buffer for element in taken if isinstance(element, BufferLoad)}
 
 
 def shared_positions(function: PrimFunc) -> dict[int, set[int]]:

@@ -7,6 +7,10 @@
            | "third"   (condition, a, b): the dtype of a
            | "given"   the call states its dtype
 
+    operands ::= (kind "?"?)* "*"?        what calls of "given" intrinsics take, where anybody has a meaning for them
+    kind     ::= "i" integer | "b" truth value | "x" any scalar or vector | "v" vector | "p" pointer | "e" element of a
+                 buffer | "s" text;  "?" may be left out, "*" anything may follow
+
 An intrinsic that is not in the table may still occur in a module (device-specific ones): it reads, prints and survives
 passes as an opaque, impure call; interpreting or compiling it for a target that lacks it is an error.
 """
@@ -37,6 +41,7 @@ class Intrinsic:
     pure: bool = True
     promotes: bool = False
     doc: str = ""
+    operands: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +216,22 @@ def _fill() -> None:
     add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
     add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
     add("likely", 1, "bool", {"likely": lambda x: x})
-    add("reinterpret", 1, "given")
-    add("q_multiply_shift", 4, "given")
+    add("reinterpret", 1, "given", operands="x")
+    add("q_multiply_shift", 4, "given", operands="iiii")
     add("undef", 0, "given")
-    add("call_extern call_packed call_cpacked tvm_call_packed print_buffer", -1, "given", pure=False)
-    add("call_pure_extern call_llvm_intrin call_llvm_pure_intrin", -1, "given")
-    add("address_of access_ptr handle_add_byte_offset", -1, "given")
-    add("vectorlow vectorhigh vectorcombine vscale get_active_lane_mask masked_load masked_store", -1, "given")
-    add("assume", 1, "given", pure=False)
-    add("isnullptr", 1, "given", doc="whether a pointer points to nothing")
+    add("call_extern call_packed call_cpacked tvm_call_packed", -1, "given", pure=False, operands="s*")
+    add("print_buffer", -1, "given", pure=False)
+    add("call_pure_extern", -1, "given", operands="s*")
+    add("call_llvm_intrin call_llvm_pure_intrin", -1, "given")
+    add("address_of", -1, "given", operands="e")
+    add("access_ptr", -1, "given", operands="p*")
+    add("handle_add_byte_offset", 2, "given", operands="pi")
+    add("vectorlow vectorhigh", -1, "given", operands="s?v")
+    add("vectorcombine", -1, "given", operands="s?vv")
+    add("get_active_lane_mask", -1, "given", operands="s?ii")
+    add("vscale masked_load masked_store", -1, "given")
+    add("assume", 1, "given", pure=False, operands="b")
+    add("isnullptr", 1, "given", doc="whether a pointer points to nothing", operands="p")
     add("call_cpacked_lowered call_packed_lowered call_kernel", -1, "given", pure=False)
     add("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, "given", pure=False)
     add("dp4a q_multiply_shift_per_axis llvm_lookup_intrinsic_id lookup_param ignore_loop_partition", -1, "given")

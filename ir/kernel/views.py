@@ -19,16 +19,20 @@ from weft.errors import Span, VerifyError
 from weft.ir.attrs import HANDLE_BYTES
 from weft.ir.dim import Dim, product
 from weft.ir.graph import GlobalVar
-from weft.ir.kernel.prim import buffer_strides
+from weft.ir.kernel.prim import buffer_strides, cast
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc
 from weft.ir.node import replace
 from weft.ir.structure.visit import children, substitute, walk
 from weft.ir.tensor import Buffer, BufferLoad, DeclBuffer, Extent, PrimCall, PrimExpr, PrimFunc, PrimVar
 
-__all__ = ["HANDLE_BYTES", "Within", "call_views", "handle_bytes", "handles_of", "span_within"]
+__all__ = [
+    "ADDRESSES", "HANDLE_BYTES", "Within", "call_views", "handle_bytes", "handles_of", "place_of", "span_within",
+    "unknown_memory",
+]  # fmt: skip
 
-_ADDRESSES = ("address_of", "access_ptr", "tvm_access_ptr")
+ADDRESSES = ("address_of", "access_ptr", "tvm_access_ptr")
+"""Intrinsics that take the address of an element."""
 Evaluate = Callable[[Extent], Dim]
 
 
@@ -44,9 +48,11 @@ def place_of(pointer: Any) -> tuple[Buffer, tuple[PrimExpr, ...]] | None:
     """The buffer and the indices that a pointer is the address of; None when that cannot be told."""
     if isinstance(pointer, Buffer):
         return pointer, ()
-    if isinstance(pointer, PrimCall) and pointer.op in _ADDRESSES and pointer.args:
+    if isinstance(pointer, PrimCall) and pointer.op in ADDRESSES and pointer.args:
         pointer = pointer.args[0]
-    return (pointer.buffer, pointer.indices) if isinstance(pointer, BufferLoad) else None
+    if not isinstance(pointer, BufferLoad) or any(dtypes.lanes(index.dtype) != 1 for index in pointer.indices):
+        return None
+    return pointer.buffer, pointer.indices
 
 
 def span_within(view: Buffer, pointer: Any, dim: Evaluate) -> Within | None:
@@ -58,17 +64,18 @@ def span_within(view: Buffer, pointer: Any, dim: Evaluate) -> Within | None:
     strides = [dim(stride) for stride in buffer_strides(memory)]
     first: Dim = 0
     for index, stride in zip(indices, strides, strict=False):
-        if dtypes.lanes(index.dtype) == 1:
-            first = first + dim(index) * stride
+        first = first + dim(index) * stride
     offset = 0 if view.elem_offset is None or view.data is None else dim(view.elem_offset)
     room = (_elements(memory, dim) - first) * _bytes(memory)
     needs = [room - (offset + _elements(view, dim)) * _bytes(view), offset]
-    needs += [dim(stride) for stride in view.strides or ()]
+    needs += [dim(size) for size in (*view.shape, *(view.strides or ()))]
+    if _bytes(memory) % _bytes(view):  # an element of the view begins where one of its size may
+        needs.append(-(first * _bytes(memory) % _bytes(view)))
     return Within(memory, tuple(needs))
 
 
 def _bytes(buffer: Buffer) -> int:
-    return dtypes.storage(buffer.dtype).itemsize
+    return dtypes.item_bytes(buffer.dtype)
 
 
 def _elements(buffer: Buffer, dim: Evaluate) -> Dim:
@@ -84,20 +91,21 @@ def call_views(call: PrimCall, functions: Mapping[str, BaseFunc]) -> Iterator[tu
     callee = functions.get(call.op.name) if isinstance(call.op, GlobalVar) else None
     if not isinstance(callee, PrimFunc) or len(callee.params) != len(call.args):
         return
-    values: dict[Any, Any] = {}
-    for param, arg in zip(callee.params, call.args, strict=True):
-        if isinstance(param, PrimVar):
-            values.setdefault(param, arg)
-            continue
-        place = place_of(arg)
-        if place is None or place[0].ndim != param.ndim:
+    pairs = list(zip(callee.params, call.args, strict=True))
+    values: dict[Any, Any] = {
+        param: cast(param.dtype, arg) for param, arg in pairs
+        if isinstance(param, PrimVar) and param.dtype != "handle" and isinstance(arg, PrimExpr)
+    }  # fmt: skip
+    for param, arg in pairs:
+        place = place_of(arg) if isinstance(param, Buffer) else None
+        if place is None or not isinstance(param, Buffer) or place[0].ndim != param.ndim:
             continue
         steps = buffer_strides(place[0]) if param.strides is not None else ()
         layout = (*zip(param.shape, place[0].shape, strict=True), *zip(param.strides or (), steps, strict=True))
         for symbol, extent in layout:
             if isinstance(symbol, PrimVar):
                 values.setdefault(symbol, extent)
-    for param, arg in zip(callee.params, call.args, strict=True):
+    for param, arg in pairs:
         if isinstance(param, Buffer):
             yield _in_sizes(param, values), arg
         elif param.dtype == "handle":
@@ -187,6 +195,14 @@ def _passed_bytes(
 
 
 def _unknown(handle: PrimVar, why: str, span: Span | None) -> VerifyError:
-    message = f"how much memory is behind the handle {handle.name!r} is not known: {why}"
     hint = f"give it a shape: {handle.name}: T.Buffer((...), dtype), or sizes that are numbers"
-    return VerifyError(message, code="W478", span=span or handle.span, hint=hint)
+    return unknown_memory(f"the handle {handle.name!r}", why, span or handle.span, hint)
+
+
+def unknown_memory(what: str, why: str, span: Span | None, hint: str | None = None) -> VerifyError:
+    """The error for a pointer of which nobody can tell how much memory is there.
+
+    >>> unknown_memory("this pointer", "it is computed from a number", None).code
+    'W478'
+    """
+    return VerifyError(f"how much memory is behind {what} is not known: {why}", code="W478", span=span, hint=hint)

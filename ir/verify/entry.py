@@ -22,7 +22,9 @@ from weft.ir.verify.sites import sites_of
 from weft.ir.verify.tensor import check_tensor
 from weft.ir.verify.values import Deduction, check_outputs, check_values
 
-__all__ = ["assert_well_formed", "certain_findings", "fault_of", "valueless_symbols", "verify"]
+__all__ = [
+    "assert_well_formed", "certain_findings", "fault_of", "refuse_ill_formed_kernels", "valueless_symbols", "verify",
+]  # fmt: skip
 
 
 def _verify(value: IRModule | BaseFunc) -> list[Finding]:
@@ -81,6 +83,22 @@ def certain_findings(functions: Mapping[str, BaseFunc], names: Iterable[str]) ->
                     check_outputs(call, functions, report)
         findings.extend(found for found in report.findings if found.code in _CERTAIN)
     return findings
+
+
+# What says how blocks are meant to be scheduled, and is not relied on.
+_ABOUT_BLOCKS = frozenset({"W470", "W471", "W472", "W473", "W474", "W475", "W476"})
+
+
+def refuse_ill_formed_kernels(module: IRModule) -> None:
+    """Raise the first thing that is wrong with names, types and memory of the kernels of a module.
+
+    What makes code of kernels relies on it: ill-typed expressions would end a code generator, and with it the process.
+    """
+    deduction = Deduction(module.functions, closed=True)
+    for name, function in module.functions.items():
+        for found in _check_tensor(name, function, deduction) if isinstance(function, PrimFunc) else ():
+            if found.code not in _ABOUT_BLOCKS:
+                raise found.error()
 
 
 def valueless_symbols(function: Function, functions: Mapping[str, BaseFunc | FuncType]) -> list[Finding]:

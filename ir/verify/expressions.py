@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from weft import dtypes
-from weft.errors import DTypeError, Span
-from weft.ir.kernel.intrinsics import INTRINSICS, result_dtype
+from weft.errors import Span
 from weft.ir.node import Node
 from weft.ir.tensor import (
     BINARY_KINDS,
@@ -13,6 +12,7 @@ from weft.ir.tensor import (
     Binary,
     Broadcast,
     Cast,
+    IntImm,
     Let,
     PrimCall,
     PrimExpr,
@@ -21,6 +21,7 @@ from weft.ir.tensor import (
     Shuffle,
     Unary,
 )
+from weft.ir.verify.calls import check_intrinsic
 from weft.ir.verify.findings import Report
 
 __all__ = ["check_condition", "check_expression", "check_integer", "check_same"]
@@ -28,7 +29,7 @@ __all__ = ["check_condition", "check_expression", "check_integer", "check_same"]
 
 def check_same(dtype: str, value: object, what: str, report: Report, span: Span | None, code: str = "W459") -> None:
     """The value has the dtype that is wanted."""
-    if isinstance(value, PrimExpr) and value.dtype != dtype and "handle" not in (value.dtype, dtype):
+    if isinstance(value, PrimExpr) and value.dtype != dtype:
         report.add(code, f"{what} is {dtype}, and gets a {value.dtype}", value.span or span, hint="cast the value")
 
 
@@ -55,17 +56,35 @@ def check_expression(node: Node, report: Report) -> None:
     elif isinstance(node, Select):
         _select(node, report)
     elif isinstance(node, Cast):
-        if dtypes.lanes(node.dtype) != dtypes.lanes(node.value.dtype):
+        if "handle" in (node.dtype, node.value.dtype) and not _keeps_address(node.dtype, node.value.dtype):
+            report.add("W460", f"a cast of a {node.value.dtype} to {node.dtype}", node.span)
+        elif dtypes.lanes(node.dtype) != dtypes.lanes(node.value.dtype):
             report.add("W458", f"a cast of {node.value.dtype} to {node.dtype} changes the number of lanes", node.span)
     elif isinstance(node, (Ramp, Broadcast)):
         _vector(node, report)
     elif isinstance(node, Shuffle):
-        if len({dtypes.element(vector.dtype) for vector in node.vectors}) != 1:
-            report.add("W460", "the vectors of a shuffle have several dtypes", node.span)
+        _shuffle(node, report)
     elif isinstance(node, Let):
         check_same(node.var.dtype, node.value, f"variable {node.var.name!r}", report, node.span)
     elif isinstance(node, PrimCall):
-        _call(node, report)
+        check_intrinsic(node, report)
+
+
+def _keeps_address(*kinds: str) -> bool:
+    """Whether a conversion is one between pointers and integers that hold them."""
+    return all(kind == "handle" or (dtypes.is_integer(kind) and dtypes.bits(kind) == 64) for kind in kinds)
+
+
+def _shuffle(node: Shuffle, report: Report) -> None:
+    kinds = {dtypes.element(vector.dtype) for vector in node.vectors}
+    if len(kinds) != 1 or "handle" in kinds:
+        report.add("W460", f"the vectors of a shuffle are {' and '.join(sorted(kinds))}", node.span)
+    total = sum(int(dtypes.lanes(vector.dtype)) for vector in node.vectors)
+    for index in node.indices:
+        if not isinstance(index, PrimExpr) or not dtypes.is_integer(index.dtype) or dtypes.lanes(index.dtype) != 1:
+            report.add("W457", "a lane of a shuffle is not an integer", node.span)
+        elif isinstance(index, IntImm) and not 0 <= index.value < total:
+            report.add("W458", f"lane {index.value} of a shuffle of {total} lanes", node.span)
 
 
 def _binary(node: Binary, report: Report) -> None:
@@ -76,6 +95,8 @@ def _binary(node: Binary, report: Report) -> None:
         report.add("W458", f"{node.kind} of {a} and {b}", node.span)
     elif a != b:
         report.add("W460", f"{node.kind} of {a} and {b}", node.span, hint="cast one side")
+    elif a == "handle" and node.kind not in ("eq", "ne"):
+        report.add("W460", f"{node.kind} of pointers", node.span)
     elif node.kind in LOGICAL and not dtypes.is_bool(dtypes.element(a)):
         report.add("W461", f"{node.kind} of {a} values", node.span)
     elif (node.kind.startswith(("bitwise", "shift"))) and dtypes.is_float(dtypes.element(a)):
@@ -86,6 +107,8 @@ def _unary(node: Unary, report: Report) -> None:
     scalar = dtypes.element(node.a.dtype)
     if node.kind not in UNARY_KINDS:
         report.add("W463", f"unknown operation {node.kind!r}", node.span)
+    elif scalar == "handle":
+        report.add("W460", f"{node.kind} of a pointer", node.span)
     elif node.kind == "not" and not dtypes.is_bool(scalar):
         report.add("W461", f"not of a {node.a.dtype}", node.span)
     elif node.kind == "bitwise_not" and dtypes.is_float(scalar):
@@ -104,31 +127,9 @@ def _select(node: Select, report: Report) -> None:
 
 def _vector(node: Ramp | Broadcast, report: Report) -> None:
     parts = (node.base, node.stride) if isinstance(node, Ramp) else (node.value,)
+    if "handle" in (part.dtype for part in parts):
+        report.add("W460", "a vector of pointers", node.span)
     if int(node.lanes) < 1 or any(dtypes.lanes(part.dtype) != 1 for part in parts):
         report.add("W458", f"a vector of {node.lanes} lanes of {parts[0].dtype}", node.span)
     if isinstance(node, Ramp) and node.base.dtype != node.stride.dtype:
         report.add("W460", f"a ramp from {node.base.dtype} by {node.stride.dtype}", node.span)
-
-
-def _call(node: PrimCall, report: Report) -> None:
-    entry = INTRINSICS.get(node.op) if isinstance(node.op, str) else None
-    if entry is None:
-        return  # opaque: a later stage knows it, or refuses it
-    operands = [arg.dtype for arg in node.args if isinstance(arg, PrimExpr)]
-    if entry.arity >= 0 and len(node.args) != entry.arity:
-        report.add("W463", f"T.{entry.name} takes {entry.arity} operands, got {len(node.args)}", node.span)
-        return
-    if entry.rule == "given" or len(operands) != len(node.args):
-        return
-    if entry.name == "if_then_else":
-        if operands[0] != "bool":
-            report.add("W461", f"a condition is {operands[0]}, not bool", node.span)
-        if operands[1] != operands[2]:
-            report.add("W460", f"a choice between {operands[1]} and {operands[2]}", node.span)
-    try:
-        expected = result_dtype(entry, operands)
-    except DTypeError as error:
-        report.add("W463", error.message, node.span)
-        return
-    if expected != node.dtype:
-        report.add("W463", f"T.{entry.name} of {operands[0]} gives {expected}, not {node.dtype}", node.span)

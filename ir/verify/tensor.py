@@ -43,7 +43,7 @@ from weft.ir.tensor import (
     While,
 )
 from weft.ir.types import PrimType
-from weft.ir.verify import accesses, blocks, expressions, views
+from weft.ir.verify import accesses, blocks, calls, expressions, views
 from weft.ir.verify.findings import Report
 from weft.ir.verify.values import Deduction
 
@@ -344,9 +344,8 @@ class _Walk:
             callee = self.functions.get(node.op.name)
             if callee is None and self.closed:
                 self.report.add("W408", f"the module has no function {node.op.name!r}", node.span)
-            elif isinstance(callee, PrimFunc) and len(callee.params) != len(node.args):
-                takes = f"{node.op.name} takes {len(callee.params)} arguments, got {len(node.args)}"
-                self.report.add("W463", takes, node.span)
+            elif isinstance(callee, PrimFunc):
+                calls.check_kernel_call(node, callee, node.op.name, self.report)
 
 
 _STATEMENTS: dict[type, Callable[[_Walk, Any], None]] = {

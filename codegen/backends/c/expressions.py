@@ -205,6 +205,8 @@ def _of_values(writer: Scope, expr: Binary, dtype: str, a: str, b: str) -> str:
     """A binary operation on two values of a dtype that C has."""
     if expr.kind in _OPERATORS:
         return f"({a} {_OPERATORS[expr.kind]} {b})"
+    if expr.kind == "div" and not dtypes.is_float(dtype):
+        expr = Binary("truncdiv", expr.a, expr.b, span=expr.span)
     if dtypes.is_bool(dtype):
         return _bool_arithmetic(expr, a, b)
     if expr.kind in _ARITHMETIC:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 
+from weft import dtypes
 from weft.codegen.backends.llvm.asm.function import Size
 from weft.codegen.backends.llvm.asm.instructions import (
     Operand,
@@ -16,13 +17,14 @@ from weft.codegen.backends.llvm.asm.stack import stack_is_enough
 from weft.codegen.backends.llvm.asm.types import memory_type, value_type
 from weft.codegen.backends.llvm.kernel.emitter import WARM, KernelEmitter, call_back, kernel_params
 from weft.codegen.backends.llvm.values.expressions import CallForm, dtype_of
-from weft.codegen.backends.llvm.values.views import BufferView
+from weft.codegen.backends.llvm.values.views import BufferView, Linear
 from weft.codegen.backends.llvm.values.words import from_word, to_word
 from weft.codegen.host.kernels import result_dtype
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr, GlobalVar, StringImm
 from weft.ir.kernel.externs import find_extern
 from weft.ir.kernel.prim_dim import buffer_symbols
+from weft.ir.kernel.views import ADDRESSES, place_of
 from weft.ir.tensor import (
     Buffer,
     BufferLoad,
@@ -96,9 +98,23 @@ def _view_behind(emitter: KernelEmitter, arg: Expr) -> BufferView | None:
     """The buffer that a pointer argument points into, when it can be told."""
     if isinstance(arg, Buffer):
         return emitter.view(arg)
-    if isinstance(arg, PrimCall) and arg.op in ("address_of", "access_ptr", "tvm_access_ptr") and arg.args:
+    if isinstance(arg, PrimCall) and arg.op in ADDRESSES and arg.args:
         arg = arg.args[0]
     return emitter.view(arg.buffer) if isinstance(arg, BufferLoad) else None
+
+
+def _from_here(emitter: KernelEmitter, arg: Expr, view: BufferView) -> tuple[list[Size], list[Size]]:
+    """Sizes and strides of what a registered function sees behind a pointer: the buffer, or from an element on a row
+    of what is left of it."""
+    place = place_of(arg)
+    if place is None or all(isinstance(index, IntImm) and index.value == 0 for index in place[1]):
+        return view.shape, view.strides
+    w, where = emitter.w, emitter.index.offset(view, place[1])
+    assert isinstance(where, Linear)
+    last: Size = 0
+    for extent, stride in zip(view.shape, view.strides, strict=True):
+        last = w.add(last, w.mul(w.sub(extent, 1), stride))
+    return [w.sub(w.add(last, 1), w.add(where.base, where.plus))], [1]
 
 
 def _solve(emitter: KernelEmitter, expr: PrimCall, callee: PrimFunc) -> dict[PrimVar, Size]:
@@ -183,8 +199,12 @@ def _callback(emitter: KernelEmitter, expr: PrimCall, name: str, args: Sequence[
             kinds.append(abi.Text(arg.value))
         elif view is not None and not isinstance(arg, BufferLoad):
             address = emitter.w.emit(cast("ptrtoint", "ptr", _pointer(emitter, arg), "i64"))
-            words += [address, 0, *view.shape, *view.strides]
-            kinds.append(abi.StridedBuffer(view.dtype, len(view.shape)))
+            shape, strides = _from_here(emitter, arg, view)
+            words += [address, 0, *shape, *strides]
+            kinds.append(abi.StridedBuffer(view.dtype, len(shape)))
+        elif dtypes.lanes(dtype_of(arg)) != 1:
+            message = f"llvm: a registered function takes no vectors, {name} is given a {dtype_of(arg)}"
+            raise TargetError(message, code="W740", span=expr.span, hint="store it in a buffer")
         else:
             dtype = dtype_of(arg)
             words.append(to_word(emitter.w, dtype, emitter.value(arg)))

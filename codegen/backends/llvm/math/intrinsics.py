@@ -22,7 +22,7 @@ from weft.codegen.backends.llvm.asm.instructions import (
     load,
     store,
 )
-from weft.codegen.backends.llvm.asm.types import constant, splat, value_type
+from weft.codegen.backends.llvm.asm.types import constant, is_bits_float, splat, value_type
 from weft.codegen.backends.llvm.math.arithmetic import Arithmetic
 from weft.codegen.backends.llvm.math.conversions import mangled
 from weft.codegen.backends.llvm.math.dot_products import dot_product
@@ -110,7 +110,10 @@ def is_math(name: str) -> bool:
 
 
 def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str], kinds: Sequence[str]) -> str:
-    """An intrinsic of the result `dtype` on operands of dtypes `kinds`."""
+    """An intrinsic of the result `dtype` on operands of dtypes `kinds`; TargetError W741 of types that only move."""
+    for kind in (dtype, *kinds):
+        if is_bits_float(kind) and dtypes.element(kind) not in SHORT_FLOATS:
+            raise TargetError(f"llvm: T.{name} of {kind} values", code="W741", hint="cast to float16 first")
     if name in ("rsqrt", "sigmoid") and dtypes.element(dtype) in SHORT_FLOATS:
         return _in_float32(arith, name, dtype, operands)
     if name in _CUSTOM:
