@@ -29,6 +29,7 @@ from weft.ir.tensor import (
     AttrStmt,
     Binary,
     Bind,
+    Block,
     Break,
     Broadcast,
     Buffer,
@@ -50,11 +51,11 @@ from weft.ir.tensor import (
     While,
 )
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
-from weft.transform.analysis.indices.facts import Facts, negated
+from weft.transform.analysis.indices.facts import Fact, Facts, negated
 from weft.transform.kernel.bounds.jumps import always_jumps
 from weft.transform.kernel.bounds.values import bind, parameter_facts
 
-__all__ = ["Unproved", "guarded_loads", "opaque_buffers", "unproved_reads"]
+__all__ = ["Unproved", "guarded_loads", "is_plainly_written", "opaque_buffers", "unproved_reads"]
 
 Span = tuple[Dim, Dim]
 Box = tuple[Span, ...]
@@ -64,10 +65,12 @@ _MAX_BOXES = 16  # that are kept of one buffer
 
 @dataclass(frozen=True)
 class Unproved:
-    """Buffers of which some read is not proved to see a written element, and those that cannot be followed."""
+    """Buffers of which some read is not proved to see a written element, those that cannot be followed, and outputs of
+    which it is not proved that every element is written in the end."""
 
     read: frozenset[Buffer] = frozenset()
     opaque: frozenset[Buffer] = frozenset()
+    partial: frozenset[Buffer] = frozenset()
 
 
 def unproved_reads(function: PrimFunc, outputs: Set[Buffer] = frozenset()) -> Unproved:
@@ -76,11 +79,13 @@ def unproved_reads(function: PrimFunc, outputs: Set[Buffer] = frozenset()) -> Un
     opaque = frozenset(opaque_buffers(function.body, scratch | outputs))
     followed = (scratch | outputs) - opaque
     loaded = {part.buffer for part in walk(function.body) if isinstance(part, BufferLoad)}
-    if not followed & loaded:
+    if not followed & (loaded | outputs):
         return Unproved(opaque=opaque)
     flow = _Flow(function, followed)
-    flow.statement(function.body, {}, parameter_facts(function, flow.known))
-    return Unproved(frozenset(flow.unproved), opaque)
+    facts = parameter_facts(function, flow.known)
+    boxes = flow.statement(function.body, {}, facts)
+    partial = {buffer for buffer in followed & outputs if not flow.is_whole(buffer, boxes, facts)}
+    return Unproved(frozenset(flow.unproved), opaque, frozenset(partial))
 
 
 def opaque_buffers(body: Stmt, buffers: Set[Buffer]) -> set[Buffer]:
@@ -179,6 +184,13 @@ class _Flow:
                 box = self._box(load, inside)
                 if box is None or not any(self._covers(one, box, inside) for one in boxes.get(load.buffer, ())):
                     self.unproved[load.buffer] = None
+
+    def is_whole(self, buffer: Buffer, boxes: Boxes, facts: Facts) -> bool:
+        """Whether the boxes are proved to hold every element of a buffer that has any."""
+        sizes = [self.known.dim(extent, facts) for extent in buffer.shape]
+        facts = facts.with_facts(*(Fact(size - 1) for size in sizes))
+        whole = tuple((0, size - 1) for size in sizes)
+        return any(self._covers(box, whole, facts) for box in boxes.get(buffer, ()))
 
     def _sequence(self, stmt: SeqStmt, boxes: Boxes, facts: Facts) -> Boxes:
         for part in stmt.stmts:
@@ -299,9 +311,19 @@ class _Flow:
         both = {buffer: tuple(box for box in found if box in other.get(buffer, ())) for buffer, found in taken.items()}
         for buffer, found in taken.items():
             for box in found:
-                if box not in both[buffer] and self._was_first(stmt.condition, buffer, box, facts):
+                if box not in both[buffer] and (
+                    self._is_beyond(buffer, box, inside) or self._was_first(stmt.condition, buffer, box, facts)
+                ):
                     both = dict(self._with(both, buffer, box))
         return both
+
+    def _is_beyond(self, buffer: Buffer, box: Box, facts: Facts) -> bool:
+        """Whether a box has no element of the buffer where the facts hold: nothing has to be written there."""
+        try:
+            sizes = [self.known.dim(extent, facts) for extent in buffer.shape]
+            return any(self.known.proves(low - size, facts) for (low, _), size in zip(box, sizes, strict=True))
+        except ShapeError:  # over the limits of dimensions
+            return False
 
     def _was_first(self, condition: PrimExpr, buffer: Buffer, box: Box, facts: Facts) -> bool:
         """Whether a branch runs in the first iteration of the loops that its condition is about, over the same box."""
@@ -370,3 +392,46 @@ def _joined(first: Box, second: Box) -> Box | None:
     return (*first[: axes[0]], (low, high), *first[axes[0] + 1 :])
 
 
+
+
+def is_plainly_written(body: Stmt, buffer: Buffer) -> bool:
+    """Whether a kernel has the plainest form of a store of every element: loops over a whole buffer, no condition.
+
+    A quick look, which spares the analysis in most cases; False says nothing.
+    """
+    return not _has_jumps(body) and _stores_all(body, buffer, {})
+
+
+def _stores_all(stmt: Stmt, buffer: Buffer, ranges: Mapping[PrimVar, Any]) -> bool:
+    """`ranges` are the variables of the loops around, or what blocks call them, with their extents."""
+    if isinstance(stmt, SeqStmt):
+        return any(_stores_all(part, buffer, ranges) for part in stmt.stmts)
+    if isinstance(stmt, For):
+        whole = stmt.start == 0 and stmt.step in (None, 1)
+        return whole and _stores_all(stmt.body, buffer, {**ranges, stmt.loop_var: stmt.extent})
+    if isinstance(stmt, Block):
+        return stmt.predicate is None and _block_stores_all(stmt, buffer, ranges)
+    if not isinstance(stmt, BufferStore) or stmt.buffer is not buffer or stmt.predicate is not None:
+        return False
+    others = [extent for variable, extent in ranges.items() if variable not in stmt.indices]
+    if len(set(stmt.indices)) != buffer.ndim or not all(isinstance(extent, int) and extent > 0 for extent in others):
+        return False
+    return all(_same(ranges.get(index), size) for index, size in zip(stmt.indices, buffer.shape, strict=True))  # type: ignore[arg-type]
+
+
+def _block_stores_all(block: Block, buffer: Buffer, ranges: Mapping[PrimVar, Any]) -> bool:
+    """An init stores what it does even where the loops of the reduction are empty."""
+    bound = [item for item in block.iter_vars if item.start == 0 and _same(ranges.get(item.value), item.extent)]  # type: ignore[arg-type]
+    if len({item.value for item in bound}) != len(block.iter_vars):
+        return False
+    if block.init is not None:
+        kept = {item.var: item.extent for item in bound if item.kind not in ("reduce", "scan")}
+        if _stores_all(block.init, buffer, kept):
+            return True
+    named = {item.value for item in bound}
+    free = {variable: extent for variable, extent in ranges.items() if variable not in named}
+    return _stores_all(block.body, buffer, {**free, **{item.var: item.extent for item in bound}})
+
+
+def _same(extent: Any, size: Any) -> bool:
+    return extent is size or (isinstance(extent, int) and extent == size)

@@ -8,8 +8,10 @@
 
 What `weft.transform.analysis.written` proves stays as it is: nearly every kernel. Scratch that is seen through views
 cannot be followed element by element and begins as zeros; what an external function is given counts as written. The
-outputs of a kernel are those that `R.call_tir` allocates for it, which then calls a copy of the kernel with checks:
-called from outside, the kernel may read what its caller put there. So no kernel sees what memory held before.
+outputs of a kernel are those that `R.call_tir` and its kin allocate for it, and fresh tensors of the text that it is
+given first (`analysis.fresh_outputs`): such calls call a copy of the kernel with checks, in the end also that all of an
+output is written. Called from outside, a kernel may read what its caller put there. So nobody sees what memory held
+before.
 
 The pass comes before operators are legalised: their kernels write first, which the interpreter shows in the tests.
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft import dtypes
-from weft.ir import Call, Function, GlobalVar, IRModule, Op, PrimFunc, Tuple, TupleType, replace, walk
+from weft.ir import Call, Function, GlobalVar, IRModule, PrimFunc, replace, walk
 from weft.ir.dim import fresh_name
 from weft.ir.kernel.prim import const
 from weft.ir.structure.visit import rewrite
@@ -46,9 +48,10 @@ from weft.ir.tensor import (
     Stmt,
     While,
 )
+from weft.transform.analysis.fresh_outputs import output_positions
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import conjunction, disjunction, negated
-from weft.transform.analysis.written import Unproved, guarded_loads, unproved_reads
+from weft.transform.analysis.written import Unproved, guarded_loads, is_plainly_written, unproved_reads
 from weft.transform.infra.base import Pass
 from weft.transform.kernel.bounds.accesses import lane_of
 from weft.transform.kernel.check_bounds import check_bounds
@@ -56,8 +59,6 @@ from weft.transform.kernel.lower_blocks import lower_blocks
 from weft.transform.schedule.copies import fresh_function
 
 __all__ = ["CheckWrites", "check_writes"]
-
-_CALLS = ("call_tir", "call_tir_with_grad")
 
 
 @dataclass(frozen=True)
@@ -70,51 +71,58 @@ class CheckWrites(Pass):
         for name, function in module.functions.items():
             if isinstance(function, PrimFunc):
                 new[name] = check_writes(function, module=module)
-        copies = _checked_copies(module, new)
-        for name, function in tuple(new.items()) if copies else ():
+        copies = _Copies(module, new)
+        for name, function in module.functions.items():
             if isinstance(function, Function):
-                new[name] = rewrite(function, lambda node: _redirected(node, copies))
+                new[name] = copies.called(function)
         same = len(new) == len(module.functions) and all(new[name] is old for name, old in module.functions.items())
         return module if same else module.with_functions(new)
 
 
-def _checked_copies(module: IRModule, new: dict[str, Any]) -> dict[str, str]:
-    """Copies of the kernels whose outputs may be read too early, added to the functions: name to name."""
-    copies: dict[str, str] = {}
-    for function in module.functions.values():
-        for call in walk(function.body) if isinstance(function, Function) else ():
-            name, outputs = _outputs(call, module)
-            kernel = module.functions.get(name)
-            if name in copies or not isinstance(kernel, PrimFunc):
-                continue
-            if _looked_at(kernel, outputs, module)[1].read & set(outputs):
-                copies[name] = fresh_name(f"{name}_checked", set(new))
-                checked = fresh_function(check_writes(kernel, outputs, module))
-                new[copies[name]] = replace(checked, name=copies[name], private=True)
-    return copies
+class _Copies:
+    """Copies of kernels with checks of what they do with their outputs, made where calls need them."""
+
+    def __init__(self, module: IRModule, functions: dict[str, Any]) -> None:
+        self.module = module
+        self.functions = functions
+        self.names: dict[tuple[str, tuple[int, ...]], str] = {}
+
+    def called(self, function: Function) -> Function:
+        """A graph function that calls the copies."""
+        calls = {id(call): name for call, name in self._named(function)}
+        return rewrite(function, lambda node: _redirected(node, calls)) if calls else function
+
+    def _named(self, function: Function) -> Iterable[tuple[Call, str]]:
+        for call, callee, outputs in output_positions(function, self.module):
+            name = self._name(callee, outputs)
+            if name != callee:
+                yield call, name
+
+    def _name(self, callee: str, outputs: tuple[int, ...]) -> str:
+        """The kernel that a call with such outputs calls."""
+        known = self.names.get((callee, outputs))
+        if known is not None:
+            return known
+        kernel = self.module.functions[callee]
+        assert isinstance(kernel, PrimFunc)
+        params = [param for position in outputs if isinstance(param := kernel.params[position], Buffer)]
+        name = callee
+        if params and _concerns(kernel, params, self.module):
+            name = fresh_name(f"{callee}_checked", set(self.functions))
+            checked = fresh_function(check_writes(kernel, params, self.module))
+            self.functions[name] = replace(checked, name=name, private=True)
+        self.names[callee, outputs] = name
+        return name
 
 
-def _outputs(call: Any, module: IRModule) -> tuple[str, tuple[Buffer, ...]]:
-    """The kernel that a call allocates outputs for, and these."""
-    if not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name not in _CALLS or not call.ty_args:
-        return "", ()
-    callee, inputs = call.args[0], call.args[1]
-    kernel = module.functions.get(callee.name) if isinstance(callee, GlobalVar) else None
-    if not isinstance(callee, GlobalVar) or not isinstance(kernel, PrimFunc) or not isinstance(inputs, Tuple):
-        return "", ()
-    first = len(inputs.fields)
-    count = len(call.ty_args[0].fields) if isinstance(call.ty_args[0], TupleType) else 1
-    return callee.name, tuple(param for param in kernel.params[first : first + count] if isinstance(param, Buffer))
-
-
-def _redirected(node: Any, copies: dict[str, str]) -> Call | None:
+def _redirected(node: Any, calls: dict[int, str]) -> Call | None:
     """A call of a kernel as one of its copy."""
-    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.name not in _CALLS:
+    name = calls.get(id(node))
+    if name is None:
         return None
-    callee = node.args[0]
-    if not isinstance(callee, GlobalVar) or callee.name not in copies:
-        return None
-    return replace(node, args=(replace(callee, name=copies[callee.name]), *node.args[1:]))
+    if isinstance(node.op, GlobalVar):
+        return replace(node, op=replace(node.op, name=name))
+    return replace(node, args=(replace(node.args[0], name=name), *node.args[1:]))
 
 
 def check_writes(
@@ -130,24 +138,33 @@ def check_writes(
     >>> [part.message for part in walk(checked.body) if isinstance(part, AssertStmt)]
     ["an element of 'c' is read before it is written"]
     """
+    outputs = tuple(outputs)
     lowered, unproved = _looked_at(function, outputs, module)
     scratch = {part.buffer for part in walk(lowered.body) if isinstance(part, AllocBuffer)}
-    viewed = {buffer for buffer in unproved.opaque & scratch if _is_viewed(lowered.body, buffer)}
-    if not unproved.read and not viewed:
+    viewed = {buffer for buffer in unproved.opaque & {*scratch, *outputs} if _is_viewed(lowered.body, buffer)}
+    marked = _Marked(unproved.read | unproved.partial, viewed)
+    body = marked.statement(lowered.body) if marked.marks or viewed & scratch else function.body
+    first = [part for buffer in outputs for part in marked.begun(buffer)]
+    last = [marked.whole(buffer) for buffer in outputs if buffer in unproved.partial]
+    if body is function.body and not first:
         return function
-    marked = _Marked(unproved.read, viewed)
-    body = marked.statement(lowered.body)
-    first = [part for buffer in outputs if buffer in unproved.read for part in marked.fresh(buffer)]
-    return replace(lowered, body=SeqStmt((*first, body)) if first else body)
+    return replace(function if body is function.body else lowered, body=SeqStmt((*first, body, *last)))
+
+
+def _concerns(kernel: PrimFunc, outputs: Sequence[Buffer], module: IRModule) -> bool:
+    """Whether something is to be checked that only holds of outputs."""
+    lowered, unproved = _looked_at(kernel, outputs, module)
+    viewed = {buffer for buffer in unproved.opaque & set(outputs) if _is_viewed(lowered.body, buffer)}
+    return bool((unproved.read | unproved.partial) & set(outputs) or viewed)
 
 
 def _looked_at(function: PrimFunc, outputs: Iterable[Buffer], module: IRModule | None) -> tuple[PrimFunc, Unproved]:
     """A kernel without blocks, and what is not proved of it."""
-    if not _may_read_early(function, set(outputs)):
+    if not _may_read_early(function, set(outputs)) and all(is_plainly_written(function.body, b) for b in outputs):
         return function, Unproved()
     lowered = lower_blocks(function)
     unproved = unproved_reads(lowered, set(outputs))
-    if unproved.read:  # indices that are checked to be in range are known to be
+    if unproved.read or unproved.partial:  # indices that are checked to be in range are known to be
         lowered = check_bounds(lowered, module)
         unproved = unproved_reads(lowered, set(outputs))
     return lowered, unproved
@@ -174,10 +191,18 @@ class _Marked:
         self.zeroed = set(zeroed)
         self.known = IndexAnalyzer()  # for what variables of expressions stand for
 
-    def fresh(self, buffer: Buffer) -> list[Stmt]:
-        """The marks of a buffer, none of them set."""
+    def begun(self, buffer: Buffer) -> list[Stmt]:
+        """What stands where a buffer begins to hold nothing: its marks, none of them set, or zeros."""
+        if buffer in self.marks:
+            return [AllocBuffer(self.marks[buffer]), _filled(self.marks[buffer])]
+        return [_filled(buffer)] if buffer in self.zeroed else []
+
+    def whole(self, buffer: Buffer) -> Stmt:
+        """The assertion that every element of an output was written."""
         marks = self.marks[buffer]
-        return [AllocBuffer(marks), _filled(marks)]
+        message = f"an element of the output {buffer.name!r} is not written"
+        variables = [PrimVar(f"{marks.name}_i{axis}", "int64") for axis in range(marks.ndim)]
+        return _nest(marks, variables, AssertStmt(BufferLoad(marks, tuple(variables)), message, "UnwrittenError"))
 
     def statement(self, stmt: Stmt) -> Stmt:
         """A statement with marks set, and asserted where they are read."""
@@ -188,7 +213,7 @@ class _Marked:
         if isinstance(stmt, SeqStmt):
             return [replace(stmt, stmts=tuple(new for part in stmt.stmts for new in self._parts(part)))]
         if isinstance(stmt, AllocBuffer):
-            return [stmt, *self._begun(stmt.buffer)]
+            return [stmt, *self.begun(stmt.buffer)]
         if isinstance(stmt, While):
             return [self._while(stmt)]
         checks = self._checks(stmt)
@@ -203,11 +228,6 @@ class _Marked:
             mark = BufferStore(self.marks[stmt.buffer], value, stmt.indices, stmt.predicate, span=stmt.span)
             return [*checks, stmt, mark]
         return [*checks, stmt]
-
-    def _begun(self, buffer: Buffer) -> list[Stmt]:
-        if buffer in self.marks:
-            return self.fresh(buffer)
-        return [_filled(buffer)] if buffer in self.zeroed else []
 
     def _while(self, stmt: While) -> Stmt:
         """The condition is looked at in every iteration, and with it what it reads."""
@@ -255,8 +275,11 @@ def _filled(buffer: Buffer) -> Stmt:
     """A buffer of zeros."""
     variables = [PrimVar(f"{buffer.name}_i{axis}", "int64") for axis in range(buffer.ndim)]
     zero = const(value=False, dtype="bool") if dtypes.is_bool(buffer.dtype) else const(0, buffer.dtype)
-    stmt: Stmt = BufferStore(buffer, zero, tuple(variables))
+    return _nest(buffer, variables, BufferStore(buffer, zero, tuple(variables)))
+
+
+def _nest(buffer: Buffer, variables: Sequence[PrimVar], stmt: Stmt) -> Stmt:
+    """A statement for each element of a buffer."""
     for variable, extent in zip(reversed(variables), reversed(buffer.shape), strict=True):
         stmt = For(variable, 0, extent, stmt)
     return stmt
-

@@ -29,7 +29,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
 
 def most_elements(buffer: Buffer) -> int:
     """How many elements a dense buffer that exists has at most: of each extent, and of all that are not 0 together."""
-    return LARGEST if buffer.strides is not None else MAX_BYTES // dtypes.storage(buffer.dtype).itemsize
+    return LARGEST if buffer.strides is not None else MAX_BYTES // dtypes.item_bytes(buffer.dtype)
 
 
 class Exactness:

@@ -85,6 +85,10 @@ class Facts:
         """These without what the ranges of some loops say."""
         return replace(self, facts=tuple(fact for fact in self.facts if fact.owner not in owners))
 
+    def without_ranges(self) -> Facts:
+        """These without what the ranges of loops say: what holds outside of them, too."""
+        return replace(self, facts=tuple(fact for fact in self.facts if fact.owner is None))
+
     def after_write(self) -> Facts:
         """What is left when memory was written."""
         return Facts(
