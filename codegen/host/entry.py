@@ -19,9 +19,9 @@ from weft import dtypes
 from weft.codegen.host import program as host
 from weft.codegen.host.read import read_function
 from weft.codegen.host.relations import relations
-from weft.errors import Span, TargetError
+from weft.errors import Span, TargetError, VerifyError
 from weft.ir.deduction.subtyping import dims_of, match_types, type_text
-from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, substitute, symbol
+from weft.ir.dim import Dim, DimExpr, free_symbols, operation, product, prove_equal, prove_le, substitute, symbol
 from weft.ir.dim.upper_bounds import upper_bounds
 from weft.ir.graph import Constant, Function, Var
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
@@ -29,6 +29,7 @@ from weft.ir.module import IRModule
 from weft.ir.tensor import PrimFunc, PrimVar
 from weft.ir.types import ShapeType, TensorType, TupleType, Type
 from weft.transform.graph.bind_symbolic_vars import how_to_bind
+from weft.transform.memory.plan_memory import bounds_of
 
 _EVERYTHING = 'executor="native" and executor="vm" can'
 
@@ -155,6 +156,7 @@ class _Reader:
     def __init__(self, function: host.HostFunction, module: IRModule) -> None:
         self.function, self.module = function, module
         self.entry = Entry(function.name, function.source, bounds=upper_bounds(function.source))
+        self.facts = bounds_of(function.source)
         self.values: dict[Var, Any] = {}
         self.constants: dict[int, int] = {}
         self.results: dict[Var, int] = {}
@@ -239,6 +241,12 @@ class _Reader:
         at = offset.dim if isinstance(offset, host.Size) else getattr(offset, "value", None)
         if isinstance(at, (bool, float)) or not isinstance(at, (int, DimExpr)):
             raise self.refuse("an offset that only the values decide", step.span)
+        width = element_width(step.dtype or data.dtype)
+        end, room = at + product(shape) * width, product(data.shape) * element_width(data.dtype)
+        inside = prove_le(end, room, self.facts) is True and prove_le(0, at, self.facts) is True
+        if not inside or prove_equal((data.offset + at) % width, 0) is not True:
+            message = f"{step.into.name!r} is not proved to lie in its memory: bytes {at} to {end} of {room}"
+            raise VerifyError(message, code="W438", span=step.span)
         self.values[step.into] = Place(data.kind, data.index, shape, step.dtype or data.dtype, data.offset + at)
 
     def nothing(self, step: host.Free) -> None:

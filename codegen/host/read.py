@@ -11,8 +11,9 @@
 The `vm` spellings of these operators mean the same. What copies between devices of one address space is a name for
 its argument. Every other operator is an `Operation`, which an executor knows or refuses.
 
-Errors: TargetError W743 for what has no meaning for any executor: local functions (run `LambdaLift` first), functions
-that are not there, external functions without a name.
+Errors: BoundsError W911 for what is used after the text gave its memory back; VerifyError W438 for a kernel that writes
+into a constant; TargetError W743 for what has no meaning for any executor: local functions (run `LambdaLift` first),
+functions that are not there, external functions without a name.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from weft.codegen.host.liveness import last_uses
+from weft.codegen.host.liveness import TextMemory, last_uses
 from weft.codegen.host.operands import expressions, plain_text, stated_dtype
 from weft.codegen.host.program import (
     Alloc,
@@ -95,6 +96,7 @@ class _Reader:
     def __init__(self, name: str, functions: Mapping[str, BaseFunc]) -> None:
         self.name, self.functions = name, functions
         self.steps: list[Step] = []
+        self.memory = TextMemory(functions)
 
     # Bindings
 
@@ -111,10 +113,12 @@ class _Reader:
         bindings = [binding for block in seq.blocks for binding in block.bindings]
         ends = last_uses(bindings, seq.body, self.functions)
         for index, binding in enumerate(bindings):
+            self.memory.enter(binding)
             self.binding(binding)
             dead = tuple(var for var in ends.get(index, ()) if not _is_void(var.ty))
             if dead:
                 self.steps.append(Free(dead))
+        self.memory.use(seq.body, seq.body.span)
         return self.operand(seq.body)
 
     def binding(self, binding: graph.Binding) -> None:
@@ -240,6 +244,7 @@ class _Reader:
         return self.operand(given) if isinstance(given, graph.Expr) else Number(int(given or 0), "int64")
 
     def kill(self, call: graph.Call, var: graph.Var, span: Span | None) -> Step:
+        self.memory.give_back(call)
         return Free(tuple(arg for arg in call.args if isinstance(arg, graph.Var)), True, span)
 
     # Everything else

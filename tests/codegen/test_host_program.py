@@ -68,10 +68,10 @@ def test_blocks_of_memory_hold_tensors_at_offsets() -> None:
 y = R.memory.alloc_tensor(s, R.prim_value(16), R.shape([4]), dtype="float32")
 cls.double(x, y)
 z = R.memory.view(y, R.shape([2, 2]))
-R.memory.kill_storage(s)
 w = R.match_cast(z, R.Tensor((2, 2), "float32"))
+R.memory.kill_storage(s)
 return x""")
-    block, place, _, view, freed, match, *_ = function.body.steps
+    block, place, _, view, match, freed, *_ = function.body.steps
     assert isinstance(block, Alloc)
     assert block.block
     assert str(place) == "y = view s + 16:int64 (4,) float32"

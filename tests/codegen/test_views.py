@@ -138,3 +138,82 @@ def test_the_strides_of_a_matched_region_are_those_of_its_source() -> None:
         weft.compile(weft.parse(_HEAD + text.format(stride=1000)))["k"](array)
     weft.compile(weft.parse(_HEAD + text.format(stride=8)))["k"](array)
     assert np.count_nonzero(array) == 16
+
+
+_POINTERS = [
+    "T.if_then_else(p[0] > 0, A.data, A.data)", "T.Select(p[0] > 0, A.data, p.data)", 'T.reinterpret("handle", p[0])',
+    'T.Cast("handle", p[0])', 'T.reinterpret("handle", T.reinterpret("int64", A.data))',
+    "T.handle_add_byte_offset(A.data, 1)", "T.handle_add_byte_offset(A.data, p[0])",
+]  # fmt: skip
+_LOOK = """
+    @T.prim_func
+    def look(h: T.handle):
+        B = T.decl_buffer((4,), "float32", data=h)
+        B[0] = T.float32(7)
+
+    @T.prim_func
+    def k(A: T.Buffer((8,), "float32"), p: T.Buffer((1,), "int64")):
+        A[0] = A[0]
+        %s
+"""
+
+
+@pytest.mark.parametrize("pointer", _POINTERS)
+@pytest.mark.parametrize("use", ["h: T.handle = {}\n        M.look(h)", "M.look({})", "B = {}"])
+def test_nothing_looks_behind_a_pointer_of_which_nobody_knows_the_memory(pointer: str, use: str) -> None:
+    view = f'T.decl_buffer((4,), "float32", data={pointer})\n        B[3] = 1.0'
+    line = use.format(view if use[0] == "B" else pointer)
+    with pytest.raises(weft.VerifyError) as caught:
+        weft.compile(weft.parse(_HEAD + _LOOK % line))
+    assert caught.value.code == "W478"
+
+
+def test_a_number_is_no_pointer() -> None:
+    for argument in ("0", "p[0]", "T.int64(4096)"):
+        with pytest.raises(weft.VerifyError) as caught:
+            weft.compile(weft.parse(_HEAD + _LOOK % f"M.look({argument})"))
+        assert caught.value.code == "W463"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "first"),
+    [
+        ("A.data", 0), ("T.address_of(A[2])", 2), ('A.access_ptr("rw", offset=3)', 3),
+        ("T.handle_add_byte_offset(A.data, 16)", 4), ('T.access_ptr(T.address_of(A[1]), "rw", 2)', 3),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("use", ["{}", "h"])
+def test_pointers_under_other_names_are_followed(pointer: str, first: int, use: str) -> None:
+    text = f"""
+    @T.prim_func
+    def k(A: T.Buffer((8,), "float32"), n: T.int64):
+        A[7] = A[7]
+        h: T.handle = {pointer}
+        B = T.decl_buffer((n,), "float32", data={use.format(pointer)})
+        for i in range(n):
+            B[i] = T.float32(7)
+"""
+    room = 8 - first
+    assert _run(text, room).tolist() == [0.0] * first + [7.0] * room
+    with pytest.raises(weft.BoundsError, match="lies outside of its memory"):
+        _run(text, room + 1)
+
+
+def test_sizes_that_a_call_gives_and_those_of_the_memory_are_compared() -> None:
+    callee = """
+    @T.prim_func
+    def fill(h: T.handle, n: T.int64):
+        B = T.match_buffer(h, (n,), "float32")
+        for i in range(n):
+            B[i] = T.float32(7)
+"""
+    caller = """
+    @T.prim_func
+    def k(A: T.Buffer((8,), "float32"), n: T.int64):
+        A[7] = A[7]
+        M.fill(A.data, n)
+"""
+    assert _run(callee + caller, 5).tolist() == [7.0] * 5 + [0.0] * 3
+    for n in (9, 2**40, -1, -(2**62)):
+        with pytest.raises(weft.BoundsError, match="the buffer 'B' lies outside of its memory, 'A'"):
+            _run(callee + caller, n)

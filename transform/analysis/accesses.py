@@ -42,7 +42,10 @@ from weft.ir.tensor import (
 from weft.transform.analysis.iteration_space import IterationSpace, Loop
 from weft.transform.kernel.lower_blocks import lower_blocks
 
-__all__ = ["Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "sharing_pairs"]
+__all__ = [
+    "Access", "Loop", "accesses_of", "is_reshape", "iterations_are_apart", "memory_of", "outliving_buffers",
+    "sharing_pairs",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +186,18 @@ def iterations_are_apart(loop: For, buffers: Mapping[Buffer, object] | set[Buffe
                 _ANSWERS.clear()
             _ANSWERS[key] = answer
     return answer
+
+
+def outliving_buffers(loop: For) -> set[Buffer]:
+    """The buffers that a loop writes and that outlive an iteration."""
+    own: set[object] = set()
+    stored: set[Buffer] = set()
+    for part in statements(loop.body):
+        if isinstance(part, AllocBuffer):
+            own.add(part.buffer)
+        elif isinstance(part, BufferStore):
+            stored.add(part.buffer)
+    return {buffer for buffer in stored if memory_of(buffer) not in own}
 
 
 _MOST_ANSWERS = 4096

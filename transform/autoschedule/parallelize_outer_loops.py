@@ -20,9 +20,7 @@ from typing import ClassVar
 from weft.ir import IRModule, replace
 from weft.ir.structure.visit import rewrite, statements
 from weft.ir.tensor import (
-    AllocBuffer,
     AttrStmt,
-    Buffer,
     BufferStore,
     For,
     IfThenElse,
@@ -31,7 +29,7 @@ from weft.ir.tensor import (
     SeqStmt,
     Stmt,
 )
-from weft.transform.analysis.accesses import iterations_are_apart, memory_of
+from weft.transform.analysis.accesses import iterations_are_apart, outliving_buffers
 from weft.transform.autoschedule.knobs import Knobs, as_knobs, in_context
 from weft.transform.autoschedule.rules.loops import SHARED
 from weft.transform.infra.base import FunctionPass
@@ -110,7 +108,7 @@ def _loop_of(nest: For, emitted: Mapping[PrimVar, For], knobs: Knobs) -> Iterato
 
     for loop in sorted(plain, key=order):
         same = emitted.get(loop.loop_var, loop)
-        if _count(loop, knobs) > 1 and iterations_are_apart(same, _outside(same)):
+        if _count(loop, knobs) > 1 and iterations_are_apart(same, outliving_buffers(same)):
             yield loop
             return
     for inner in _nests(chain[-1].body):
@@ -153,17 +151,5 @@ def _stores(stmt: Stmt, knobs: Knobs) -> int:
     if isinstance(stmt, For):
         return _count(stmt, knobs) * _stores(stmt.body, knobs)
     return sum(1 for part in statements(stmt) if isinstance(part, BufferStore))
-
-
-def _outside(loop: For) -> set[Buffer]:
-    """The buffers that a loop writes and that outlive an iteration."""
-    own: set[object] = set()
-    stored: set[Buffer] = set()
-    for part in statements(loop.body):
-        if isinstance(part, AllocBuffer):
-            own.add(part.buffer)
-        elif isinstance(part, BufferStore):
-            stored.add(part.buffer)
-    return {buffer for buffer in stored if memory_of(buffer) not in own}
 
 

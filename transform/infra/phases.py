@@ -53,7 +53,10 @@ from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.order_vector_loops import OrderVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
+from weft.transform.kernel.resolve_pointers import ResolvePointers
+from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
@@ -114,13 +117,14 @@ def _partition(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 
 PHASES: tuple[Phase, ...] = (
-    Phase("import", (Normalize(), CanonicalizeBindings())),
+    # A text may place tensors in memory itself: that is proved before anything is changed.
+    Phase("import", (CheckMemoryPlan(), Normalize(), CanonicalizeBindings())),
     Phase("partition", for_target=_partition),
     Phase("assign", for_target=_assign),
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (
         NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
-        CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
+        ResolvePointers(), OrderVectorLoops(), CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
     )),
     Phase(
         "optimize",

@@ -12,6 +12,9 @@ before the statement with the access, or further out:
     linear in the loop variable   before the loop, at the first or last iteration, where all iterations run
     reads memory (a gather)       right before the statement, after the assertions of what it reads itself
 
+A loop or a block variable whose number of iterations may be negative gets max(number, 0): later passes count on extents
+that are sizes, as those of buffers are, which are asserted where memory is taken.
+
 An access that a condition guards is asserted where the condition holds. Assertions that stand already are facts, so a
 second run changes nothing. An assumption (T.assume) becomes an assertion as well: it is a fact afterwards.
 """
@@ -25,17 +28,20 @@ from typing import Any, ClassVar
 
 from weft.ir import IRModule, replace, walk
 from weft.ir.dim import Dim
+from weft.ir.kernel.prim import binary
 from weft.ir.tensor import (
     PREFETCH,
     AllocBuffer,
     AssertStmt,
     AttrStmt,
+    Binary,
     Bind,
     Block,
     Break,
     BufferStore,
     DeclBuffer,
     Evaluate,
+    Extent,
     For,
     IfThenElse,
     IntImm,
@@ -128,6 +134,10 @@ class _Checker:
         checks, _ = self.accesses.checks_of(facts, visit)
         return self.placement.outside(checks, stmt, facts)
 
+    def _allocate(self, stmt: AllocBuffer, facts: Facts) -> tuple[Stmt, list[Check]]:
+        checks, _ = self.accesses.checks_of(facts, partial(self.accesses.memory, stmt.buffer, stmt.span))
+        return self.placement.outside(checks, stmt, facts)
+
     def _declare(self, stmt: DeclBuffer, facts: Facts) -> tuple[Stmt, list[Check]]:
         def visit(facts: Facts) -> Facts:
             facts = self.accesses.visit(stmt.buffer.data, (), facts)
@@ -213,12 +223,13 @@ class _Checker:
 
     def _for(self, stmt: For, facts: Facts) -> tuple[Stmt, list[Check]]:
         chain = self.chain
-        header, facts = self.accesses.expressions(facts, stmt.start, stmt.extent, stmt.step)
-        start, extent = self.known.dim(stmt.start, facts), self.known.dim(stmt.extent, facts)
+        count = may_be_negative(stmt.extent)
+        header, facts = self.accesses.expressions(facts, stmt.start, count, stmt.step)
+        start, extent = self.known.dim(stmt.start, facts), self.known.dim(count, facts)
         ranges, facts = self.accesses.checks_of(facts, lambda facts: self._range_fits(stmt, start, extent, facts))
         header = [*header, *ranges]
         inside = self.known.range(stmt.loop_var, start, extent, facts)
-        factors = self.known.nonzero_factors(stmt.extent, facts)
+        factors = self.known.nonzero_factors(count, facts)
         inside = inside.with_facts(*(self.placement.fact(x - 1, stmt.loop_var) for x in factors)).after_write()
         self.chain = (*chain, stmt.loop_var)
         body, checks = self.statement(stmt.body, inside)
@@ -229,8 +240,16 @@ class _Checker:
                 stay.append(check)
             elif self.placement.left(moved, facts) is not None:
                 header.append(moved)
-        new = replace(stmt, body=self.placement.placed(stay, body, inside))
+        size = self._at_least_none(stmt.extent, facts)
+        new = replace(stmt, extent=size, body=self.placement.placed(stay, body, inside))
         return self.placement.outside(header, new, facts)
+
+    def _at_least_none(self, extent: Extent, facts: Facts) -> Extent:
+        """A number of iterations that is never negative, whatever loops stand around it."""
+        count = may_be_negative(extent)
+        if isinstance(count, int) or self.known.proves(self.known.dim(count, facts), facts.without_ranges()):
+            return count
+        return extent if count is not extent else binary("max", count, 0)
 
     def _range_fits(self, loop: For, start: Dim, extent: Dim, facts: Facts) -> Facts:
         """The start and the end of a loop are the numbers that they say."""
@@ -294,6 +313,8 @@ class _Checker:
         self.chain = ()
         parts = [part for item in stmt.iter_vars for part in (item.value, item.start, item.extent)]
         header, facts = self.accesses.expressions(facts, *parts)
+        sizes = [self._at_least_none(item.extent, facts) for item in stmt.iter_vars]
+        stmt = _counted(stmt, [may_be_negative(item.extent) for item in stmt.iter_vars])
         defined: set[PrimVar] = set()
         for item in stmt.iter_vars:
             facts = enter_iteration(self.known, item, facts)
@@ -309,6 +330,9 @@ class _Checker:
             if check is not None:
                 domain.append(check)
                 inside = self.placement.learn(check, inside)
+        for buffer in stmt.alloc_buffers:
+            found, inside = self.accesses.checks_of(inside, partial(self.accesses.memory, buffer, stmt.span))
+            domain += found
         for match in stmt.match_buffers:
             found, inside = self.accesses.checks_of(inside, partial(self.accesses.match, match))
             domain += found
@@ -329,10 +353,26 @@ class _Checker:
         body = self.placement.placed(
             front, body, before if stmt.predicate is None else self.known.assume(stmt.predicate, before)
         )
-        return self.placement.outside([*header, *up], replace(stmt, body=body, init=init), facts)
+        new = _counted(replace(stmt, body=body, init=init), sizes)
+        return self.placement.outside([*header, *up], new, facts)
 
     def _stays(self, check: Check, block: Block, defined: set[PrimVar]) -> bool:
         return block.predicate is not None or bool(self.placement.uses(check) & defined)
+
+
+def _counted(block: Block, extents: Sequence[Extent]) -> Block:
+    """A block with other numbers of iterations of its variables."""
+    if all(item.extent is extent for item, extent in zip(block.iter_vars, extents, strict=True)):
+        return block
+    items = zip(block.iter_vars, extents, strict=True)
+    return replace(block, iter_vars=tuple(replace(item, extent=extent) for item, extent in items))
+
+
+def may_be_negative(extent: Extent) -> Extent:
+    """The number that stands in max(number, 0); any other extent itself."""
+    if isinstance(extent, Binary) and extent.kind == "max" and isinstance(extent.b, IntImm) and extent.b.value == 0:
+        return extent.a
+    return extent
 
 
 def _domain_check(
@@ -367,6 +407,7 @@ _STATEMENTS: dict[type, Callable[[_Checker, Any, Facts], tuple[Stmt, list[Check]
     While: _Checker._while,
     IfThenElse: _Checker._if,
     Block: _Checker._block,
+    AllocBuffer: _Checker._allocate,
     Bind: _Checker._leaf,
     DeclBuffer: _Checker._declare,
     AssertStmt: _Checker._leaf,

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from weft.dtypes import storage
+from weft.dtypes import item_bytes, storage
 from weft.ir import (
     Binding,
     Call,
@@ -345,7 +345,7 @@ class _Kernel:
 
 
 def _bytes(buffer: Buffer) -> int:
-    return math.prod(x for x in buffer.shape if isinstance(x, int)) * storage(buffer.dtype).itemsize
+    return math.prod(x for x in buffer.shape if isinstance(x, int)) * item_bytes(buffer.dtype)
 
 
 def _name(param: object) -> str:

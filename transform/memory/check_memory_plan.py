@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from weft.errors import VerifyError
 from weft.ir import Function, IRModule
-from weft.ir.dim import Dim, Facts, counterexample_le, prove_le
+from weft.ir.dim import Dim, Facts, counterexample_le, prove_equal, prove_le
 from weft.transform.infra.base import FunctionPass
 from weft.transform.memory.plan_memory import bounds_of
-from weft.transform.memory.storage_map import Storage, storages_of
+from weft.transform.memory.storage_map import Storage, storages_of, tensors_in_storages
 
 __all__ = ["CheckMemoryPlan", "plan_errors"]
 
@@ -38,15 +38,23 @@ class CheckMemoryPlan(FunctionPass):
 
 def plan_errors(function: Function, module: IRModule) -> Iterator[VerifyError]:
     """What is wrong with the places of tensors in a function."""
-    facts = bounds_of(function)
-    for storage in storages_of(function, module):
+    tensors = tensors_in_storages(function)
+    if not tensors:
+        return
+    facts, storages = bounds_of(function), storages_of(function, module)
+    placed = {place.var for storage in storages for place in storage.places}
+    for var in tensors:
+        if var not in placed:
+            yield VerifyError(f"of {var.name!r} nobody can tell where it lies in a storage", code="W438", span=var.span)
+    for storage in storages:
         yield from _outside(storage, facts)
         yield from _clashes(storage, facts)
 
 
 def _outside(storage: Storage, facts: Facts) -> Iterator[VerifyError]:
     for place in storage.places:
-        if prove_le(place.end, storage.size, facts) is not True or prove_le(0, place.start, facts) is not True:
+        inside = prove_le(place.end, storage.size, facts) is True and prove_le(0, place.start, facts) is True
+        if not inside or prove_equal(place.start % place.item_bytes, 0) is not True:
             yield VerifyError(
                 f"{place.var.name!r} lies in bytes {place.start} to {place.end} of a storage of {storage.size}",
                 code="W438", span=place.span, notes=_example(place.end, storage.size, facts),

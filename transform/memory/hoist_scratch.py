@@ -124,7 +124,7 @@ def _size(buffer: Buffer, names: Mapping[PrimVar, str] | None = None) -> Dim | N
     dims = [prim_to_dim(extent, names) for extent in buffer.shape]
     if buffer.strides is not None or any(dim is None for dim in dims):
         return None
-    return product(dim for dim in dims if dim is not None) * dtypes.storage(buffer.dtype).itemsize
+    return product(dim for dim in dims if dim is not None) * dtypes.item_bytes(buffer.dtype)
 
 
 def _large(function: PrimFunc, least: int) -> Iterator[Buffer]:

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weft.dtypes import storage
 from weft.errors import Span
-from weft.ir import Call, Function, IRModule, Op, PrimValue, ShapeExpr, TensorType, Var
-from weft.ir.dim import Dim, evaluate
+from weft.ir import Call, Function, IRModule, Op, PrimValue, ShapeExpr, TensorType, Var, VarBinding, walk
+from weft.ir.dim import Dim, evaluate, product
 from weft.transform.analysis.lifetimes import Lifetimes
 from weft.transform.memory.pack_memory import Request, live_bytes
 from weft.transform.memory.plan_memory import tensor_bytes
 
-__all__ = ["Place", "Storage", "storages_of"]
+__all__ = ["Place", "Storage", "storages_of", "tensors_in_storages"]
+
+_STORAGES = ("memory.alloc_storage", "vm.alloc_storage")
+_TENSORS = ("memory.alloc_tensor", "vm.alloc_tensor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,12 @@ class Place:
     first: int
     last: int
     span: Span | None
+
+    @property
+    def item_bytes(self) -> int:
+        """The bytes of one element."""
+        assert isinstance(self.var.ty, TensorType)
+        return storage(self.var.ty.dtype or "uint8").itemsize
 
 
 @dataclass(eq=False)
@@ -57,14 +67,31 @@ def storages_of(function: Function, module: IRModule) -> list[Storage]:
         call = binding.value
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             continue
-        if call.op.name == "memory.alloc_storage" and isinstance(call.args[0], ShapeExpr):
-            found[binding.var] = Storage(binding.var, call.args[0].dims[0])
-        elif call.op.name == "memory.alloc_tensor":
-            storage, offset = call.args[0], call.args[1]
+        if call.op.name in _STORAGES and isinstance(call.args[0], ShapeExpr):
+            found[binding.var] = Storage(binding.var, product(call.args[0].dims) * _item_bytes(call))
+        elif call.op.name in _TENSORS:
+            block, offset = call.args[0], call.args[1]
             place = _place(binding.var, offset, lifetimes)
-            if isinstance(storage, Var) and storage in found and place is not None:
-                found[storage].places.append(place)
+            if isinstance(block, Var) and block in found and place is not None:
+                found[block].places.append(place)
     return list(found.values())
+
+
+def tensors_in_storages(function: Function) -> list[Var]:
+    """The variables that a function, with all that is inside of it, places in storages.
+
+    >>> from weft.ir import SeqExpr
+    >>> from weft.ir.graph import Tuple
+    >>> tensors_in_storages(Function((), SeqExpr((), Tuple(()))))
+    []
+    """
+    bindings = (part for part in walk(function.body) if isinstance(part, VarBinding) and isinstance(part.value, Call))
+    return [binding.var for binding in bindings if getattr(binding.value.op, "name", "") in _TENSORS]  # type: ignore[attr-defined]
+
+
+def _item_bytes(call: Call) -> int:
+    dtype = call.attrs.get("dtype")
+    return storage(str(getattr(dtype, "value", dtype) or "uint8")).itemsize
 
 
 def _place(var: Var, offset: object, lifetimes: Lifetimes) -> Place | None:

@@ -79,6 +79,11 @@ class AccessChecks:
         message = f"the buffer {buffer.name!r} lies outside of its memory, {inside.memory.name!r}"
         return self._need(message, inside.needs, guards, span, facts)
 
+    def memory(self, buffer: Buffer, span: Span | None, facts: Facts) -> Facts:
+        """A buffer that gets memory has sizes and strides that are not negative."""
+        layout = [self.known.dim(extent, facts) for extent in (*buffer.shape, *(buffer.strides or ()))]
+        return self._need(f"the buffer {buffer.name!r} has a negative size", layout, (), buffer.span or span, facts)
+
     def match(self, match: MatchBufferRegion, facts: Facts) -> Facts:
         """The region that a buffer stands for lies in its source, and has the size of the buffer."""
         source, buffer, known = match.source.buffer, match.buffer, self.known
