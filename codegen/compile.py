@@ -44,7 +44,7 @@ from weft.errors import PassError, RecursionDepthError, TargetError, described
 from weft.ir.graph import Function
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.malformed import explained_by
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import is_deep
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Buffer, PrimExpr, PrimFunc
 from weft.ir.verify import fault_of, refuse_ill_formed_kernels
@@ -137,7 +137,7 @@ def compile(
     refuse_absent_members(module)
     began = time.perf_counter()
     generate = GenerateCode.of(plan, member_functions(module))
-    with _room():
+    with _room(module):
         made = generate.loaded(_through(module, plan, generate, pipeline=pipeline, start=start, trace=trace))
     if key is not None and isinstance(made, Executable):
         keep(key, made._program)
@@ -176,7 +176,7 @@ def _library(
         refuse_untrusted(module)
         _refuse_vectors(module)
         refuse_spread(module.functions.values())
-        with _room():
+        with _room(module):
             lowered = _through(module, plan, stop=PLANNED)
             refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
             if not any(isinstance(function, Function) for function in lowered.functions.values()):
@@ -184,7 +184,7 @@ def _library(
             jobs.append(job_of(lowered, plan, member_functions(module)))
     if not jobs:
         raise PassError("a library of no models", code="W511", hint='{"name": module, ...}')
-    with _room():
+    with _room(*map(as_module, models.values())):
         found = _packaged(library(jobs), with_fields(jobs[0].plan, name=""))
     assert isinstance(found, ArtifactSet)
     return found
@@ -195,7 +195,7 @@ def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, st
 
     def linkable() -> ArtifactSet:
         straight = with_fields(plan, executor="aot")
-        with _room():
+        with _room(module):
             lowered = _through(module, straight, pipeline=pipeline, start=start, stop=PLANNED)
             refuse_undeclared(lowered, plan.parts, plan.externs, c_calls=True)
             if only_entry(lowered) is None:
@@ -209,14 +209,15 @@ def _exporting(made: Executable, module: IRModule, plan: Plan, pipeline: Any, st
 
 
 @contextmanager
-def _room() -> Iterator[None]:
-    """Room for programs that nest deeply; PassError W524 for those that nest deeper than there is."""
+def _room(*modules: IRModule) -> Iterator[None]:
+    """PassError W524 for programs that nest deeper than there is room for."""
     try:
-        with deep_recursion():
-            yield
+        yield
     except RecursionDepthError:
         raise
     except RecursionError:
+        if not any(map(is_deep, modules)):
+            raise
         raise nested_too_deeply("to be compiled") from None
 
 
@@ -267,7 +268,7 @@ def lower(
         return linked(module) if stop == "link" else module
     plan = with_fields(make_plan(module, target, executor, opt), externs=check_externs(externs))
     generate = GenerateCode.of(plan, member_functions(module))
-    with _room():
+    with _room(module):
         return _through(_bound(module, params), plan, generate, start=start, stop=stop or PLANNED, trace=trace)
 
 

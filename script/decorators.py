@@ -29,7 +29,7 @@ from weft.script.reader.macros import Macro
 from weft.script.reader.module.unit import read_unit
 from weft.script.source.diagnostics import Limits, fail
 from weft.script.source.source_lookup import no_source, program_text
-from weft.script.source.text import Unit, deep_stack
+from weft.script.source.text import Unit, read_deeply
 
 __all__ = ["function", "graph_macro", "inline", "ir_module", "macro", "prim_func", "rewriter"]
 
@@ -207,9 +207,9 @@ def _read(
     definition = _definition_at(tree, line, name, kind)
     if definition is None:
         raise no_source(name, source.name, "the file has changed since it was loaded")
-    unit = Unit(source, Limits(), captured=captured, members=members)
-    with deep_stack():
-        return read_unit(unit, definition)
+    return read_deeply(
+        definition, lambda: read_unit(Unit(source, Limits(), captured=captured, members=members), definition)
+    )
 
 
 def _definition_at(tree: ast.Module, line: int, name: str, kind: type) -> Any:

@@ -60,7 +60,7 @@ from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.op import get_op
 from weft.ir.op.program.loop import carried_types, stacked_types
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import deeply
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import AnyType, TupleType, Type
 
@@ -85,8 +85,8 @@ def read_program(module: IRModule) -> HostProgram:
 
 def read_function(name: str, function: graph.Function, functions: Mapping[str, BaseFunc]) -> HostFunction:
     """One graph function; `functions` are those that it may call."""
-    with deep_recursion():  # branches nest as deep as the user's program
-        body = _Reader(name, functions).sequence(function.body)
+    # Branches nest as deep as the user's program.
+    body = deeply(function, lambda: _Reader(name, functions).sequence(function.body))
     return HostFunction(name, function.params, body, function.ret_type or AnyType(), function)
 
 

@@ -17,15 +17,17 @@ from weft.errors import (
     described,
 )
 from weft.ir.deduction.infer import ShapeCheck
-from weft.ir.graph import Call, ExternFunc, Function
+from weft.ir.graph import Call, ExternFunc, Function, GlobalVar, VarBinding
 from weft.ir.interpret.closures.compiled import Lookup
 from weft.ir.interpret.closures.intrinsics import missing_function
 from weft.ir.interpret.graph import Evaluator, Scope, Session
-from weft.ir.interpret.kernel import Caller, Kernel, deep, in_order, too_deep
+from weft.ir.interpret.kernel import Caller, Kernel, in_order, quiet_room, too_deep
 from weft.ir.interpret.operators import apply_operator
 from weft.ir.interpret.values import shown
 from weft.ir.module import BaseFunc, IRModule
 from weft.ir.structure.malformed import FAILURES
+from weft.ir.structure.recursion import USUAL_NESTING, nesting
+from weft.ir.structure.visit import walk
 from weft.ir.tensor import PrimFunc
 from weft.ir.types import Type
 from weft.ir.verify import fault_of
@@ -43,15 +45,16 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
         self.trace = trace
         self.deduced: dict[int, tuple[Call, Type, list[ShapeCheck]]] = {}
         self._kernels: dict[int, Kernel] = {}
+        self._levels: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name == "main" and name not in self.module and len(self.module) == 1:
             name = next(iter(self.module))  # the only function is the main one, as in an executable
         function = self.module[name]
         if isinstance(function, PrimFunc):
-            return self.kernel(function)
+            return self.kernel(function, self.levels(name))
         if isinstance(function, Function):
-            return GraphFunction(self, function)
+            return GraphFunction(self, function, self.levels(name))
         external = self.lookup(function.name)
         if external is None:
             raise missing_function(function.name, function.span)
@@ -70,16 +73,24 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
             raise PassError(f"the module has {len(names)} functions and no `main`: choose one by name", code="W510")
         return self["main" if "main" in names else names[0]](*args, **options)
 
+    def levels(self, name: str) -> int:
+        """How deeply a function and those that it calls nest; a great number where one of them may call itself."""
+        found = self._levels.get(name)
+        if found is None:
+            found = self._levels[name] = _levels(self.module, name)
+        return found
+
     def apply_operator(self, evaluator: Evaluator, name: str, node: Call, scope: Scope) -> Any:
         """The value of a call of an operator."""
         return apply_operator(evaluator, name, node, scope)
 
-    def kernel(self, function: PrimFunc) -> Kernel:
-        """The compiled form of a PrimFunc."""
+    def kernel(self, function: PrimFunc, levels: int = 0) -> Kernel:
+        """The compiled form of a PrimFunc; `levels` are those of what it calls, for a call from outside."""
         found = self._kernels.get(id(function))
         if found is None:
             try:
                 found = self._kernels[id(function)] = Kernel(function, self._call_kernel, self.lookup)
+                found.levels = max(found.levels, levels)
             except RecursionError:
                 raise too_deep(function) from None
             except FAILURES as error:
@@ -102,9 +113,10 @@ class Interpreter(Mapping[str, Callable[..., Any]]):
 class GraphFunction:
     """A graph function as a callable."""
 
-    def __init__(self, interpreter: Interpreter, function: Function) -> None:
+    def __init__(self, interpreter: Interpreter, function: Function, levels: int) -> None:
         self.interpreter = interpreter
         self.function = function
+        self.levels = levels
 
     def __call__(self, /, *args: Any, trace: bool | None = None, **named: Any) -> Any:
         """Run on arrays, by position or name; with `trace` the result comes with a list of (binding name, value)."""
@@ -114,11 +126,13 @@ class GraphFunction:
         steps: list[tuple[str, Any]] | None = [] if wanted else None
         session = Session(self.interpreter, steps)
         try:
-            with deep():
+            with quiet_room(self.levels):
                 result = Evaluator(session).call(self.function, args, None, ArgumentError)
         except FAILURES as error:
             raise fault_of(self.interpreter.module) or error from error.__cause__
         except RecursionError:
+            if not self.levels > USUAL_NESTING:
+                raise  # of a registered function
             raise RecursionDepthError(
                 f"calls of {self.function.name} are nested too deep", code="W951", span=self.function.span,
                 hint="a recursion needs a condition under which it ends",
@@ -130,6 +144,42 @@ class GraphFunction:
             message = f"no memory for the result of {self.function.name}: {failure}"
             raise OutOfMemoryError(message, code="W950", span=self.function.span) from None
         return result if steps is None else (result, steps)
+
+
+def _levels(module: IRModule, name: str) -> int:
+    open_, done, looked = {name: iter(_called(module, name))}, set[str](), set[str]()
+    total = nesting(module[name])
+    while open_:
+        current = next(reversed(open_))
+        callee = next(open_[current], None)
+        if current not in looked:
+            looked.add(current)
+            if any(map(_calls_itself, walk(module[current]))):
+                return _RECURSIVE
+        if callee is None:
+            done.add(current)
+            del open_[current]
+        elif callee in open_:
+            return _RECURSIVE
+        elif callee not in done:
+            open_[callee] = iter(_called(module, callee))
+            total += nesting(module[callee])
+    return total
+
+
+def _calls_itself(part: Any) -> bool:
+    """Whether a node binds a local function that mentions itself."""
+    return isinstance(part, VarBinding) and isinstance(part.value, Function) and part.var in set(walk(part.value))
+
+
+def _called(module: IRModule, name: str) -> set[str]:
+    """The functions of a module that one of them names."""
+    names = {node.name for node in walk(module[name]) if isinstance(node, GlobalVar)}
+    return {callee for callee in names if callee in module}
+
+
+_RECURSIVE = 1 << 20
+"""More levels than any thread has stack for."""
 
 
 def _own(result: Any, args: Any) -> Any:

@@ -29,13 +29,13 @@ from weft.ir.interpret.scalars import check_scalar
 from weft.ir.interpret.symbols import SymbolTable, shape_text
 from weft.ir.kernel.prim_dim import kernel_signature, symbol_names
 from weft.ir.structure.malformed import FAILURES
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import nesting, room_of
 from weft.ir.structure.visit import walk
 from weft.ir.tensor import Block, Buffer, BufferLoad, BufferStore, MatchBufferRegion, PrimCall, PrimFunc, PrimVar
 from weft.ir.types import TensorType
 from weft.ir.verify import fault_of
 
-__all__ = ["Caller", "Kernel", "deep", "in_order", "too_deep", "written_buffers"]
+__all__ = ["Caller", "Kernel", "in_order", "quiet_room", "too_deep", "written_buffers"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Caller:
 
 
 @contextmanager
-def deep() -> Iterator[None]:
-    """Room for deep expressions, whose closures call each other; floating-point warnings off."""
-    with deep_recursion(), np.errstate(all="ignore"):
+def quiet_room(levels: int) -> Iterator[None]:
+    """Room for expressions of a nesting, whose closures call each other; floating-point warnings off."""
+    with room_of(levels), np.errstate(all="ignore"):
         yield
 
 
@@ -136,7 +136,8 @@ class Kernel:
         self.signature = kernel_signature(function)
         self.names = symbol_names(function)
         self.compiler = StatementCompiler(call_kernel, lookup, _mark_unit(function))
-        with deep():
+        self.levels = nesting(function)
+        with quiet_room(self.levels):
             self.slots = [self.compiler.slot(param) for param in function.params]
             for node in _layout_symbols(function):
                 self.compiler.slot(node)
@@ -201,7 +202,7 @@ class Kernel:
                     copies.append((copied, view))
             else:
                 frame[self.slots[i]] = value
-        with deep():
+        with quiet_room(self.levels):
             signal = self.body(frame)
         for position, memory, view in memories:
             self._check_written(position, memory, view, caller)

@@ -1,24 +1,122 @@
 """Room on the Python stack for programs that nest deeper than Python's default limit: the one guard of the package.
 
-The limit belongs to the whole process, so it is raised only while somebody asks, to no more than the thread that asks
-has stack for, and goes back when the last one leaves, whichever thread that is.
+The limit belongs to the whole process, and what recurses without end in a program of the user is stopped by nothing
+else. So it stays as it is for programs of usual nesting, is raised by what the nesting of a deep one needs, to no more
+than the thread that asks has stack for, and goes back when the last one leaves, whichever thread that is.
+
+    deeply(root, work)     work(), and once more with room for the nesting of `root` where that was too little
+    room_for(root)         room for it from the start: for work that cannot be done twice
+    room_of(levels)        the same, of a nesting that is known
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
-__all__ = ["deep_recursion"]
+from weft.ir.node import Node, fields_of
 
+__all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
+
+T = TypeVar("T")
 _LIMIT = 100_000
 _USUAL_STACK = 8 << 20
 """The stack, in bytes, for which `_LIMIT` calls of the package are few enough."""
+USUAL_NESTING = 50
+_FRAMES = 16
+"""The most Python calls that one level of nesting takes."""
 _lock = threading.Lock()
 _asked: list[int] = []
 _before = 0
+
+
+def nesting(root: Any) -> int:
+    """How many nodes are inside of one another, at most: of a node, or of the functions of a module.
+
+    >>> from weft.ir.types import TupleType
+    >>> nesting(TupleType((TupleType((TupleType(()),)),)))
+    3
+    """
+    heights: dict[int, int] = {}
+    opened: set[int] = set()
+    pending = [(root, False)]
+    while pending:  # each once, however many others hold it
+        value, inside_is_known = pending.pop()
+        if inside_is_known:
+            below = max((heights.get(id(part), 0) for part in _parts(value)), default=0)
+            heights[id(value)] = below + isinstance(value, Node)
+        elif id(value) not in opened:
+            opened.add(id(value))
+            pending.append((value, True))
+            pending.extend((part, False) for part in _parts(value))
+    return heights[id(root)]
+
+
+def _parts(value: Any) -> list[Any]:
+    """What may hold nodes directly inside of a node or a collection."""
+    if isinstance(value, Node):
+        inside: Any = [getattr(value, item.name, None) for item in fields_of(type(value))]
+    elif isinstance(value, Mapping):
+        inside = value.values()
+    else:
+        inside = value if isinstance(value, (tuple, list)) else ()
+    return [part for part in inside if isinstance(part, (Node, tuple, list, Mapping))]
+
+
+def deeply(root: Any, work: Callable[[], T]) -> T:
+    """What `work` gives, which may be done twice; RecursionError where `root` is not what nests too deeply for it.
+
+    None stands for what nests nobody knows how deeply.
+
+    >>> deeply(None, lambda: 3)
+    3
+    """
+    try:
+        return work()
+    except RecursionError:
+        if root is not None and not is_deep(root):
+            raise
+    with deep_recursion() if root is None else room_for(root):
+        return work()
+
+
+def is_deep(root: Any) -> bool:
+    """Whether a node, or the functions of a module, may nest deeper than the usual limit has room for.
+
+    >>> from weft.ir.types import TupleType
+    >>> is_deep(TupleType(()))
+    False
+    """
+    return nesting(root) > USUAL_NESTING
+
+
+@contextmanager
+def room_for(root: Any) -> Iterator[None]:
+    """Room for the nesting of a node while inside, where the usual limit may be too little for it."""
+    with room_of(nesting(root)):
+        yield
+
+
+@contextmanager
+def room_of(levels: int) -> Iterator[None]:
+    """Room for so many levels while inside, where the usual limit may be too little for them."""
+    if levels <= USUAL_NESTING:
+        yield
+        return
+    with deep_recursion(used_frames() + 600 + levels * _FRAMES):
+        yield
+
+
+def used_frames() -> int:
+    """How many Python calls are open."""
+    used, frame = 0, sys._getframe()
+    while frame is not None:
+        used += 1
+        frame = frame.f_back  # type: ignore[assignment]
+    return used
 
 
 @contextmanager

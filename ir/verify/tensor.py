@@ -13,7 +13,7 @@ from weft.errors import Span, described
 from weft.ir.attrs import Carrier
 from weft.ir.graph import GlobalVar
 from weft.ir.node import Node
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import deeply
 from weft.ir.structure.visit import children
 from weft.ir.tensor import (
     AllocBuffer,
@@ -44,7 +44,7 @@ from weft.ir.tensor import (
 )
 from weft.ir.types import PrimType
 from weft.ir.verify import accesses, blocks, calls, expressions, views
-from weft.ir.verify.findings import Report
+from weft.ir.verify.findings import Finding, Report
 from weft.ir.verify.values import Deduction
 
 __all__ = ["check_tensor"]
@@ -54,9 +54,12 @@ _LOOPS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
 
 def check_tensor(function: PrimFunc, deduction: Deduction, report: Report) -> None:
     """W450-W477 for a tensor-level function."""
-    walk = _Walk(function, deduction, report)
-    with deep_recursion():  # statements nest as deep as the program does
-        walk.run()
+    def walked() -> list[Finding]:
+        own = Report(report.function)
+        _Walk(function, deduction, own).run()
+        return own.findings
+
+    report.findings += deeply(function, walked)  # statements nest as deep as the program does
     accesses.check_ranges(function, report)
     views.check_views(function, deduction.context.functions, report)  # type: ignore[arg-type]
     blocks.check_locals(function, report)

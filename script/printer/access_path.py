@@ -15,7 +15,7 @@ from weft.ir.tensor import For, Stmt
 from weft.script.printer.state import Printer, Style
 from weft.script.printer.statements import write_loop, write_statement
 from weft.script.printer.unit import write_text
-from weft.script.source.text import deep_stack
+from weft.script.source.text import print_deeply
 
 __all__ = ["locate"]
 
@@ -30,9 +30,12 @@ def locate(root: Any, target: Stmt, name: str = "<module>") -> Span | None:
     >>> span.source.text[span.start : span.end]
     'x[0] = T.float32(0.0)'
     """
-    with deep_stack():
+
+    def written() -> tuple[str, _Place]:
         place = _Place(target)
-        text = write_text(Printer(style=place.style()), root)
+        return write_text(Printer(style=place.style()), root), place
+
+    text, place = print_deeply(root, written)
     if place.found is None:
         return None
     start, word = place.found

@@ -23,7 +23,7 @@ from weft.script.printer.unit import HEADER, write_function, write_text
 from weft.script.source.annotate import Chain, decorated_text, marked_nodes
 from weft.script.source.blobs import as_blobs
 from weft.script.source.diagnostics import did_you_mean
-from weft.script.source.text import deep_stack
+from weft.script.source.text import print_deeply
 
 __all__ = ["HEADER", "script_of"]
 
@@ -54,13 +54,12 @@ def script_of(
     if only is not None:
         node = _only(node, only)
     marked = () if underline is None else marked_nodes(node, underline)
-    with deep_stack():
-        make = Printer if spelling == "weft" else TvmPrinter
-        style = {} if spelling == "weft" else TVM
-        if marked:
-            marked_text = _marked_text(partial(make, spelling, types == "all"), style, node, marked)
-            return decorated_text(marked_text, line_numbers)
-        text = write_text(make(spelling, types == "all", style, as_blobs(blobs)), node)
+    make = Printer if spelling == "weft" else TvmPrinter
+    style = {} if spelling == "weft" else TVM
+    if marked:
+        shown = partial(make, spelling, types == "all")
+        return decorated_text(print_deeply(node, lambda: _marked_text(shown, style, node, marked)), line_numbers)
+    text = print_deeply(node, lambda: write_text(make(spelling, types == "all", style, as_blobs(blobs)), node))
     return decorated_text(text, True) if line_numbers else text
 
 

@@ -11,19 +11,20 @@ import ast
 import contextlib
 import gc
 import re
-import sys
+import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.errors import Source, Span, WeftError
-from weft.ir.structure.recursion import deep_recursion
+from weft.excepthook import is_internal
+from weft.ir.structure.recursion import deep_recursion, deeply, used_frames
 from weft.script.source.budget import Budget
 from weft.script.source.diagnostics import Consequence, Limits, fail
 
-__all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "deep_stack", "make_source", "parse_python"]
+__all__ = ["MISSING", "NAMESPACE_MODULES", "Unit", "make_source", "parse_python", "print_deeply", "read_deeply"]
 
 NAMESPACE_MODULES = {
     "weft.script.ir": "I", "weft.script.relax": "R", "weft.script.tir": "T", "weft.script.tirx": "T",
@@ -59,9 +60,9 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
             hint="Limits(size=...) allows more",
         )  # fmt: skip
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _uncollected():
             warnings.simplefilter("ignore")  # Python's advice on style (`1if x`) is not about the script
-            return ast.parse(source.text)
+            return _parsed(source.text)
     except SyntaxError as error:
         raise _syntax_error(source, error) from None
     except (RecursionError, MemoryError):
@@ -70,6 +71,14 @@ def parse_python(source: Source, limits: Limits) -> ast.Module:
         ) from None
     except ValueError as error:  # null characters
         raise fail("W101", f"not a Python text: {error}") from None
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except RecursionError:
+        with deep_recursion(used_frames() + _FRAMES):
+            return ast.parse(text)
 
 
 def _syntax_error(source: Source, error: SyntaxError) -> Exception:
@@ -94,26 +103,77 @@ _DIGITS = re.compile(r"Exceeds the limit \((\d+) digits\).* value has (\d+) digi
 """What Python says of a literal that it does not read."""
 
 
+T = TypeVar("T")
+_USUAL_NESTING = 25
+"""The levels of a script for which the usual recursion limit is enough."""
+_FRAMES = 6000
+"""Python calls for the deepest script that is read: one level takes a few."""
+
+
+def read_deeply(tree: ast.AST, read: Callable[[], T]) -> T:
+    """What `read` gives of a syntax tree; it runs once more, with room, where the usual limit was too little.
+
+    What recurses without end in code that a script of usual nesting calls is the user's, and stays what it is.
+    """
+    with _uncollected(), _named():
+        try:
+            return read()
+        except RecursionError as error:
+            if _nesting(tree) <= _USUAL_NESTING and _is_foreign(error):
+                raise _Foreign(error) from None
+        with deep_recursion(used_frames() + _FRAMES):
+            return read()
+
+
+def print_deeply(root: Any, written: Callable[[], T]) -> T:
+    """What prints a node, or a module, with room for its nesting."""
+    with _uncollected(), _named():
+        return deeply(root, written)
+
+
+class _Foreign(Exception):
+    """A RecursionError that is none of the script's."""
+
+
+def _is_foreign(error: RecursionError) -> bool:
+    """Whether code outside of the package is what recursed: most of the calls at the end."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-100:]
+    return sum(map(is_internal, frames)) * 2 < len(frames)
+
+
 @contextlib.contextmanager
-def deep_stack(frames: int = 6000) -> Iterator[None]:
-    """Room for `frames` more Python calls: one level of a script takes a few, whatever the caller has used already."""
-    collecting = gc.isenabled()
-    gc.disable()  # reading and printing make many objects that live on; collecting meanwhile only costs time
-    used = 0
-    frame = sys._getframe()
-    while frame is not None:
-        used += 1
-        frame = frame.f_back  # type: ignore[assignment]
+def _named() -> Iterator[None]:
+    """W103 for scripts that need more than there is."""
     try:
-        with deep_recursion(used + frames):
-            yield
+        yield
+    except _Foreign as error:
+        raise error.args[0] from None
     except RecursionError:
         raise fail("W103", "the script is nested too deeply", hint="split long expressions into bindings") from None
     except MemoryError:
         raise fail("W103", "the script needs more memory than there is") from None
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Reading and printing make many objects that live on: collecting meanwhile only costs time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
+
+
+def _nesting(tree: ast.AST) -> int:
+    """How many parts of a syntax tree are inside of one another, at most."""
+    found, pending = 0, [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        found = max(found, depth)
+        pending.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+    return found
 
 
 def _identity(error: WeftError) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ from weft.script.reader.scope import ModuleScope
 from weft.script.reader.session import Session
 from weft.script.source.blobs import Blobs, as_blobs
 from weft.script.source.diagnostics import Limits
-from weft.script.source.text import Unit, deep_stack, make_source, parse_python
+from weft.script.source.text import Unit, make_source, parse_python, read_deeply
 
 __all__ = ["FileUnit", "read_units"]
 
@@ -59,10 +59,14 @@ def read_units(
     >>> [(unit.name, unit.line) for unit in read_units(text)]
     [('main', 2)]
     """
-    unit = Unit(make_source(filename, text), limits or Limits(), partial=True, blobs=as_blobs(blobs))
-    with deep_stack():
-        tree = parse_python(unit.source, unit.limits)
+    source, limits = make_source(filename, text), limits or Limits()
+    tree = parse_python(source, limits)
+
+    def read() -> list[FileUnit]:
+        unit = Unit(source, limits, partial=True, blobs=as_blobs(blobs))
         return [_read(unit, definition) for definition in _definitions(unit, tree)]
+
+    return read_deeply(tree, read)
 
 
 def _read(unit: Unit, tree: Definition) -> FileUnit:

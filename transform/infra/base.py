@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 
 from weft.errors import PassError, Span, WeftError, described
 from weft.ir import BaseFunc, Function, IRModule
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import deeply, is_deep
 from weft.transform.infra import checks, options
 from weft.transform.infra.context import PassContext, active_instruments, changed_options, is_disabled
 from weft.transform.infra.registry import kebab_case, nearest, register
@@ -104,14 +104,16 @@ class Pass:
 
     def _guarded(self, module: IRModule) -> IRModule:
         try:
-            with deep_recursion():  # passes follow the nesting of conditionals, never the number of bindings
-                new = self.run(module)
+            # Passes follow the nesting of conditionals, never the number of bindings.
+            new = deeply(module, lambda: self.run(module))
         except WeftError as error:
             if self.names_itself and not self.checks_itself:
                 _note_pass(error, self.name)
             raise
         except RecursionError as error:
-            raise nested_too_deeply(f"for pass {self.name}") from error
+            if is_deep(module):
+                raise nested_too_deeply(f"for pass {self.name}") from error
+            raise self._failure(error, module) from error
         except Exception as error:
             if self.checks_itself:  # a part of a pipeline reports itself; the rest comes from an instrument
                 raise

@@ -19,7 +19,7 @@ from typing import Any
 
 from weft.errors import PassError, described
 from weft.ir import BaseFunc, BindingBlock, Call, DataflowBlock, DataflowVar, Expr, Op, Tuple, Var, VarBinding
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import deeply
 from weft.transform.infra.rewriting import operands
 from weft.transform.pattern.language import RECORDER, DFPattern, Edge, ExprPattern, Recorder
 from weft.transform.pattern.matching import Match, bindings_of_block
@@ -100,10 +100,13 @@ class BlockSearch:
 
     def first(self) -> dict[DFPattern, Expr] | None:
         """The first match."""
-        with deep_recursion():
-            for _ in self.assignments(()):
-                if self.match.holds() and self.edges_hold(final=True):
-                    return {pattern: self.match.place(expr) for pattern, expr in self.match.found.items()}
+        return deeply(None, self._first)
+
+    def _first(self) -> dict[DFPattern, Expr] | None:
+        self.match.found.clear()
+        for _ in self.assignments(()):
+            if self.match.holds() and self.edges_hold(final=True):
+                return {pattern: self.match.place(expr) for pattern, expr in self.match.found.items()}
         return None
 
     def assignments(self, taken: tuple[Expr, ...]) -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weft.errors import PassError, WeftError, described
 from weft.ir import BaseFunc, BindingBlock, Expr, Function, If, Type, Var, VarBinding
 from weft.ir.deduction.infer import TypeContext, infer_type
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import deeply
 from weft.transform.analysis.value_numbering import expr_key
 from weft.transform.infra.rewriting import bindings_of
 
@@ -84,10 +84,13 @@ class Match:
 
     def first(self, pattern: Form, expr: Expr) -> dict[Any, Expr] | None:
         """The first match whose conditions between the parts hold."""
-        with deep_recursion():
-            for _ in self.solutions(pattern, expr):
-                if self.holds():
-                    return dict(self.found)
+        return deeply(None, lambda: self._first(pattern, expr))
+
+    def _first(self, pattern: Form, expr: Expr) -> dict[Any, Expr] | None:
+        self.found.clear()
+        for _ in self.solutions(pattern, expr):
+            if self.holds():
+                return dict(self.found)
         return None
 
     def holds(self) -> bool:

@@ -28,7 +28,7 @@ from weft.script.reader.module.prelude import declare, declare_macro, import_nam
 from weft.script.reader.scope import ModuleScope
 from weft.script.source.blobs import Blobs, as_blobs
 from weft.script.source.diagnostics import Limits, fail
-from weft.script.source.text import Unit, deep_stack, make_source, parse_python
+from weft.script.source.text import Unit, make_source, parse_python, read_deeply
 
 __all__ = ["parse", "read_unit"]
 
@@ -52,14 +52,18 @@ def parse(
     """
     if not isinstance(text, str):
         raise fail("W101", f"a script is a string, got {type(text).__name__}")
-    unit = Unit(make_source(filename, text), limits or Limits(), blobs=as_blobs(blobs))
-    with deep_stack():
-        tree = parse_python(unit.source, unit.limits)
+    source, limits = make_source(filename, text), limits or Limits()
+    tree = parse_python(source, limits)
+
+    def read() -> IRModule | Function | PrimFunc:
+        unit = Unit(source, limits, blobs=as_blobs(blobs))
         _check_version(unit)
         definitions = list(_top_level(unit, tree))
         if len(definitions) != 1:
             raise _not_one(unit, definitions)
         return read_unit(unit, definitions[0])
+
+    return read_deeply(tree, read)
 
 
 def _check_version(unit: Unit) -> None:

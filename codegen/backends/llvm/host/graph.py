@@ -20,7 +20,7 @@ from weft.codegen.backends.llvm.host.operands import OperandEmitter
 from weft.codegen.backends.llvm.host.values import Items, Tensor, Value, load_value, owners, store_value, width
 from weft.codegen.host import program as host
 from weft.ir.dim.upper_bounds import upper_bounds
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import room_for
 from weft.ir.types import AnyType, Type
 
 __all__ = ["emit_function"]
@@ -30,7 +30,7 @@ def emit_function(
     module: ModuleWriter, program: Program, host_program: host.HostProgram, function: host.HostFunction
 ) -> set[int]:
     """Emit one graph function into a module; gives the positions of the parameters that it writes in place."""
-    with deep_recursion():  # branches nest as deep as the user's program
+    with room_for(function.source):  # branches nest as deep as the user's program
         emitter = OperandEmitter(module, program, host_program, function)
         _emit(emitter, function)
         return emitter.written

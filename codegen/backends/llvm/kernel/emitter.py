@@ -24,7 +24,7 @@ from weft.codegen.backends.llvm.values.views import BufferView
 from weft.codegen.host.kernels import result_dtype, shared_positions
 from weft.errors import TargetError
 from weft.ir.kernel.prim_dim import buffer_symbols
-from weft.ir.structure.recursion import deep_recursion
+from weft.ir.structure.recursion import room_for
 from weft.ir.tensor import (
     Buffer,
     PrimFunc,
@@ -116,7 +116,7 @@ class KernelEmitter(ExpressionEmitter):
 
     def emit(self) -> None:
         """Emit the whole function."""
-        with deep_recursion():  # nesting of statements and expressions follows the user's program
+        with room_for(self.function):  # nesting of statements and expressions follows the user's program
             self._parameters()
             self.statement(self.function.body)
         self.leave(0)
