@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import BoundsError
+from weft.errors import BoundsError, ScriptError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product
+from weft.ir.graph import Var
 from weft.ir.kernel.prim import binary, cast, intrinsic, unary
 from weft.ir.op.common import (
     Dims,
@@ -58,8 +59,11 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 
-def _identity(name: str, doc: str) -> OpDef:
+def _identity(name: str, doc: str, of_variable: bool = False) -> OpDef:
     def rule(args: Arguments, context: TypeContext) -> TensorType:
+        if of_variable and not isinstance(args.input, Var):
+            hint = "constants are known: no part of a model computes them again"
+            raise ScriptError(f"{name} marks a variable, not a constant", code="W134", span=args.span, hint=hint)
         return tensor(args, "input", context)
 
     @kernel_lowering
@@ -77,10 +81,12 @@ _identity("grad.no_grad", "The value itself; no gradient flows through it.")
 _identity(
     "grad.start_checkpoint",
     "The value itself, where a part of the model starts whose values are computed again for the gradient.",
+    of_variable=True,
 )
 _identity(
     "grad.end_checkpoint",
     "The value itself, where a part of the model ends whose values are computed again for the gradient.",
+    of_variable=True,
 )
 
 

@@ -1,6 +1,7 @@
 """Pools over one, two or three spatial axes, adaptive pools, and padding.
 
-A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data.
+A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data; means of integers are
+rounded toward zero.
 Errors: those of windows (W205, W227, W228); ShapeError W203, W205 for padding; DTypeError W321.
 """
 
@@ -34,7 +35,7 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
 from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_window, window_of
-from weft.ir.op.reductions.reduction import accumulator
+from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -116,7 +117,7 @@ class _Pool(OperatorFamily):
         data = tensor(args, "data", context)
         layout, out_layout = _layouts(args, self.spatial)
         require_rank(args, "data", data, layout.ndim)
-        require_dtype(args, "data", data, "float" if self.average else "number")
+        require_dtype(args, "data", data, "number")
         window = _pool_window(args, self.spatial)
         dims = dims_of(data)
         if dims is None:
@@ -133,7 +134,7 @@ class _Pool(OperatorFamily):
         data = kernel.input("data")
         sizes = layout.sizes(data.shape)
         check_window(kernel, window, [sizes[letter] for letter in self.spatial])
-        wide = accumulator(kernel.dtype) if self.average else kernel.dtype
+        wide = mean_dtype(kernel.dtype) if self.average else kernel.dtype
         least = te.const(lowest(wide), wide)
         neutral = te.const(0, wide) if self.average else least
         offsets = [
@@ -239,6 +240,7 @@ _Pool(2, True, False).declare(f"{_AVG} two axes. {_COUNT}", (
     example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout="NHWC"),
     example(f32(1, 1, 6, 6), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1),
     example(typed("float16", 1, 1, 9, 9), pool_size=9),
+    example(typed("int8", 1, 2, 5, 5), pool_size=3, padding=1),
     example(f32("n", "c", 6, 6, 4), pool_size=3, strides=2, padding=1, layout="NCHW4c", out_layout="NHWC", least=1),
 ))  # fmt: skip
 _Pool(3, True, True).declare(f"{_AVG} three axes. {_COUNT}", (
@@ -299,7 +301,7 @@ class _AdaptivePool(OperatorFamily):
         data = tensor(args, "data", context)
         layout, out_layout = _layouts(args, self.spatial)
         require_rank(args, "data", data, layout.ndim)
-        require_dtype(args, "data", data, "float")
+        require_dtype(args, "data", data, "number")
         dims = dims_of(data)
         if dims is None:
             return TensorType(dtype=data.dtype, ndim=out_layout.ndim)
@@ -321,7 +323,7 @@ class _AdaptivePool(OperatorFamily):
             if not isinstance(sizes[letter], int) and outputs[letter] is not sizes[letter]:
                 message = f"axis {letter} is empty, and the mean of nothing has no value"
                 kernel.require(te.size(sizes[letter]) > 0, message)
-        wide = accumulator(kernel.dtype)
+        wide = mean_dtype(kernel.dtype)
         longest = {letter: _longest(sizes[letter], outputs[letter]) for letter in self.spatial}
         offsets = {letter: te.reduce_axis((0, longest[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
@@ -379,6 +381,7 @@ _AdaptivePool(2).declare(f"{_ADAPTIVE} two axes.", (
     example(f32("n", 2, "h", "w"), output_size=1, least=1),
     example(f32(1, 2, 3, "w")),
     example(typed("float16", 1, 1, 12, 12), output_size=1),
+    example(typed("int32", 1, 1, 5, 7), output_size=2),
     example(f32(1, 2, 6, 4, 4), output_size=[3, 2], layout="NCHW4c", out_layout="NCHW8c"),
 ))  # fmt: skip
 _AdaptivePool(3).declare(f"{_ADAPTIVE} three axes.", (
