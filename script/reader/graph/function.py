@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.ir.deduction.infer import TypeContext, check_claim, func_type, signature_type, type_text
 from weft.ir.deduction.subtyping import is_base_of
-from weft.ir.dim import free_symbols, symbol
+from weft.ir.dim import determined, free_symbols, symbol
 from weft.ir.graph import Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.node import replace
 from weft.ir.types import FuncType, PrimType, TupleType, Type
@@ -86,15 +86,16 @@ def read_signature(session: GraphSession, tree: ast.FunctionDef) -> None:
 
 
 def _refuse_undefined(session: GraphSession, params: Sequence[Var]) -> None:
-    """W117 for a symbol of parameters that is no dimension of one by itself: nothing would give it a value."""
-    defined = {str(dim) for param in params for dim in dims_within(param.ty)}
-    for param, argument in zip(params, session.defaults, strict=False):
-        for dim in dims_within(param.ty):
-            for name in () if isinstance(dim, int) else free_symbols(dim):
-                if name not in defined and name not in session.outer_symbols:
-                    message = f"no parameter gives the symbol '{name}' a value"
-                    hint = f"a dimension that is `{name}` alone does, as does a parameter `{name}: T.int64`"
-                    raise session.fail("W117", message, argument.annotation or argument, hint)
+    """W117 for a symbol of parameters that their dimensions do not determine: nothing would give it a value."""
+    if len(params) < len(session.defaults):  # one has an error of its own
+        return
+    defined = determined([dim for param in params for dim in dims_within(param.ty)])
+    for param, argument in zip(params, session.defaults, strict=True):
+        for name in (name for dim in dims_within(param.ty) for name in free_symbols(dim)):
+            if name not in defined and name not in session.outer_symbols:
+                message = f"no parameter gives the symbol '{name}' a value"
+                hint = f"a dimension that is `{name}` alone does, as does a parameter `{name}: T.int64`"
+                raise session.fail("W117", message, argument.annotation or argument, hint)
 
 
 def _parameter(session: GraphSession, argument: ast.arg) -> Var:
