@@ -64,6 +64,12 @@ class VDevice(Node):
     span: Span | None = ignored(default=None)
 
 
+def _check_rank(ndim: int, what: str, span: Span | None) -> None:
+    if ndim < -1:
+        hint = "leave ndim out where it is not known"
+        raise ShapeError(f"a {what} of {ndim} dimensions is none", code="W291", span=span, hint=hint)
+
+
 @node
 class ShapeType(Type):
     """A tuple of sizes: known dimensions, or only their number (`ndim`, -1 when unknown)."""
@@ -76,13 +82,14 @@ class ShapeType(Type):
         if self.dims is not None:
             object.__setattr__(self, "dims", tuple(self.dims))
             object.__setattr__(self, "ndim", len(self.dims))
+        _check_rank(self.ndim, "shape", self.span)
 
 
 @node
 class TensorType(Type):
     """A tensor: shape (dimensions, a shape variable, or unknown), dtype (None when unknown), rank, device.
 
-    Raises: ShapeError W291 for more than 64 dimensions.
+    Raises: ShapeError W291 for more than 64 dimensions, and for fewer than -1, which is an unknown number.
 
     >>> TensorType((2, 3), "float32").ndim
     2
@@ -102,6 +109,7 @@ class TensorType(Type):
             object.__setattr__(self, "ndim", len(self.shape))
         elif self.shape is not None and isinstance(self.shape.ty, ShapeType):
             object.__setattr__(self, "ndim", self.shape.ty.ndim)
+        _check_rank(self.ndim, "tensor", self.span)
         if self.ndim > MOST_DIMENSIONS:
             message = f"a tensor of {self.ndim} dimensions is refused (limit {MOST_DIMENSIONS})"
             raise ShapeError(message, code="W291", span=self.span, hint="arrays of NumPy have no more")

@@ -37,6 +37,9 @@ def Tensor(shape: _t.Any = None, dtype: _t.Any = None, vdevice: _t.Any = None, *
 def Tuple(*fields: _t.Any) -> _t.Any:
     """A tuple type."""
 
+def TupleGetItem(tuple_value: _t.Any, index: _t.Any) -> _t.Any:
+    """A field of a tuple: `t[0]`."""
+
 def call_op(name: _t.Any, *args: _t.Any, attrs: _t.Any = ..., ty_args: _t.Any = ()) -> _t.Any:
     """A call of an operator by name, its parts given as they are."""
 
@@ -51,6 +54,9 @@ def device_mesh(shape: _t.Any, device_ids: _t.Any) -> _t.Any:
 
 def dtype(value: _t.Any) -> _t.Any:
     """A dtype as a value."""
+
+def emit(value: _t.Any, annotate_ty: _t.Any = None, *, annotate_struct_info: _t.Any = ...) -> _t.Any:
+    """The value in a binding of its own, of a type that it is checked to have."""
 
 def func_attr(attrs: _t.Any) -> _t.Any:
     """Attributes of the function."""
@@ -111,13 +117,14 @@ def acosh(x: _t.Any) -> _t.Any:
     """
 
 def add(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 + x2, elementwise.
+    """x1 + x2, elementwise; of bools, whether one is true.
 
     R.add(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.add(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.add(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.add(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.add(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.add(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
 def all(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -393,7 +400,7 @@ def collapse_sum_to(data: _t.Any, shape: _t.Any) -> _t.Any:
     """
 
 def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
-    """Tensors one after the other along an axis; flattened first when the axis is None.
+    """Tensors one after the other along an axis, which vectors need not name.
 
     The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that
     differ, W203 the axis, W205 no tensors; DTypeError W320.
@@ -402,7 +409,7 @@ def concat(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     R.concat((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32"), R.Tensor((2, 4), "float32"))) -> R.Tensor((m + n + 2, 4), "float32")
     R.concat((R.Tensor((n, 4), "float32"), R.Tensor((n, 2), "float32")), axis=-1) -> R.Tensor((n, 6), "float32")
     R.concat((R.Tensor((n, 4), "float32"), R.Tensor((m, 4), "float32")), axis=1) -> R.Tensor((n, 8), "float32")
-    R.concat((R.Tensor((2, n), "float32"), R.Tensor((3,), "float32")), axis=None) -> R.Tensor((2 * n + 3,), "float32")
+    R.concat((R.Tensor((n,), "float32"), R.Tensor((3,), "float32")), axis=None) -> R.Tensor((n + 3,), "float32")
     """
 
 def copysign(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -460,6 +467,7 @@ def cumprod(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: 
     R.cumprod(R.Tensor((2, 3), "float32")) -> R.Tensor((6,), "float32")
     R.cumprod(R.Tensor((n, m), "float32")) -> R.Tensor((m * n,), "float32")
     R.cumprod(R.Tensor((4,), "int32"), axis=-1, dtype='int64') -> R.Tensor((4,), "int64")
+    R.cumprod(R.Tensor((2, n), "bool"), axis=1, dtype='int32') -> R.Tensor((2, n), "int32")
     R.cumprod(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
     """
 
@@ -471,6 +479,7 @@ def cumsum(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _
     R.cumsum(R.Tensor((2, 3), "float32")) -> R.Tensor((6,), "float32")
     R.cumsum(R.Tensor((n, m), "float32")) -> R.Tensor((m * n,), "float32")
     R.cumsum(R.Tensor((4,), "int32"), axis=-1, dtype='int64') -> R.Tensor((4,), "int64")
+    R.cumsum(R.Tensor((2, n), "bool"), axis=1, dtype='int32') -> R.Tensor((2, n), "int32")
     R.cumsum(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
     """
 
@@ -514,12 +523,14 @@ def digamma(x: _t.Any) -> _t.Any:
     """
 
 def divide(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 / x2, elementwise, of floating values (floor_divide divides integers); x / 0 is an infinity or nan.
+    """x1 / x2, elementwise; x / 0 is an infinity or nan. Of integers toward zero, and 0 where x2 is 0 (floor_divide rounds down).
 
     R.divide(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.divide(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.divide(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.divide(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
+    R.divide(R.Tensor((n, 4), "int32"), R.Tensor((n, 4), "int32")) -> R.Tensor((n, 4), "int32")
+    R.divide(R.Tensor((40,), "int64"), R.Tensor((1,), "int64")) -> R.Tensor((40,), "int64")
     """
 
 def dot(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -558,6 +569,7 @@ def equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def erf(x: _t.Any) -> _t.Any:
@@ -751,6 +763,7 @@ def greater(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.greater(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.greater(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.greater(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.greater(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def greater_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -760,6 +773,7 @@ def greater_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.greater_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.greater_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.greater_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.greater_equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def hamming_window(window_size: _t.Any, periodic: _t.Any, alpha: _t.Any, beta: _t.Any, dtype: _t.Any) -> _t.Any:
@@ -936,6 +950,7 @@ def less(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.less(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.less(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.less(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.less(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def less_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -945,6 +960,7 @@ def less_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.less_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.less_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.less_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.less_equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def lgamma(x: _t.Any) -> _t.Any:
@@ -1114,6 +1130,7 @@ def max(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.max(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.max(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.max(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.max(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
 def maximum(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1124,10 +1141,11 @@ def maximum(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.maximum(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.maximum(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.maximum(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.maximum(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
 def mean(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The arithmetic mean along the axes.
+    """The arithmetic mean along the axes. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
 
     R.mean(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.mean(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1136,6 +1154,7 @@ def mean(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.mean(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
     R.mean(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.mean(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.mean(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
     """
 
 def median(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
@@ -1176,6 +1195,7 @@ def min(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.min(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.min(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.min(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.min(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
 def minimum(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1186,6 +1206,7 @@ def minimum(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.minimum(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.minimum(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.minimum(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.minimum(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
 def mod(x1: _t.Any, x2: _t.Any) -> _t.Any:
@@ -1223,13 +1244,14 @@ def multinomial_from_uniform(prob: _t.Any, uniform_sample: _t.Any, sample_indice
     """
 
 def multiply(x1: _t.Any, x2: _t.Any) -> _t.Any:
-    """x1 * x2, elementwise.
+    """x1 * x2, elementwise; of bools, whether both are true.
 
     R.multiply(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32")
     R.multiply(R.Tensor((n, 4), "float32"), R.Tensor((4,), "float32")) -> R.Tensor((n, 4), "float32")
     R.multiply(R.Tensor((n, 1, 4), "float32"), R.Tensor((3, 1), "float32")) -> R.Tensor((n, 3, 4), "float32")
     R.multiply(R.Tensor((n,), "float32"), R.Tensor((m,), "float32")) -> R.Tensor((n,), "float32")
     R.multiply(R.Tensor((5,), "int64"), R.Tensor((5,), "int64")) -> R.Tensor((5,), "int64")
+    R.multiply(R.Tensor((2, n), "bool"), R.Tensor((n,), "bool")) -> R.Tensor((2, n), "bool")
     """
 
 def nan_to_num(x: _t.Any, nan: _t.Any = 0.0, posinf: _t.Any = None, neginf: _t.Any = None) -> _t.Any:
@@ -1269,6 +1291,7 @@ def not_equal(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.not_equal(R.Tensor((n, 4), "float32"), R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.not_equal(R.Tensor((n, 1), "int64"), R.Tensor((m,), "int64")) -> R.Tensor((n, m), "bool")
     R.not_equal(R.Tensor((5,), "float64"), R.Tensor((1,), "float64")) -> R.Tensor((5,), "bool")
+    R.not_equal(R.Tensor((6,), "bool"), R.Tensor((6,), "bool")) -> R.Tensor((6,), "bool")
     """
 
 def null_value() -> _t.Any:
@@ -1311,7 +1334,7 @@ def outer(x1: _t.Any, x2: _t.Any) -> _t.Any:
 def permute_dims(x: _t.Any, axes: _t.Any = None) -> _t.Any:
     """The dimensions in another order; reversed when no axes are given.
 
-    Errors: ShapeError W203 an axis out of range, W204 axes that are no permutation.
+    Errors: ShapeError W202 axes of an unknown rank, W203 an axis out of range, W204 axes that are no permutation.
 
     R.permute_dims(R.Tensor((2, 3), "float32")) -> R.Tensor((3, 2), "float32")
     R.permute_dims(R.Tensor((n, 3, m), "float32"), [2, 0, 1]) -> R.Tensor((m, n, 3), "float32")
@@ -1342,7 +1365,7 @@ def print(*values: _t.Any, format: _t.Any = '') -> _t.Any:
     """Print values, by a Python format string where one is given."""
 
 def prod(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The product along the axes.
+    """The product along the axes; of bools, whether all are true.
 
     R.prod(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.prod(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1352,6 +1375,7 @@ def prod(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.prod(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.prod(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.prod(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.prod(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
 def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'int8') -> _t.Any:
@@ -1386,11 +1410,15 @@ def repeat(data: _t.Any, repeats: _t.Any, axis: _t.Any = None) -> _t.Any:
     """
 
 def reshape(x: _t.Any, shape: _t.Any) -> _t.Any:
-    """The elements in row-major order under another shape; one size may be -1 and is computed.
+    """The elements in row-major order under another shape.
+
+    One size may be -1, which is computed; 0 is the size that x has on that axis (or, where x is empty, 0).
 
     Errors: ShapeError W201 when the numbers of elements differ, W205 for an impossible shape.
 
     R.reshape(R.Tensor((2, 6), "float32"), (3, 4)) -> R.Tensor((3, 4), "float32")
+    R.reshape(R.Tensor((n, 4, 3), "float32"), (0, -1)) -> R.Tensor((n, 12), "float32")
+    R.reshape(R.Tensor((2, 3, 4), "float32"), (0, 0, 2, 2)) -> R.Tensor((2, 3, 2, 2), "float32")
     R.reshape(R.Tensor((n, 4), "float32"), (-1, 2)) -> R.Tensor((2 * n, 2), "float32")
     R.reshape(R.Tensor((n, 2, 3), "float32"), (-1, 6)) -> R.Tensor((n, 6), "float32")
     R.reshape(R.Tensor((2, 3, 4), "float32"), (2, 12)) -> R.Tensor((2, 12), "float32")
@@ -1454,12 +1482,15 @@ def scatter_elements(data: _t.Any, indices: _t.Any, updates: _t.Any, axis: _t.An
     """A copy of data with out[indices[i, j], j] set to updates[i, j] (for axis 0), or combined with it by the
     reduction.
 
-    Reductions: update, add, mul, min, max. Updates have the indices' shape, which fits into that of data on the other
-    axes. Errors: ShapeError W201 sizes, W202 ranks, W203 the axis, W205 the reduction; DTypeError W320, W321.
+    Reductions: update, add, mul, min, max, and mean, half of the sum, one update after the other. Updates have the
+    indices' shape, which fits into that of data on the other axes. Errors: ShapeError W201 sizes, W202 ranks, W203 the
+    axis, W205 the reduction; DTypeError W320, W321.
 
     R.scatter_elements(R.Tensor((4, 3), "float32"), R.Tensor((2, 3), "int64"), R.Tensor((2, 3), "float32")) -> R.Tensor((4, 3), "float32")
     R.scatter_elements(R.Tensor((n, 5), "float32"), R.Tensor((n, m), "int64"), R.Tensor((n, m), "float32"), axis=1, reduction='add') -> R.Tensor((n, 5), "float32")
     R.scatter_elements(R.Tensor((6,), "int64"), R.Tensor((n,), "int32"), R.Tensor((n,), "int64"), reduction='max') -> R.Tensor((6,), "int64")
+    R.scatter_elements(R.Tensor((4,), "float32"), R.Tensor((n,), "int64"), R.Tensor((n,), "float32"), reduction='mean') -> R.Tensor((4,), "float32")
+    R.scatter_elements(R.Tensor((4,), "int32"), R.Tensor((n,), "int64"), R.Tensor((n,), "int32"), reduction='mean') -> R.Tensor((4,), "int32")
     """
 
 def scatter_nd(data: _t.Any, indices: _t.Any, updates: _t.Any, reduction: _t.Any = 'update') -> _t.Any:
@@ -1633,7 +1664,7 @@ def stack(tensors: _t.Any, axis: _t.Any = 0) -> _t.Any:
     """
 
 def std(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The square root of the variance along the axes.
+    """The square root of the variance along the axes. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
 
     R.std(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.std(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1642,6 +1673,7 @@ def std(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.std(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
     R.std(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.std(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.std(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
     """
 
 def strided_slice(x: _t.Any, axes: _t.Any, begin: _t.Any, end: _t.Any, strides: _t.Any = None, assume_inbound: _t.Any = False) -> _t.Any:
@@ -1675,7 +1707,7 @@ def subtract(x1: _t.Any, x2: _t.Any) -> _t.Any:
     """
 
 def sum(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The sum along the axes.
+    """The sum along the axes; of bools, whether one is true.
 
     R.sum(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.sum(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1685,14 +1717,15 @@ def sum(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.sum(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.sum(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
     R.sum(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
+    R.sum(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
 def take(x: _t.Any, indices: _t.Any, axis: _t.Any = None, mode: _t.Any = 'fast') -> _t.Any:
-    """The elements of an axis (of the flattened tensor when the axis is None) at integer indices.
+    """The elements of an axis (which vectors need not name) at integer indices.
 
     Shape: the indices' shape stands where the axis was. Mode "fast" checks indices (BoundsError W901; negative ones
-    count from the end), "clip" limits them, "wrap" takes them modulo the size. Errors: DTypeError W321, ShapeError
-    W203, W205 another mode.
+    count from the end), "clip" limits them, "wrap" takes them modulo the size, "nan" gives nan for those outside, which
+    negative ones are, too. Errors: DTypeError W321, ShapeError W202 no axis, W203, W205 another mode.
 
     R.take(R.Tensor((5,), "float32"), R.Tensor((3,), "int64")) -> R.Tensor((3,), "float32")
     R.take(R.Tensor((n, 4), "float32"), R.Tensor((m, 2), "int64"), axis=0) -> R.Tensor((m, 2, 4), "float32")
@@ -1700,7 +1733,8 @@ def take(x: _t.Any, indices: _t.Any, axis: _t.Any = None, mode: _t.Any = 'fast')
     R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64"), axis=0, mode='clip') -> R.Tensor((m, 3), "float32")
     R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64"), axis=1, mode='wrap') -> R.Tensor((2, m), "float32")
     R.take(R.Tensor((2, n), "float32"), 1, axis=0) -> R.Tensor((n,), "float32")
-    R.take(R.Tensor((2, 3), "float32"), R.Tensor((m,), "int64")) -> R.Tensor((m,), "float32")
+    R.take(R.Tensor((6,), "float32"), R.Tensor((m,), "int64")) -> R.Tensor((m,), "float32")
+    R.take(R.Tensor((2, 3, 2), "float32"), R.Tensor((m,), "int64"), axis=1, mode='nan') -> R.Tensor((2, m, 2), "float32")
     """
 
 def tan(x: _t.Any) -> _t.Any:
@@ -1800,7 +1834,7 @@ def unique(x: _t.Any, sorted: _t.Any = True, return_index: _t.Any = False, retur
     """
 
 def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
-    """The mean squared deviation from the mean along the axes.
+    """The mean squared deviation from the mean along the axes. Of integers it is computed in float64 and rounded toward zero; there is none of nothing.
 
     R.variance(R.Tensor((2, 3, 4), "float32"), axis=1) -> R.Tensor((2, 4), "float32")
     R.variance(R.Tensor((n, 4), "float32"), axis=[-1], keepdims=True) -> R.Tensor((n, 1), "float32")
@@ -1809,6 +1843,7 @@ def variance(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any
     R.variance(R.Tensor((n, m), "float32"), axis=1) -> R.Tensor((n,), "float32")
     R.variance(R.Tensor((2, 70), "float16"), axis=1) -> R.Tensor((2,), "float16")
     R.variance(R.Tensor((n, 3), "float64"), axis=-1) -> R.Tensor((n,), "float64")
+    R.variance(R.Tensor((3, 4), "int32"), axis=0, keepdims=True) -> R.Tensor((1, 4), "int32")
     """
 
 def vstack(tensors: _t.Any) -> _t.Any:
@@ -1852,6 +1887,8 @@ def zeros_like(x: _t.Any, dtype: _t.Any = None) -> _t.Any:
 DeviceMesh = device_mesh
 
 Object = Any
+
+ShapeExpr = shape
 
 String = Str
 
@@ -2067,7 +2104,7 @@ class image:
     @staticmethod
     def grid_sample(data: _t.Any, grid: _t.Any, method: _t.Any = 'bilinear', layout: _t.Any = 'NCHW', padding_mode: _t.Any = 'zeros', align_corners: _t.Any = False) -> _t.Any:
         """The image at positions that a grid gives: data (n, c, h, w), grid (n, 2, y, x) -> (n, c, y, x), or with a third
-        axis and layout NCDHW.
+        axis and layout NCDHW; the result has the layout of data.
 
         The grid holds the position along w, then h (then d): -1 is the start and 1 the end of the axis, the middle of the
         outermost elements with align_corners, else their outer edges. Methods: nearest, bilinear, bicubic (two axes).
@@ -2079,6 +2116,7 @@ class image:
         R.image.grid_sample(R.Tensor((1, 1, 4, 5), "float32"), R.Tensor((1, 2, 2, 2), "float32"), method='bicubic') -> R.Tensor((1, 1, 2, 2), "float32")
         R.image.grid_sample(R.Tensor((1, 1, 4, 5), "float32"), R.Tensor((1, 2, 2, 2), "float32"), method='bicubic', padding_mode='reflection', align_corners=True) -> R.Tensor((1, 1, 2, 2), "float32")
         R.image.grid_sample(R.Tensor((1, 2, 3, 4, 2), "float32"), R.Tensor((1, 3, 2, 2, 2), "float32"), layout='NCDHW', padding_mode='reflection') -> R.Tensor((1, 2, 2, 2, 2), "float32")
+        R.image.grid_sample(R.Tensor((1, 2, 4, 5, 3), "float32"), R.Tensor((1, 2, 3, 2), "float32"), layout='NCHW3c') -> R.Tensor((1, 2, 3, 2, 3), "float32")
         """
 
     @staticmethod
@@ -2100,6 +2138,7 @@ class image:
         R.image.resize2d(R.Tensor((1, 2, 4, 4), "uint8"), 6, method='nearest_neighbor', rounding_method='round_prefer_ceil') -> R.Tensor((1, 2, 6, 6), "uint8")
         R.image.resize2d(R.Tensor((1, 2, 4, 4), "float16"), (3, 1), coordinate_transformation_mode='pytorch_half_pixel', out_dtype='float32') -> R.Tensor((1, 2, 3, 1), "float32")
         R.image.resize2d(R.Tensor((1, 2, 3, 4), "float32"), (5, 7), method='nearest_neighbor', coordinate_transformation_mode='tf_half_pixel_for_nn', rounding_method='ceil') -> R.Tensor((1, 2, 5, 7), "float32")
+        R.image.resize2d(R.Tensor((n, c, 3, 4, 4), "float32"), (5, 2), layout='NCHW4c') -> R.Tensor((n, c, 5, 2, 4), "float32")
         """
 
     @staticmethod
@@ -2401,6 +2440,8 @@ class nn:
         R.nn.adaptive_avg_pool2d(R.Tensor((n, 2, h, w), "float32"), output_size=1) -> R.Tensor((n, 2, 1, 1), "float32")
         R.nn.adaptive_avg_pool2d(R.Tensor((1, 2, 3, w), "float32")) -> R.Tensor((1, 2, 3, w), "float32")
         R.nn.adaptive_avg_pool2d(R.Tensor((1, 1, 12, 12), "float16"), output_size=1) -> R.Tensor((1, 1, 1, 1), "float16")
+        R.nn.adaptive_avg_pool2d(R.Tensor((1, 1, 5, 7), "int32"), output_size=2) -> R.Tensor((1, 1, 2, 2), "int32")
+        R.nn.adaptive_avg_pool2d(R.Tensor((1, 2, 6, 4, 4), "float32"), output_size=[3, 2], layout='NCHW4c', out_layout='NCHW8c') -> R.Tensor((1, 1, 3, 2, 8), "float32")
         """
 
     @staticmethod
@@ -2461,6 +2502,8 @@ class nn:
         R.nn.avg_pool2d(R.Tensor((1, 7, 7, 2), "float32"), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout='NHWC') -> R.Tensor((1, 3, 3, 2), "float32")
         R.nn.avg_pool2d(R.Tensor((1, 1, 6, 6), "float32"), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1) -> R.Tensor((1, 1, 4, 4), "float32")
         R.nn.avg_pool2d(R.Tensor((1, 1, 9, 9), "float16"), pool_size=9) -> R.Tensor((1, 1, 1, 1), "float16")
+        R.nn.avg_pool2d(R.Tensor((1, 2, 5, 5), "int8"), pool_size=3, padding=1) -> R.Tensor((1, 2, 5, 5), "int8")
+        R.nn.avg_pool2d(R.Tensor((n, c, 6, 6, 4), "float32"), pool_size=3, strides=2, padding=1, layout='NCHW4c', out_layout='NHWC') -> R.Tensor((n, 3, 3, 4 * c), "float32")
         """
 
     @staticmethod
@@ -2472,11 +2515,11 @@ class nn:
 
     @staticmethod
     def batch_flatten(data: _t.Any) -> _t.Any:
-        """The tensor as a matrix: the first axis stays, the others become one.
+        """The tensor as a matrix: the first axis stays, the others become one. ShapeError W202: fewer than two axes.
 
         R.nn.batch_flatten(R.Tensor((2, 3, 4), "float32")) -> R.Tensor((2, 12), "float32")
         R.nn.batch_flatten(R.Tensor((n, 3, m), "float32")) -> R.Tensor((n, 3 * m), "float32")
-        R.nn.batch_flatten(R.Tensor((n,), "float32")) -> R.Tensor((n, 1), "float32")
+        R.nn.batch_flatten(R.Tensor((n, 3), "float32")) -> R.Tensor((n, 3), "float32")
         """
 
     @staticmethod
@@ -2531,6 +2574,10 @@ class nn:
         R.nn.conv2d(R.Tensor((1, c, 4, 4), "float32"), R.Tensor((o, c, 2, 2), "float32"), strides=2) -> R.Tensor((1, o, 2, 2), "float32")
         R.nn.conv2d(R.Tensor((1, 8, 4, 4), "float16"), R.Tensor((2, 8, 3, 3), "float16")) -> R.Tensor((1, 2, 2, 2), "float16")
         R.nn.conv2d(R.Tensor((1, 2, 4, 4), "int8"), R.Tensor((2, 2, 2, 2), "int8"), out_dtype='int32') -> R.Tensor((1, 2, 3, 3), "int32")
+        R.nn.conv2d(R.Tensor((1, 2, 5, 5, 4), "float32"), R.Tensor((2, 8, 3, 3, 4), "float32"), padding=1, data_layout='NCHW4c', kernel_layout='OIHW4o') -> R.Tensor((1, 2, 5, 5, 4), "float32")
+        R.nn.conv2d(R.Tensor((1, 2, 4, 4, 2), "float32"), R.Tensor((1, 2, 2, 2, 2, 4), "float32"), data_layout='NCHW2c', kernel_layout='OIHW2i4o', out_layout='NHWC') -> R.Tensor((1, 3, 3, 4), "float32")
+        R.nn.conv2d(R.Tensor((2, 4, 4, 4), "float32"), R.Tensor((4, 2, 3, 3), "float32"), groups=2, out_layout='NHWC2n2c') -> R.Tensor((1, 2, 2, 2, 2, 2), "float32")
+        R.nn.conv2d(R.Tensor((n, c, 4, 4, 4), "float32"), R.Tensor((o, 8, 3, 3, 4), "float32"), data_layout='NCHW4c', kernel_layout='OIHW4o') -> R.Tensor((n, o, 2, 2, 4), "float32")
         """
 
     @staticmethod
@@ -2542,6 +2589,7 @@ class nn:
         R.nn.conv2d_transpose(R.Tensor((1, 2, 3, w), "float32"), R.Tensor((2, 2, 2, 4), "float32"), strides=[3, 2], padding=[0, 2], output_padding=[2, 0]) -> R.Tensor((1, 2, 10, 2 * w - 2), "float32")
         R.nn.conv2d_transpose(R.Tensor((2, 2, 3, 3), "float32"), R.Tensor((2, 2, 3, 2), "float32"), strides=[1, 4], dilation=[2, 1], padding=[3, 0]) -> R.Tensor((2, 2, 1, 10), "float32")
         R.nn.conv2d_transpose(R.Tensor((1, 2, 3, 3), "float32"), R.Tensor((2, 1, 3, 2), "float32"), strides=4, groups=2, padding=1, out_layout='NHWC') -> R.Tensor((1, 9, 8, 2), "float32")
+        R.nn.conv2d_transpose(R.Tensor((1, 2, 3, 3, 2), "float32"), R.Tensor((4, 1, 3, 2, 2), "float32"), strides=[1, 2], data_layout='NCHW2c', kernel_layout='IOHW2o') -> R.Tensor((1, 1, 5, 6, 2), "float32")
         """
 
     @staticmethod
@@ -2796,6 +2844,7 @@ class nn:
         R.nn.max_pool2d(R.Tensor((1, 7, 7, 2), "float32"), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout='NHWC') -> R.Tensor((1, 3, 3, 2), "float32")
         R.nn.max_pool2d(R.Tensor((1, 2, 5, 5), "float32"), pool_size=2, padding=[0, 1, 1, 0], out_layout='NHWC') -> R.Tensor((1, 5, 5, 2), "float32")
         R.nn.max_pool2d(R.Tensor((1, 1, 4, 4), "int32"), pool_size=3, padding=1) -> R.Tensor((1, 1, 4, 4), "int32")
+        R.nn.max_pool2d(R.Tensor((1, 2, 5, 5, 4), "float32"), pool_size=2, layout='NCHW4c') -> R.Tensor((1, 2, 4, 4, 4), "float32")
         """
 
     @staticmethod

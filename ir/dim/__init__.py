@@ -54,7 +54,7 @@ from weft.ir.dim.inspection import (
 from weft.ir.dim.intervals import interval_of
 from weft.ir.dim.parsing import parse_dim
 from weft.ir.dim.proofs import bounds, prove_equal, prove_le, prove_lt, prove_ne, prove_nonnegative
-from weft.ir.dim.solving import match_dims, solve_for
+from weft.ir.dim.solving import determined, match_dims, solve_for
 
 __all__ = [
     "Dim",
@@ -65,6 +65,7 @@ __all__ = [
     "ceildiv",
     "counterexample",
     "counterexample_le",
+    "determined",
     "evaluate",
     "floordiv",
     "floormod",

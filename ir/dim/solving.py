@@ -15,7 +15,7 @@ from weft.ir.dim.expression import (
     make_expression,
     maximum,
 )
-from weft.ir.dim.inspection import free_symbols, same, substitute
+from weft.ir.dim.inspection import evaluate, free_symbols, same, substitute
 from weft.ir.dim.proofs import prove_equal, prove_lt, prove_ne, prove_nonnegative
 from weft.ir.dim.representation import Monomial, dim_error, make_monomial, single_atom
 
@@ -60,6 +60,24 @@ def _solve_linear(factor: Dim, rest: Dim, value: Dim) -> Dim | None:
     if solution is None and prove_equal(floormod(wanted, factor), 0):
         solution = floordiv(wanted, factor)
     return None if solution is None or prove_lt(solution, 0) else solution
+
+
+_SAMPLE = 1009
+"""The first of the sizes that stand for symbols where only counts which of them dimensions determine."""
+
+
+def determined(dims: Sequence[Dim]) -> frozenset[str]:
+    """The symbols whose values follow from the values of the dimensions: bare ones, and what a linear one leaves over.
+
+    >>> from weft.ir.dim import symbol
+    >>> n, m, k = symbol("n"), symbol("m"), symbol("k")
+    >>> sorted(determined([2 * n, n + m, k // 2]))
+    ['m', 'n']
+    """
+    dims = [dim for dim in dims if isinstance(dim, DimExpr)]
+    names = dict.fromkeys(name for dim in dims for name in free_symbols(dim))
+    sample = {name: _SAMPLE + position for position, name in enumerate(names)}
+    return frozenset(match_dims(dims, [evaluate(dim, sample) for dim in dims])[0])
 
 
 def match_dims(pattern: Sequence[Dim], values: Sequence[Dim]) -> tuple[dict[str, Dim], list[tuple[Dim, Dim]]]:

@@ -1,6 +1,7 @@
 """Which parts of buffers a piece of code touches: boxes, derived from the code.
 
     block_accesses(block)      (reads, writes) as BufferRegions over the block's variables and what is visible outside
+    stated_accesses(block)     those that it states and that are not as derived
     accesses(stmt, ranges)     every access below a statement with the interval of each index
     Interval                   inclusive bounds of an index as dimensions; `exact` when both are reached
 
@@ -17,8 +18,7 @@ from weft.dtypes import Scalable
 from weft.errors import ShapeError
 from weft.ir.dim import Dim, floordiv, floormod, maximum, minimum, prove_le, prove_nonnegative, symbol, symbol_name
 from weft.ir.kernel.prim_dim import dim_to_prim
-from weft.ir.node import Node
-from weft.ir.structure.structural import structural_equal
+from weft.ir.node import Node, fields_of
 from weft.ir.structure.visit import children
 from weft.ir.tensor import (
     AllocBuffer,
@@ -55,7 +55,7 @@ from weft.ir.tensor import (
     While,
 )
 
-__all__ = ["Access", "Bounds", "Interval", "accesses", "block_accesses"]
+__all__ = ["Access", "Bounds", "Interval", "accesses", "block_accesses", "stated_accesses"]
 
 
 @dataclass(frozen=True)
@@ -378,11 +378,65 @@ def block_accesses(block: Block) -> tuple[tuple[BufferRegion, ...], tuple[Buffer
     >>> [(r.buffer.name, r.region[0].extent) for r in (*reads, *writes)]
     [('x', 2), ('y', 1)]
     """
+    reads, writes, bounds = _touched(block)
+    return _regions(reads, bounds), _regions(writes, bounds)
+
+
+Boxes = dict[Buffer, list[Interval | None]]
+
+
+def stated_accesses(block: Block) -> tuple[tuple[BufferRegion, ...] | None, tuple[BufferRegion, ...] | None]:
+    """The (reads, writes) that a block states and its body does not say: None for those that are as derived.
+
+    What a block states says the same as its body where it has the same box of every buffer, in any order and spelling.
+
+    >>> x, y, v = Buffer("x", (8,)), Buffer("y", (8,)), PrimVar("v")
+    >>> body = BufferStore(y, BufferLoad(x, (v,)), (v,))
+    >>> stated_accesses(Block("b", body, reads=(BufferRegion(x, (Range(v, 1),)),)))
+    (None, None)
+    """
+    if not block.iter_vars and not block.reads and not block.writes:
+        return None, None  # the outermost block of a text for TVM, which states nothing
+    reads, writes, bounds = _touched(block)
+    return _unsaid(block.reads, reads, bounds), _unsaid(block.writes, writes, bounds)
+
+
+def _unsaid(stated: tuple[BufferRegion, ...] | None, said: Boxes, bounds: Bounds) -> tuple[BufferRegion, ...] | None:
+    if stated is None:
+        return None
+    boxes: Boxes = {}
+    for region in stated:
+        _add(boxes, region.buffer, [_range_interval(bounds, part) for part in region.region])
+    same = boxes.keys() == said.keys() and all(
+        _ends(own, extent, bounds) == _ends(other, extent, bounds)
+        for buffer in boxes
+        for own, other, extent in zip(boxes[buffer], said[buffer], buffer.shape, strict=True)
+    )
+    return None if same else stated
+
+
+def _ends(interval: Interval | None, extent: Extent, bounds: Bounds) -> tuple[Dim, Dim] | None:
+    """The bounds of an index, those of its dimension where it has none."""
+    whole = bounds.of(extent) if interval is None else None
+    if whole is not None:
+        interval = Interval(0, whole.high - 1)
+    return None if interval is None else (interval.low, interval.high)
+
+
+def _add(table: Boxes, buffer: Buffer, intervals: list[Interval | None]) -> None:
+    """Widen the box of a buffer."""
+    if buffer in table:
+        intervals = [_union(a, b) for a, b in zip(table[buffer], intervals, strict=True)]
+    table[buffer] = intervals
+
+
+def _touched(block: Block) -> tuple[Boxes, Boxes, Bounds]:
+    """The boxes that a block reads and writes."""
     bounds = Bounds()
     local = set(block.alloc_buffers) | _allocated(block)
     sources = {match.buffer: match.source for match in block.match_buffers}
-    reads: dict[Buffer, list[Interval | None]] = {}
-    writes: dict[Buffer, list[Interval | None]] = {}
+    reads: Boxes = {}
+    writes: Boxes = {}
     found = [*accesses(block.body, bounds)]
     if block.init is not None:
         found.extend(accesses(block.init, bounds))
@@ -396,12 +450,8 @@ def block_accesses(block: Block) -> tuple[tuple[BufferRegion, ...], tuple[Buffer
             continue
         for kind, table in (("read", reads), ("write", writes)):
             if access.kind in (kind, "opaque"):
-                table[buffer] = (
-                    [_union(a, b) for a, b in zip(table[buffer], intervals, strict=True)]
-                    if buffer in table
-                    else intervals
-                )
-    return _regions(reads, bounds), _regions(writes, bounds)
+                _add(table, buffer, intervals)
+    return reads, writes, bounds
 
 
 def _range_interval(bounds: Bounds, part: Range) -> Interval | None:
@@ -429,7 +479,25 @@ def _allocated(block: Block) -> set[Buffer]:
 def _reads_own(node: Node, stores: list[BufferStore]) -> bool:
     if not isinstance(node, BufferLoad):
         return False
-    return any(s.buffer is node.buffer and structural_equal(s.indices, node.indices) for s in stores)
+    spelled = _spelled(node.indices)
+    return any(store.buffer is node.buffer and _spelled(store.indices) == spelled for store in stores)
+
+
+def _spelled(indices: tuple[PrimExpr, ...]) -> list[object]:
+    """What tells indices over the same variables apart."""
+    parts: list[object] = []
+    stack: list[object] = [indices]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            parts.append(len(current))
+            stack.extend(current)
+        elif isinstance(current, Node) and not isinstance(current, (PrimVar, Buffer)):
+            parts.append(type(current))
+            stack.extend(getattr(current, info.name) for info in fields_of(type(current)) if info.role != "ignored")
+        else:
+            parts.append(current)
+    return parts
 
 
 def _union(a: Interval | None, b: Interval | None) -> Interval | None:
@@ -440,7 +508,7 @@ def _union(a: Interval | None, b: Interval | None) -> Interval | None:
     return None if low is None or high is None else Interval(low, high, a.exact and b.exact)
 
 
-def _regions(table: dict[Buffer, list[Interval | None]], bounds: Bounds) -> tuple[BufferRegion, ...]:
+def _regions(table: Boxes, bounds: Bounds) -> tuple[BufferRegion, ...]:
     return tuple(
         BufferRegion(
             buffer,

@@ -202,6 +202,15 @@ def require_rank(args: Arguments, name: str, ty: TensorType, *ranks: int) -> Non
         raise shape_error(args, f"{name} must have {wanted} dimensions, got {type_text(ty)}")
 
 
+def require_known_rank(args: Arguments, name: str, ty: TensorType, *ranks: int) -> None:
+    """ShapeError W202 unless the rank is known, and one of the given where there are some."""
+    if ty.ndim < 0:
+        hint = "annotate it, or name its type by R.match_cast"
+        raise shape_error(args, f"the number of dimensions of {name} is not known", "W202", hint)
+    if ranks:
+        require_rank(args, name, ty, *ranks)
+
+
 def axis_of(args: Arguments, axis: int, ndim: int) -> int:
     """The axis counted from the front; ShapeError W203 when out of range."""
     if not -ndim <= axis < ndim:

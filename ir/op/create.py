@@ -21,6 +21,7 @@ from weft.ir.op.common import (
     f32,
     i64,
     kernel_lowering,
+    require_known_rank,
     require_scalar,
     scalar_of,
     shape_error,
@@ -60,6 +61,14 @@ def _as_dtype(value: Any, dtype: str | None) -> Any:
     return converted(value, dtype) if dtype else np.asarray(value)
 
 
+def _filling(args: Arguments, context: TypeContext, dtype: str | None) -> Type:
+    """The type of the value that fills a tensor, a scalar for certain."""
+    ty = require_scalar(args, "fill_value", context, dtype)
+    if isinstance(ty, TensorType):
+        require_known_rank(args, "fill_value", ty)
+    return ty
+
+
 @register_op(
     "full",
     [Param("shape", "shape"), Param("fill_value", "prim"), _DTYPE_OR_NONE],
@@ -75,7 +84,7 @@ def _as_dtype(value: Any, dtype: str | None) -> Any:
 )
 def full(args: Arguments, context: TypeContext) -> TensorType:
     """A tensor of the given shape with one value everywhere. Dtype: that of the value unless given."""
-    ty = require_scalar(args, "fill_value", context, None)
+    ty = _filling(args, context, None)
     return _shaped(args, context, args.dtype or getattr(ty, "dtype", None))
 
 
@@ -97,7 +106,7 @@ def _lower_full_like(kernel: Kernel) -> PrimFunc | None:
 def full_like(args: Arguments, context: TypeContext) -> TensorType:
     """One value everywhere, in the shape (and the dtype, unless given) of x."""
     x = tensor(args, "x", context)
-    require_scalar(args, "fill_value", context, args.dtype or x.dtype)
+    _filling(args, context, args.dtype or x.dtype)
     return TensorType(x.shape, args.dtype or x.dtype, x.ndim, x.vdevice)
 
 
@@ -208,7 +217,10 @@ def _numpy_arange(start: Any, end: Any, step: Any, dtype: str | None) -> np.ndar
 
 @register_op(
     "arange",
-    [Param("start", "prim"), Param("end", "prim", None), Param("step", "prim", 1), _DTYPE_OR_NONE],
+    [
+        Param("start", "prim", of="dim"), Param("end", "prim", None, "dim"), Param("step", "prim", 1, "dim"),
+        _DTYPE_OR_NONE,
+    ],
     lowering=_lower_arange,
     numpy=_numpy_arange,
     pure=True,
@@ -266,7 +278,10 @@ def _size(args: Arguments, name: str) -> Dim:
 
 @register_op(
     "eye",
-    [Param("n", "prim"), Param("m", "prim", None), Param("k", "prim", 0), Param("dtype", "dtype", "float32")],
+    [
+        Param("n", "prim", of="dim"), Param("m", "prim", None, "dim"), Param("k", "prim", 0),
+        Param("dtype", "dtype", "float32"),
+    ],
     lowering=_lower_eye,
     numpy=lambda n, m, k, dtype: np.eye(int(n), None if m is None else int(m), int(k), dtype),
     pure=True,

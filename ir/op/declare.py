@@ -404,6 +404,8 @@ def _str(value: Any) -> str:
 
 def _dim(value: Any) -> Dim:
     value = _plain(value)
+    if isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims is not None:
+        value = value.ty.dims[0]  # a scalar that is a size
     if isinstance(value, bool) or not isinstance(value, (int, DimExpr)):
         raise _Unfit("an integer or a dimension")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -660,6 +662,8 @@ class _Binder:
         raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142")
 
     def prim(self, param: Param, value: Any) -> Expr:
+        if param.of == "dim" and isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims:
+            return PrimValue(value.ty.dims[0], span=self.span)
         if isinstance(value, np.generic):
             return PrimValue(value.item(), str(value.dtype), span=self.span)
         if isinstance(value, IntImm):
@@ -686,10 +690,9 @@ class _Binder:
         if value is None and (param.default is None or param.of.endswith("?")):
             return None
         if param.kind == "dtype":
-            value = getattr(value, "value", value)
             if param.default is None and isinstance(value, str) and value in ("", "void"):  # older: none is stated
                 return None
-            return self.dtype(param, value)
+            return self.dtype(param, getattr(value, "value", value))
         try:
             return _CONVERT[param.of.rstrip("?")](value)
         except _Unfit as wanted:
@@ -726,12 +729,12 @@ class _Binder:
 
     @staticmethod
     def _operand_dtype(item: tuple[Param, Any]) -> tuple[str, str] | None:
-        """(dtype, name) of a tensor operand."""
+        """(dtype, name) of a tensor or scalar operand."""
         param, value = item
         if param.of != "any" or not isinstance(value, Expr):
             return None
         ty = quick_type(value)
-        if not isinstance(ty, TensorType) or ty.dtype is None:
+        if not isinstance(ty, (TensorType, PrimType)) or ty.dtype is None:
             return None
         return ty.dtype, getattr(value, "name", "") or type_text(ty)
 

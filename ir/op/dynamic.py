@@ -378,6 +378,8 @@ def _numpy_unique(
 def _decompose_unique(args: Arguments, builder: Any) -> Expr:
     x = _with_sizes(args.x, builder)
     ty = quick_type(x)
+    if isinstance(ty, TensorType):
+        _require_rank_known(args, ty)
     if args.axis is not None and not (isinstance(ty, TensorType) and ty.ndim == 1):
         raise ScriptError("R.unique along an axis of several is not compiled", code="W143", span=args.span)
     flat = builder.emit(OPS["flatten"].bind([x]))
@@ -414,8 +416,7 @@ def unique(args: Arguments, context: TypeContext) -> Type:
     """
     x = tensor(args, "x", context)
     require_dtype(args, "x", x, "number")
-    _require_rank_known(args, x)
-    if args.axis is not None:
+    if args.axis is not None and x.ndim >= 0:
         axis_of(args, args.axis, x.ndim)
     values = TensorType(None, x.dtype, 1 if args.axis is None else x.ndim, x.vdevice)
     extras = tuple(TensorType(None, "int64", 1) for name in _EXTRAS if args[name])

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import BoundsError
+from weft.errors import BoundsError, ScriptError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, product
+from weft.ir.graph import Var
 from weft.ir.kernel.prim import binary, cast, intrinsic, unary
 from weft.ir.op.common import (
     Dims,
@@ -48,7 +49,8 @@ from weft.ir.op.kernel_builder import (
     zero,
 )
 from weft.ir.op.manipulate import split_index
-from weft.ir.op.nn.window import Window, by_letter, check_layout, in_layout, window_of
+from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
+from weft.ir.op.nn.window import Window, by_letter, window_of
 from weft.ir.op.reductions.reduction import accumulator, reduce_stage
 from weft.ir.op.registry import add_op, register_op
 from weft.ir.tensor import Buffer, IfThenElse, PrimExpr, PrimFunc, Stmt
@@ -57,8 +59,11 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 
-def _identity(name: str, doc: str) -> OpDef:
+def _identity(name: str, doc: str, of_variable: bool = False) -> OpDef:
     def rule(args: Arguments, context: TypeContext) -> TensorType:
+        if of_variable and not isinstance(args.input, Var):
+            hint = "constants are known: no part of a model computes them again"
+            raise ScriptError(f"{name} marks a variable, not a constant", code="W134", span=args.span, hint=hint)
         return tensor(args, "input", context)
 
     @kernel_lowering
@@ -76,10 +81,12 @@ _identity("grad.no_grad", "The value itself; no gradient flows through it.")
 _identity(
     "grad.start_checkpoint",
     "The value itself, where a part of the model starts whose values are computed again for the gradient.",
+    of_variable=True,
 )
 _identity(
     "grad.end_checkpoint",
     "The value itself, where a part of the model ends whose values are computed again for the gradient.",
+    of_variable=True,
 )
 
 
@@ -109,20 +116,25 @@ def _pool_window(args: Arguments) -> Window:
     return window_of(args, _SPATIAL, sizes, args.ceil_mode)
 
 
+def _layouts(args: Arguments) -> tuple[Layout, Layout]:
+    """The layouts of data and of the gradient of the result."""
+    out = args.out_layout or args.layout
+    return layout_of(args, "layout", args.layout, "NCHW"), layout_of(args, "out_layout", out, "NCHW")
+
+
 def _pool_rule(args: Arguments, context: TypeContext) -> TensorType:
     data, grad = tensor(args, "data", context), tensor(args, "output_grad", context)
-    for name, operand in (("data", data), ("output_grad", grad)):
-        require_rank(args, name, operand, 4)
+    layout, out_layout = _layouts(args)
+    for name, operand, own in (("data", data, layout), ("output_grad", grad, out_layout)):
+        require_rank(args, name, operand, own.ndim)
         require_dtype(args, name, operand, "float")
     same_dtype(args, data, grad)
-    check_layout(args, "layout", args.layout, "NCHW")
-    check_layout(args, "out_layout", args.out_layout or args.layout, "NCHW")
     window = _pool_window(args)
     dims, given = dims_of(data), dims_of(grad)
     if dims is not None:
-        sizes = by_letter(args.layout, dims)
+        sizes = layout.check(args, "data", dims, context)
         sizes |= by_letter(_SPATIAL, window.outputs(args, [sizes[letter] for letter in _SPATIAL]))
-        for wanted, own in zip(in_layout(args.out_layout or args.layout, sizes), given or (), strict=given is not None):
+        for wanted, own in zip(out_layout.result(args, sizes, context), given or (), strict=given is not None):
             context.require_equal(wanted, own, f"{args.name}: sizes of the output and of its gradient", args.span)
     return data
 
@@ -134,14 +146,15 @@ class _PoolGradient(LoopKernel):
         """The statements in the frame."""
         frame, args = self.frame, self.args
         self.window = _pool_window(args)
+        self.layout, self.out_layout = _layouts(args)
         self.grad, self.data = frame.input("output_grad"), frame.input("data")
         out = frame.output()
         dims = dims_of(frame.context.type_of(args.data)) or ()
         given = dims_of(frame.context.type_of(args.output_grad)) or ()
-        sizes = by_letter(args.layout, dims)
+        sizes = self.layout.sizes(dims)
         self.sizes = {letter: frame.size(size) for letter, size in sizes.items()}
         outputs = {**sizes, **by_letter(_SPATIAL, self.window.outputs(args, [sizes[letter] for letter in _SPATIAL]))}
-        for wanted, own in zip(in_layout(args.out_layout or args.layout, outputs), given, strict=True):
+        for wanted, own in zip(self.out_layout.dims(outputs), given, strict=True):
             frame.require_equal(wanted, own)
         for axis, letter in enumerate(_SPATIAL):
             room = self.window.padded(axis, sizes[letter]) - self.window.reach(axis)
@@ -150,10 +163,10 @@ class _PoolGradient(LoopKernel):
         self.wide = accumulator(out.dtype)
         self.total = out if self.wide == out.dtype else frame.local("total", self.wide, dims)
         clear = loops(out.shape, lambda i: store(self.total, zero(self.wide), i))
-        steps = [clear, loops(self.grad.shape, lambda i: self.give(by_letter(args.out_layout or args.layout, i)))]
+        steps = [clear, loops(self.grad.shape, lambda i: self.give(self.out_layout.places(i)))]
         if self.total is not out:
             steps.append(loops(out.shape, lambda i: store(out, load(self.total, i), i)))
-        return frame.finish(*steps)
+        return finished(frame.finish(*steps), self.layout, self.out_layout)
 
     def give(self, at: dict[str, PrimExpr]) -> Stmt:
         """Give the gradient of one output to its window."""
@@ -173,7 +186,7 @@ class _PoolGradient(LoopKernel):
             condition = inside[0]
             for part in inside[1:]:
                 condition = binary("and", condition, part)
-            return IfThenElse(condition, body(in_layout(self.args.layout, place)))
+            return IfThenElse(condition, body(self.layout.indices(place)))
 
         return loops([int(size) for size in self.window.sizes], element)  # type: ignore[arg-type]
 
@@ -181,7 +194,7 @@ class _PoolGradient(LoopKernel):
         return store(self.total, load(self.total, place) + cast(self.wide, value), place)
 
     def _own(self, at: dict[str, PrimExpr]) -> PrimExpr:
-        return cast(self.wide, load(self.grad, in_layout(self.args.out_layout or self.args.layout, at)))
+        return cast(self.wide, load(self.grad, self.out_layout.indices(at)))
 
     def _local(self, name: str, dtype: str = INDEX) -> Buffer:
         return self.frame.local(name, dtype)
@@ -206,13 +219,13 @@ class _MaxPoolGradient(_PoolGradient):
 
         def look(place: Sequence[PrimExpr]) -> Stmt:
             value, top = load(self.data, place), load(best, [0])
-            named = by_letter(self.args.layout, place)
+            named = self.layout.places(place)
             nan = binary("and", intrinsic("isnan", value), unary("not", intrinsic("isnan", top)))
             better = binary("or", binary("eq", load(found, [0]), index(0)), binary("or", binary("gt", value, top), nan))
             kept = joined(store(found, index(1)), store(best, value), store(row, named["H"]), store(column, named["W"]))
             return IfThenElse(better, kept)
 
-        target = in_layout(self.args.layout, {**at, "H": load(row, [0]), "W": load(column, [0])})
+        target = self.layout.indices({**at, "H": load(row, [0]), "W": load(column, [0])})
         give = IfThenElse(binary("eq", load(found, [0]), index(1)), self._give(target, self._own(at)))
         start = (store(found, index(0)), store(best, zero(self.data.dtype)))
         return joined(*start, self._over_window(at, look), give)
@@ -225,11 +238,11 @@ def _numpy_pool_gradient(
     spread = lambda values: values * 2 if len(values) == 1 else values  # noqa: E731
     size, step, gap, pad = spread(pool_size), spread(strides), spread(dilation), spread(padding)
     begins, ends = (pad, pad) if len(pad) == 2 else (pad[:2], pad[2:])
-    extents = [data.shape[layout.index(letter)] for letter in _SPATIAL]
+    extents = unpacked(data, layout, "NCHW").shape[2:]
     if any(extent + begins[a] + ends[a] < (size[a] - 1) * gap[a] + 1 for a, extent in enumerate(extents)):
         raise ValueError("the window does not fit")
-    x = data.transpose([layout.index(letter) for letter in "NCHW"]).astype(np.float64)
-    g = grad.transpose([(out_layout or layout).index(letter) for letter in "NCHW"]).astype(np.float64)
+    x = unpacked(data, layout, "NCHW").astype(np.float64)
+    g = unpacked(grad, out_layout or layout, "NCHW").astype(np.float64)
     out = np.zeros(x.shape)
     for n, c, oy, ox in np.ndindex(g.shape):
         places, count = [], 0
@@ -244,7 +257,7 @@ def _numpy_pool_gradient(
                 out[n, c][place] += g[n, c, oy, ox] / count
         elif places:
             out[n, c][places[int(np.argmax([x[n, c][place] for place in places]))]] += g[n, c, oy, ox]
-    return out.transpose(["NCHW".index(letter) for letter in layout]).astype(data.dtype)
+    return packed(out, layout, "NCHW").astype(data.dtype)
 
 
 @register_op(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -40,6 +41,8 @@ from weft.ir.op.common import (
     example,
     f32,
     kernel_lowering,
+    require_known_rank,
+    require_rank,
     same_dtype,
     shape_error,
     shape_of_arg,
@@ -102,8 +105,18 @@ def split_index(flat: PrimExpr, dims: Dims) -> list[PrimExpr]:
     return found[::-1]
 
 
+def _without_zeros(args: Arguments, dims: Dims | None, wanted: Dims) -> Dims:
+    """A shape in which 0 stands for the size of x on that axis, unless x is empty."""
+    if 0 not in wanted or dims is None or 0 in dims:
+        return wanted
+    if any(size == 0 for size in wanted[len(dims) :]):
+        raise shape_error(args, f"a 0 in {wanted} stands for an axis that x, of {len(dims)}, does not have", "W205")
+    return tuple(dims[axis] if size == 0 else size for axis, size in enumerate(wanted))
+
+
 def _reshaped(args: Arguments, x: TensorType, wanted: Dims, context: TypeContext) -> Dims | None:
-    """The sizes that a reshape gives, with -1 resolved; None where that needs a size that is not known."""
+    """The sizes that a reshape gives, with 0 and -1 resolved; None where that needs a size that is not known."""
+    wanted = _without_zeros(args, dims_of(x), wanted)
     if any(isinstance(dim, int) and dim < -1 for dim in wanted) or sum(dim == -1 for dim in wanted) > 1:
         raise shape_error(
             args, f"cannot reshape to {wanted}", "W205", "at most one size may be -1, the others are not negative"
@@ -124,6 +137,16 @@ def _reshaped(args: Arguments, x: TensorType, wanted: Dims, context: TypeContext
     return tuple(floordiv(product(dims), rest) if isinstance(dim, int) and dim == -1 else dim for dim in wanted)
 
 
+def _numpy_reshape(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    kept = [axis for axis, size in enumerate(shape) if size == 0 and axis < x.ndim]
+    sizes = [x.shape[axis] if axis in kept else size for axis, size in enumerate(shape)]
+    if -1 in shape and kept:  # of an empty tensor, too, what is left is told by the other axes
+        left = math.prod(size for axis, size in enumerate(x.shape) if axis not in kept)
+        rest = math.prod(size for axis, size in enumerate(shape) if axis not in kept and size != -1)
+        sizes[sizes.index(-1)] = left // rest
+    return np.reshape(x, sizes if -1 in sizes or math.prod(sizes) == x.size else shape)
+
+
 @kernel_lowering
 def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
     args, context = kernel.args, kernel.context
@@ -138,10 +161,12 @@ def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
     "reshape",
     [Param("x"), Param("shape", "shape")],
     lowering=_lower_reshape,
-    numpy=np.reshape,
+    numpy=_numpy_reshape,
     pure=True,
     examples=(
         example(f32(2, 6), (3, 4)),
+        example(f32("n", 4, 3), (0, -1)),
+        example(f32(2, 3, 4), (0, 0, 2, 2)),
         example(f32("n", 4), (-1, 2)),
         example(f32("n", 2, 3), (-1, 6)),
         example(f32(2, 3, 4), (2, 12)),
@@ -149,7 +174,9 @@ def _lower_reshape(kernel: Kernel) -> PrimFunc | None:
     ),
 )
 def reshape(args: Arguments, context: TypeContext) -> TensorType:
-    """The elements in row-major order under another shape; one size may be -1 and is computed.
+    """The elements in row-major order under another shape.
+
+    One size may be -1, which is computed; 0 is the size that x has on that axis (or, where x is empty, 0).
 
     Errors: ShapeError W201 when the numbers of elements differ, W205 for an impossible shape.
     """
@@ -183,7 +210,7 @@ def _lower_regrouped(kernel: Kernel) -> PrimFunc | None:
 def flatten(args: Arguments, context: TypeContext) -> TensorType:
     """All elements in row-major order, in one dimension: (n, 4) becomes (4 * n,)."""
     x = tensor(args, "x", context)
-    dims = dims_of(x)
+    dims = () if x.ndim == 0 else dims_of(x)
     return _moved(x, None if dims is None else (product(dims),), 1)
 
 
@@ -215,11 +242,13 @@ def _permutation(args: Arguments, ndim: int) -> tuple[int, ...]:
 def permute_dims(args: Arguments, context: TypeContext) -> TensorType:
     """The dimensions in another order; reversed when no axes are given.
 
-    Errors: ShapeError W203 an axis out of range, W204 axes that are no permutation.
+    Errors: ShapeError W202 axes of an unknown rank, W203 an axis out of range, W204 axes that are no permutation.
     """
     x = tensor(args, "x", context)
+    if x.ndim < 0 and args.axes is not None:
+        require_known_rank(args, "x", x)
     if x.ndim < 0:
-        return _moved(x, None, -1 if args.axes is None else len(args.axes))
+        return _moved(x, None)
     axes = _permutation(args, x.ndim)
     dims = dims_of(x)
     return _moved(x, None if dims is None else tuple(dims[axis] for axis in axes), x.ndim)
@@ -400,11 +429,11 @@ def _choose(position: PrimExpr, sizes: Sequence[Dim], loads: Sequence[Callable[[
         example((f32("n", 4), f32("m", 4), f32(2, 4))),
         example((f32("n", 4), f32("n", 2)), axis=-1),
         example((f32("n", 4), f32("m", 4)), axis=1),
-        example((f32(2, "n"), f32(3)), axis=None),
+        example((f32("n"), f32(3)), axis=None),
     ),
 )
 def concat(args: Arguments, context: TypeContext) -> TensorType:
-    """Tensors one after the other along an axis; flattened first when the axis is None.
+    """Tensors one after the other along an axis, which vectors need not name.
 
     The other sizes must agree: proved, refuted (ShapeError W201), or checked at run time. Errors: W202 ranks that
     differ, W203 the axis, W205 no tensors; DTypeError W320.
@@ -414,6 +443,8 @@ def concat(args: Arguments, context: TypeContext) -> TensorType:
         raise shape_error(args, "nothing to concatenate", "W205")
     dtype = same_dtype(args, *types)
     if args.axis is None:
+        for position, ty in enumerate(types):
+            require_rank(args, f"tensors[{position}]", ty, 1)
         sizes = [None if dims_of(ty) is None else product(dims_of(ty) or ()) for ty in types]
         total = None if None in sizes else (sum((size for size in sizes if size is not None), 0),)
         return TensorType(total, dtype, 1)

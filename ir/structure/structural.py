@@ -3,23 +3,27 @@
 Two nodes are equal when they have the same shape up to the names of bound variables, buffers and symbols. Free
 variables are equal only to themselves, except in a tensor-level function: what it declares and nothing binds is its
 own, and matched where it occurs first. Floats compare by their bits (nan equals the same nan, 0.0 differs from
--0.0), arrays by dtype, shape and bytes, modules as mappings. Nothing here recurses on depth.
+-0.0), arrays by dtype, shape and bytes, modules as mappings. A block that states the accesses of its body is equal to
+one that states none. Nothing here recurses on depth.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from weft.ir.dim import DimExpr, free_symbols, substitute, symbol
 from weft.ir.graph import Function, Var, VarBinding
+from weft.ir.kernel.regions import stated_accesses
 from weft.ir.module import IRModule
 from weft.ir.node import FieldInfo, FrozenMap, Node, fields_of
 from weft.ir.structure.malformed import explained_by, malformed
-from weft.ir.tensor import Buffer, PrimFunc, PrimVar
+from weft.ir.tensor import Block, Buffer, PrimFunc, PrimVar
 
 __all__ = ["assert_structural_equal", "first_mismatch", "structural_equal", "structural_hash"]
 
@@ -31,6 +35,14 @@ def _fields(node: Node) -> tuple[FieldInfo, ...]:
     """The fields in visit order; a local function may call itself, so its variable is bound before its body."""
     infos = fields_of(type(node))
     return infos[::-1] if isinstance(node, VarBinding) and isinstance(node.value, Function) else infos
+
+
+def _parts(node: Node) -> Callable[[str], Any]:
+    """The fields of a node by name, as they are compared: of a block, the accesses that its body does not say."""
+    if isinstance(node, Block) and not (node.reads is None and node.writes is None):
+        stated = dict(zip(("reads", "writes"), stated_accesses(node), strict=True))
+        return lambda name: stated[name] if name in stated else getattr(node, name)
+    return partial(getattr, node)
 
 
 @explained_by(malformed)
@@ -126,16 +138,11 @@ class _Comparison:
                 return self._module(x, y, path, stack)
             if isinstance(x, PrimFunc):
                 self.in_kernel = True
+            left, right = _parts(x), _parts(y)
             for info in reversed(_fields(x)):
                 if info.role != "ignored":
-                    stack.append(
-                        (
-                            getattr(x, info.name),
-                            getattr(y, info.name),
-                            _Path(path, f".{info.name}"),
-                            defines or info.role == "binder",
-                        )
-                    )
+                    inner = _Path(path, f".{info.name}")
+                    stack.append((left(info.name), right(info.name), inner, defines or info.role == "binder"))
             return None
         if isinstance(x, tuple) and isinstance(y, tuple):
             if len(x) != len(y):
@@ -273,9 +280,10 @@ class _Hashing:
             self._put(type(x).__name__, number)
         elif isinstance(x, Node):
             self.parts.append(type(x).__name__)
+            part = _parts(x)
             for info in reversed(_fields(x)):
                 if info.role != "ignored":
-                    stack.append((getattr(x, info.name), defines or info.role == "binder"))
+                    stack.append((part(info.name), defines or info.role == "binder"))
         elif isinstance(x, tuple):
             self._put("tuple", len(x))
             stack.extend((item, defines) for item in reversed(x))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from weft.errors import Span, WeftError
 from weft.ir.deduction.subtyping import dims_of, type_symbols
-from weft.ir.dim import DimExpr, free_symbols
+from weft.ir.dim import DimExpr, determined, free_symbols
 from weft.ir.graph import (
     Call,
     DataflowVar,
@@ -88,20 +88,17 @@ class _Names:
         self.symbols.difference_update(symbols)
 
     def _parameter_symbols(self, function: Function) -> None:
-        """Bare dimensions define; a compound one only uses."""
+        """Dimensions define what they determine; others only use."""
         types = [param.ty for param in function.params if param.ty is not None]
-        for ty in types:
-            for dim in _dims(ty):
-                names = free_symbols(dim)
-                if len(names) == 1 and str(dim) == names[0]:
-                    self._define_symbol(names[0])
+        for name in sorted(determined([dim for ty in types for dim in _dims(ty)])):
+            self._define_symbol(name)
         for param in function.params:
             if param.ty is not None:
                 self._type_symbols(
                     param.ty,
                     param.span,
                     f"parameter {param.name}",
-                    "only a dimension that is the symbol alone gives it a value",
+                    "a dimension that is the symbol alone gives it a value",
                 )
 
     # Blocks

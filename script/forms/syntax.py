@@ -181,7 +181,7 @@ add_form(
     "R.const(data: anything, dtype: dtype_or_none = None, *, shape: literal = None, bits: boolean = False)",
     graph.Constant,
 )
-add_form(VALUES, "R.shape(dims: dims)", graph.ShapeExpr)
+add_form(VALUES, "R.shape(dims: dims)", graph.ShapeExpr, aliases="R.ShapeExpr")
 add_form(VALUES, "R.prim_value(value: anything, dtype: dtype_or_none = None)", graph.PrimValue)
 add_form(VALUES, "R.str(value: text)", graph.StringImm)
 add_form(VALUES, "R.dtype(value: dtype)", graph.DataTypeImm)
@@ -192,6 +192,13 @@ add_form(
     doc="A function outside the module, by name.",
 )
 add_form(VALUES, "R.tuple(*fields: leaf)", graph.Tuple)
+add_form(VALUES, "R.TupleGetItem(tuple_value: leaf, index: integer)", doc="A field of a tuple: `t[0]`.")
+add_form(
+    VALUES,
+    "R.emit(value: anything, annotate_ty: type_or_none = None)",
+    old_names={"annotate_struct_info": "annotate_ty"},
+    doc="The value in a binding of its own, of a type that it is checked to have.",
+)
 add_form(
     VALUES,
     "R.match_cast(value: leaf, ty: anything)",

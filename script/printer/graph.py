@@ -15,7 +15,7 @@ from weft.ir.attrs import DPS
 from weft.ir.deduction.device_mesh import DTensorType
 from weft.ir.deduction.infer import TypeContext, infer_type
 from weft.ir.deduction.subtyping import is_base_of
-from weft.ir.dim import free_symbols
+from weft.ir.dim import DimExpr, free_symbols
 from weft.ir.graph import (
     BindingBlock,
     Call,
@@ -69,7 +69,8 @@ def write_graph_function(printer: Printer, written: str, name: str, function: Fu
         "name": (name, name if printer.foreign else written),
     })  # fmt: skip
     before, printer.quoted = printer.quoted, True
-    params = ", ".join(f"{printer.name(param)}: {show_type(printer, param.ty)}" for param in function.params)
+    share_sizes(printer, function)
+    params = ", ".join(f"{printer.name(param)}: {show_parameter_type(printer, param)}" for param in function.params)
     result = show_result(printer, function)
     printer.quoted = before
     for param in function.params:
@@ -85,6 +86,27 @@ def write_graph_function(printer: Printer, written: str, name: str, function: Fu
         write_blocks(printer, function.body.blocks)
     printer.line(f"return {show_leaf(printer, function.body.body)}")
     printer.indent = outer
+
+
+@varies
+def share_sizes(printer: Printer, function: Function) -> None:
+    """Have parameters that are sizes of their own name share it with the symbol."""
+    for param in function.params:
+        name = size_name(param.ty)
+        if name is not None and name == param.name and name not in printer.symbols | set(printer.names.values()):
+            printer.names[param] = name
+
+
+def size_name(ty: Type | None) -> str | None:
+    """The symbol that a scalar type says its value to be."""
+    dim = ty.dims[0] if isinstance(ty, PrimType) and ty.dims is not None else None
+    return str(dim) if isinstance(dim, DimExpr) and free_symbols(dim) == (str(dim),) else None
+
+
+@varies
+def show_parameter_type(printer: Printer, param: Var) -> str:
+    """The type of a parameter."""
+    return show_type(printer, param.ty)
 
 
 @contextmanager

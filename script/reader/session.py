@@ -109,6 +109,7 @@ class Session:
     level: Level
     scope: Scope = field(default_factory=Scope)
     symbols: set[str] = field(default_factory=set)
+    sizes: dict[Any, Dim] = field(default_factory=dict)  # scalar variables whose value is a size
     defining: bool = False  # whether strings in shapes may define symbols
     foreign: bool = False  # whether a macro from outside the function is being read: its own names come first
     depth: int = 0  # of the expression

@@ -187,7 +187,10 @@ def float_format(dtype: str) -> FloatFormat:
 
 
 # What releases of the field called them before.
-_OLD_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn"}
+_OLD_NAMES = {
+    "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "e2m1_float4": "float4_e2m1fn",
+    "float": "float32", "int": "int32", "uint": "uint32",
+}  # fmt: skip
 _OLD = re.compile(rf"({'|'.join(_OLD_NAMES)})(x(?:vscalex)?\d+)?$")
 _VECTOR = re.compile(r"(.+?)x(vscalex)?(\d+)$")
 USUAL_DTYPES = (

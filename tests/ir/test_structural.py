@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from weft import parse
 from weft.ir import (
     BindingBlock,
     Buffer,
@@ -161,3 +162,53 @@ def test_the_hash_is_the_same_in_every_process() -> None:
         for seed in ("0", "1")
     }
     assert len(outputs) == 1
+
+
+STATED = """
+@T.prim_func
+def rows(A: T.Buffer(("n", 8), "float32"), B: T.Buffer(("n",), "float32")):
+    for i, k in T.grid(n, 4):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            {}
+            {}
+            with T.init():
+                B[vi] = 0.0
+            half: T.let = vk * 2
+            B[vi] = B[vi] + A[vi, half] + A[vi, half + 1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes"),
+    [
+        ("T.reads(A[vi, vk * 2:vk * 2 + 2])", "T.writes(B[vi])"),
+        ("T.reads(A[vi, 2 * vk:2 * (vk + 1)])", "pass"),
+        ("T.reads(A[vi, vk * 2 + 1], A[vi, vk * 2])", "T.writes([B[vi]])"),
+        ("pass", "T.writes(B[vi:vi + 1])"),
+    ],
+)
+def test_accesses_that_a_block_states_as_its_body_has_them_do_not_matter(reads: str, writes: str) -> None:
+    plain, stated = (parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (
+        ("pass", "pass"), (reads, writes)))  # fmt: skip
+    assert structural_equal(plain, stated)
+    assert structural_equal(stated, plain)
+    assert structural_hash(plain) == structural_hash(stated)
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "field"),
+    [
+        ("T.reads(A[vi, 0:8])", "T.writes(B[vi])", "reads"),
+        ("T.reads(A[vi, vk * 2:vk * 2 + 2], B[vi])", "T.writes(B[vi])", "reads"),
+        ("T.reads(A[vi, vk * 2:vk * 2 + 2])", "T.writes(B[0:n])", "writes"),
+    ],
+)
+def test_wider_accesses_are_another_block(reads: str, writes: str, field: str) -> None:
+    plain, stated = (parse(STATED.format(*lines).replace("            pass\n", "")) for lines in (
+        ("pass", "pass"), (reads, writes)))  # fmt: skip
+    mismatch = first_mismatch(plain, stated)
+    assert mismatch is not None
+    assert f".{field}: None against" in mismatch
+    assert structural_hash(plain) != structural_hash(stated)
+    assert structural_equal(stated, stated)

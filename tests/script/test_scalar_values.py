@@ -83,13 +83,18 @@ def test_the_value_of_a_binding_is_proved_and_its_variable_is_plain() -> None:
     assert caught.value.span.line == 3
 
 
-def test_only_the_older_spelling_has_scalar_types_with_a_value() -> None:
+def test_scalar_types_with_a_value_have_a_form_in_each_spelling_of_tvm() -> None:
     module = parse(SIZED)
-    text = module.script(spelling="tvm-0.20")
-    assert 'def fill(p: R.Prim(value="n")) -> R.Tensor(("n",), "float32"):' in text
-    weft.assert_structural_equal(module, parse(text))
-    with pytest.raises(weft.ScriptError, match=r'the scalar type R.Prim\("int64", value=n\) has no form') as caught:
-        module.script(spelling="tvm-0.27")
+    for spelling, written in (("tvm-0.20", 'p: R.Prim(value="n")'), ("tvm-0.27", "n: T.int64")):
+        text = module.script(spelling=spelling)
+        assert f'def fill({written}) -> R.Tensor(("n",), "float32"):' in text
+        weft.assert_structural_equal(module, parse(text))
+
+
+def test_a_scalar_of_a_computed_size_has_no_form_in_the_newer_spelling() -> None:
+    text = "@R.function\ndef main(x: R.Tensor(('n',), 'float32'), p: R.Prim(value='n + 1')):\n    return x\n"
+    with pytest.raises(weft.ScriptError, match=r"the scalar type R\.Prim\(.*\) has no form") as caught:
+        parse(text).script(spelling="tvm-0.27")
     assert caught.value.code == "W116"
 
 

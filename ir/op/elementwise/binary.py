@@ -88,9 +88,9 @@ def _default_examples(domain: str, ranges: dict[str, tuple[float, float]]) -> tu
         example(typed(dtype, "n", 1, 4), typed(dtype, 3, 1), **options),
         example(typed(dtype, "n"), typed(dtype, "m"), **options),
     ]
-    if domain == "number":
+    if domain in ("number", "any"):
         examples.append(example(typed("int64", 5), typed("int64", 5), **options))
-    return tuple(examples)
+    return (*examples, *(_BOOLS if domain == "any" else ()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -156,6 +156,17 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*values)
 
     return quiet
+
+
+def _numpy_divide(a: Any, b: Any) -> Any:
+    """NumPy's division, of integers toward zero."""
+    a, b = np.asarray(a), np.asarray(b)
+    with np.errstate(all="ignore"):
+        if a.dtype.kind not in "iu":
+            return np.divide(a, b)
+        quotient = np.where(b == 0, 0, np.floor_divide(a, np.where(b == 0, 1, b)))
+        inexact = (quotient * b != a) & (b != 0) & ((a < 0) != (b < 0))
+        return (quotient + inexact).astype(a.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -230,15 +241,25 @@ def log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return te.select(te.equal(a, b), a + math.log(2.0), rest)
 
 
+def _of_bools(of_numbers: Callable[..., PrimExpr], kind: str) -> Callable[..., PrimExpr]:
+    """A function of numbers that of bools is a conjunction or disjunction: what NumPy's is."""
+    return lambda a, b: binary(kind, a, b) if is_bool(a.dtype) else of_numbers(a, b)
+
+
+def _ordered(value: PrimExpr) -> PrimExpr:
+    """A value that machines compare: a bool as a number."""
+    return te.cast("uint8", value) if is_bool(value.dtype) else value
+
+
 def _compare(name: str, kind: str, numpy: Callable[..., Any], text: str) -> OpDef:
     return binary_op(
         name,
         f"Whether x1 {text} x2, elementwise; bool.",
-        "any" if kind in ("eq", "ne") else "number",
-        scalar=lambda a, b: binary(kind, a, b),
+        "any",
+        scalar=lambda a, b: binary(kind, _ordered(a), _ordered(b)),
         numpy=numpy,
         result="bool",
-        examples=_INTEGER_PAIRS,
+        examples=_PAIRS,
     )
 
 
@@ -260,12 +281,14 @@ def _bits(name: str, kind: str, numpy: Callable[..., Any], text: str) -> OpDef:
     )
 
 
-_INTEGER_PAIRS = (
+_PAIRS = (
     example(typed("int32", 2, 3), typed("int32", 3), ranges={"x1": (-2, 2), "x2": (-2, 2)}),
     example(typed("float32", "n", 4), typed("float32", "n", 4)),
     example(typed("int64", "n", 1), typed("int64", "m"), ranges={"x1": (-2, 2), "x2": (-2, 2)}),
     example(typed("float64", 5), typed("float64", 1)),
+    example(typed("bool", 6), typed("bool", 6)),
 )
+_BOOLS = (example(typed("bool", 2, "n"), typed("bool", "n")),)
 _DIVISIONS = (
     example(f32(2, 3), f32(2, 3)),
     example(f32("n", 4), f32(4)),
@@ -275,7 +298,13 @@ _DIVISIONS = (
     example(typed("uint8", "n"), typed("uint8", "n"), ranges={"x2": (0, 3)}),
 )
 
-binary_op("add", "x1 + x2, elementwise.", scalar=lambda a, b: a + b, numpy=np.add)
+binary_op(
+    "add",
+    "x1 + x2, elementwise; of bools, whether one is true.",
+    "any",
+    scalar=_of_bools(lambda a, b: a + b, "bitwise_or"),
+    numpy=np.add,
+)
 binary_op(
     "atan2",
     "The angle of the point (x2, x1), elementwise.",
@@ -288,11 +317,18 @@ _bits("bitwise_or", "bitwise_or", np.bitwise_or, "Disjunction")
 _bits("bitwise_xor", "bitwise_xor", np.bitwise_xor, "Exclusive disjunction")
 binary_op(
     "divide",
-    "x1 / x2, elementwise, of floating values (floor_divide divides integers); x / 0 is an infinity or nan.",
-    "float",
-    scalar=lambda a, b: a / b,
-    numpy=_quiet(np.divide),
-    ranges={"x2": (0.5, 2)},
+    "x1 / x2, elementwise; x / 0 is an infinity or nan. Of integers toward zero, and 0 where x2 is 0 (floor_divide "
+    "rounds down).",
+    scalar=lambda a, b: a / b if is_float(a.dtype) else _divide_integers("truncdiv", a, b),
+    numpy=_numpy_divide,
+    examples=(
+        example(f32(2, 3), f32(2, 3), ranges={"x2": (0.5, 2)}),
+        example(f32("n", 4), f32(4), ranges={"x2": (0.5, 2)}),
+        example(f32("n", 1, 4), f32(3, 1), ranges={"x2": (0.5, 2)}),
+        example(f32("n"), f32("m"), ranges={"x2": (0.5, 2)}),
+        example(typed("int32", "n", 4), typed("int32", "n", 4), ranges={"x1": (-9, 9), "x2": (-3, 3)}),
+        example(typed("int64", 40), typed("int64", 1), ranges={"x2": (-1, 0)}),
+    ),
 )
 _compare("equal", "eq", np.equal, "equals")
 binary_op(
@@ -332,10 +368,18 @@ _logical("logical_and", te.all, np.logical_and, "both are")
 _logical("logical_or", te.any, np.logical_or, "one at least is")
 _logical("logical_xor", lambda a, b: binary("ne", a, b), np.logical_xor, "exactly one is")
 binary_op(
-    "maximum", "The greater of x1 and x2, elementwise; nan where one is nan.", scalar=te.maximum, numpy=np.maximum
+    "maximum",
+    "The greater of x1 and x2, elementwise; nan where one is nan.",
+    "any",
+    scalar=_of_bools(te.maximum, "bitwise_or"),
+    numpy=np.maximum,
 )
 binary_op(
-    "minimum", "The smaller of x1 and x2, elementwise; nan where one is nan.", scalar=te.minimum, numpy=np.minimum
+    "minimum",
+    "The smaller of x1 and x2, elementwise; nan where one is nan.",
+    "any",
+    scalar=_of_bools(te.minimum, "bitwise_and"),
+    numpy=np.minimum,
 )
 binary_op(
     "mod",
@@ -344,7 +388,13 @@ binary_op(
     numpy=_quiet(np.fmod),
     examples=_DIVISIONS,
 )
-binary_op("multiply", "x1 * x2, elementwise.", scalar=lambda a, b: a * b, numpy=np.multiply)
+binary_op(
+    "multiply",
+    "x1 * x2, elementwise; of bools, whether both are true.",
+    "any",
+    scalar=_of_bools(lambda a, b: a * b, "bitwise_and"),
+    numpy=np.multiply,
+)
 _compare("not_equal", "ne", np.not_equal, "differs from")
 binary_op(
     "power",

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.errors import BoundsError
 from weft.ir import te
-from weft.ir.deduction.infer import TypeContext
+from weft.ir.deduction.infer import TypeContext, type_text
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import (
     Dim,
@@ -143,10 +143,14 @@ def _as_written(index: Dim, size: Dim) -> Dim:
 
 def _sliced_axes(args: Arguments, ndim: int) -> tuple[int, ...]:
     axes = axes_of(args, args.axes, ndim)
-    counts = {len(args.begin), len(args.end), len(axes), len(axes if args.strides is None else args.strides)}
+    _check_lengths(args, len(axes))
+    return axes
+
+
+def _check_lengths(args: Arguments, count: int) -> None:
+    counts = {len(args.begin), len(args.end), count, count if args.strides is None else len(args.strides)}
     if len(counts) != 1:
         raise shape_error(args, "axes, begin, end and strides have different lengths", "W205")
-    return axes
 
 
 def _slices(args: Arguments, dims: Dims) -> dict[int, _Slice]:
@@ -248,6 +252,7 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
     """
     x = tensor(args, "x", context)
     dims = dims_of(x)
+    _check_lengths(args, len(args.axes))
     if dims is None:
         if x.ndim >= 0:
             _sliced_axes(args, x.ndim)
@@ -266,7 +271,7 @@ def strided_slice(args: Arguments, context: TypeContext) -> TensorType:
 # Gathers
 # ---------------------------------------------------------------------------------------------------------------------
 
-_MODES = ("fast", "clip", "wrap")
+_MODES = ("fast", "clip", "wrap", "nan")
 
 
 def _indices(args: Arguments, context: TypeContext, name: str = "indices") -> TensorType:
@@ -294,7 +299,7 @@ def _take_axis(args: Arguments, ndim: int) -> int | None:
 
 def _fitted(args: Arguments, kernel: Kernel, value: PrimExpr, size: Dim) -> PrimExpr:
     """An index of a take as a valid one, by the mode."""
-    if args.mode == "clip":
+    if args.mode in ("clip", "nan"):
         return te.maximum(te.minimum(te.cast(te.INDEX, value), te.size(size) - 1), 0)
     if args.mode == "wrap":
         # The kernel has checked that an indexed axis is not empty; the maximum guards the division all the same.
@@ -316,8 +321,13 @@ def _lower_take(kernel: Kernel) -> PrimFunc | None:
         value = indices(*chosen) if indices.ndim else scalar_of(indices)
         index = _fitted(args, kernel, value, size)
         if axis is None:
-            return x(*split_index(index, x.shape))
-        return x(*i[:axis], index, *i[axis + indices.ndim :])
+            found = x(*split_index(index, x.shape))
+        else:
+            found = x(*i[:axis], index, *i[axis + indices.ndim :])
+        if args.mode != "nan":
+            return found
+        place = te.cast(te.INDEX, value)
+        return te.select(te.all(place >= 0, place < te.size(size)), found, te.const(float("nan"), kernel.dtype))
 
     return kernel.compute(element)
 
@@ -327,8 +337,12 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
     size = x.size if axis is None else x.shape[axis]
     if mode == "fast" and indices.size and (indices.min() < -size or indices.max() >= size):
         raise BoundsError("R.take: index out of range")
-    modes: dict[str, Any] = {"fast": "raise", "clip": "clip", "wrap": "wrap"}
-    return np.asarray(np.take(x, indices, axis, mode=modes[mode]))
+    modes: dict[str, Any] = {"fast": "raise", "clip": "clip", "wrap": "wrap", "nan": "clip"}
+    found = np.asarray(np.take(x, indices, axis, mode=modes[mode]))
+    if mode != "nan":
+        return found
+    inside = ((indices >= 0) & (indices < size)).reshape(indices.shape + (1,) * (x.ndim - 1 - (axis or 0)))
+    return np.where(inside, found, np.asarray(np.nan, x.dtype)).astype(x.dtype)
 
 
 @register_op(
@@ -344,19 +358,24 @@ def _numpy_take(x: np.ndarray, indices: Any, axis: int | None, mode: str) -> np.
         example(f32(2, 3), i64("m"), axis=0, mode="clip", ranges={"indices": (-9, 9)}),
         example(f32(2, 3), i64("m"), axis=1, mode="wrap", ranges={"indices": (-9, 9)}),
         example(f32(2, "n"), 1, axis=0),
-        example(f32(2, 3), i64("m"), ranges={"indices": (-6, 5)}),
+        example(f32(6), i64("m"), ranges={"indices": (-6, 5)}),
+        example(f32(2, 3, 2), i64("m"), axis=1, mode="nan", ranges={"indices": (-5, 5)}),
     ),
 )
 def take(args: Arguments, context: TypeContext) -> TensorType:
-    """The elements of an axis (of the flattened tensor when the axis is None) at integer indices.
+    """The elements of an axis (which vectors need not name) at integer indices.
 
     Shape: the indices' shape stands where the axis was. Mode "fast" checks indices (BoundsError W901; negative ones
-    count from the end), "clip" limits them, "wrap" takes them modulo the size. Errors: DTypeError W321, ShapeError
-    W203, W205 another mode.
+    count from the end), "clip" limits them, "wrap" takes them modulo the size, "nan" gives nan for those outside, which
+    negative ones are, too. Errors: DTypeError W321, ShapeError W202 no axis, W203, W205 another mode.
     """
     x, indices = tensor(args, "x", context), _indices(args, context)
     if args.mode not in _MODES:
         raise shape_error(args, f"unknown mode {args.mode!r}", "W205", f"the modes are {', '.join(_MODES)}")
+    if args.mode == "nan":
+        require_dtype(args, "x", x, "float")
+    if args.axis is None and x.ndim != 1:
+        raise shape_error(args, f"x is a {type_text(x)}: say the axis", "W202", "R.flatten(x) makes a vector")
     axis = _take_axis(args, x.ndim) if x.ndim >= 0 else 0
     dims, chosen = dims_of(x), dims_of(indices)
     if dims is not None and args.mode == "fast":
@@ -468,7 +487,12 @@ def gather_nd(args: Arguments, context: TypeContext) -> TensorType:
     batch = args.batch_dims
     dims, chosen = dims_of(x), dims_of(indices)
     if dims is None or chosen is None:
-        return TensorType(None, x.dtype, vdevice=x.vdevice)
+        last = chosen[-1] if chosen else None
+        known = x.ndim >= 0 and isinstance(last, int)
+        ndim = len(chosen or ()) - 1 + x.ndim - batch - last if known and isinstance(last, int) else -1
+        if known and not 0 <= ndim:
+            raise shape_error(args, f"{batch} batch axes and {last} indices do not fit {x.ndim} dimensions")
+        return TensorType(None, x.dtype, ndim, x.vdevice)
     depth = depth_of(args, indices)
     if not 0 <= batch < len(chosen) or batch + depth > len(dims):
         raise shape_error(args, f"{batch} batch axes and {depth} indices do not fit {len(dims)} dimensions")
@@ -530,6 +554,8 @@ def one_hot(args: Arguments, context: TypeContext) -> TensorType:
     integers.
     """
     indices = _indices(args, context)
+    if isinstance(args.depth, int) and args.depth < 1:
+        raise shape_error(args, f"depth must be positive, got {args.depth}", "W205")
     on, off = tensor(args, "on_value", context), tensor(args, "off_value", context)
     if None not in (on.dtype, off.dtype) and on.dtype != off.dtype:
         raise dtype_error(args, f"on_value is {on.dtype}, off_value is {off.dtype}")

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import is_float
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import Dim, free_symbols, prove_equal, prove_le
-from weft.ir.kernel.prim import as_expr, binary, cast, unary
+from weft.ir.kernel.prim import as_expr, binary, cast, const, unary
 from weft.ir.kernel.prim_dim import dim_to_prim
 from weft.ir.op.common import axis_of, example, f32, i64, require_dtype, same_dtype, shape_error, tensor, typed
 from weft.ir.op.declare import Arguments, Param
@@ -43,6 +44,7 @@ _COMBINE: dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]] = {
     "mul": lambda old, new: binary("mul", old, new),
     "min": lambda old, new: binary("min", old, new),
     "max": lambda old, new: binary("max", old, new),
+    "mean": lambda old, new: _halved(binary("add", old, new)),
 }
 _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     "update": lambda old, new: new,
@@ -50,7 +52,13 @@ _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     "mul": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
+    "mean": lambda old, new: (old + new) / 2 if old.dtype.kind == "f" else np.trunc((old + new) / 2).astype(old.dtype),
 }
+
+
+def _halved(value: PrimExpr) -> PrimExpr:
+    half = const(2, value.dtype)
+    return binary("div", value, half) if is_float(value.dtype) else binary("truncdiv", value, half)
 
 
 def _index(value: int | PrimExpr) -> PrimExpr:
@@ -200,14 +208,17 @@ def _numpy_elements(
         example(f32(4, 3), i64(2, 3), f32(2, 3), ranges={"indices": (-4, 3)}),
         example(f32("n", 5), i64("n", "m"), f32("n", "m"), axis=1, reduction="add", ranges={"indices": (0, 4)}),
         example(i64(6), typed("int32", "n"), i64("n"), reduction="max", ranges={"indices": (-6, 5)}),
+        example(f32(4), i64("n"), f32("n"), reduction="mean", ranges={"indices": (0, 3)}),
+        example(typed("int32", 4), i64("n"), typed("int32", "n"), reduction="mean", ranges={"indices": (0, 3)}),
     ),
 )
 def scatter_elements(args: Arguments, context: TypeContext) -> TensorType:
     """A copy of data with out[indices[i, j], j] set to updates[i, j] (for axis 0), or combined with it by the
     reduction.
 
-    Reductions: update, add, mul, min, max. Updates have the indices' shape, which fits into that of data on the other
-    axes. Errors: ShapeError W201 sizes, W202 ranks, W203 the axis, W205 the reduction; DTypeError W320, W321.
+    Reductions: update, add, mul, min, max, and mean, half of the sum, one update after the other. Updates have the
+    indices' shape, which fits into that of data on the other axes. Errors: ShapeError W201 sizes, W202 ranks, W203 the
+    axis, W205 the reduction; DTypeError W320, W321.
     """
     data, indices, updates = _operands(args, context)
     ranks = {ty.ndim for ty in (data, indices, updates) if ty.ndim >= 0}

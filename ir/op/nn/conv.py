@@ -32,13 +32,12 @@ from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
 from weft.ir.op.linear_algebra import contraction
 from weft.ir.op.nn.conv_phases import TransposedShape, by_phases
+from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.nn.window import (
     SPATIAL,
     Window,
     by_letter,
-    check_layout,
     check_window,
-    in_layout,
     padded_stage,
     per_axis,
     window_of,
@@ -52,22 +51,25 @@ __all__: list[str] = []
 Sizes = dict[str, Dim]
 
 
-def _letters(args: Arguments, spatial: str) -> tuple[str, str, str]:
+def _layouts(args: Arguments, spatial: str) -> tuple[Layout, Layout, Layout]:
     """The layouts of data, kernel and result, checked."""
-    out = args.out_layout or args.data_layout
-    check_layout(args, "data_layout", args.data_layout, f"NC{spatial}")
-    check_layout(args, "kernel_layout", args.kernel_layout, f"OI{spatial}")
-    check_layout(args, "out_layout", out, f"NC{spatial}")
-    return args.data_layout, args.kernel_layout, out
+    return (
+        layout_of(args, "data_layout", args.data_layout, f"NC{spatial}"),
+        layout_of(args, "kernel_layout", args.kernel_layout, f"OI{spatial}"),
+        layout_of(args, "out_layout", args.out_layout or args.data_layout, f"NC{spatial}"),
+    )
 
 
-def _operands(args: Arguments, spatial: str, context: TypeContext) -> tuple[TensorType, TensorType, str | None]:
+def _operands(
+    args: Arguments, layouts: tuple[Layout, ...], context: TypeContext
+) -> tuple[TensorType, TensorType, str | None]:
     data, weight = tensor(args, "data", context), tensor(args, "weight", context)
-    for name, operand in (("data", data), ("weight", weight)):
-        require_rank(args, name, operand, len(spatial) + 2)
+    for name, operand, layout in zip(("data", "weight"), (data, weight), layouts, strict=False):
+        require_rank(args, name, operand, layout.ndim)
         require_dtype(args, name, operand, "number")
     if args.groups < 1:
         raise shape_error(args, f"groups must be positive, got {args.groups}", "W205")
+    same_dtype(args, data, weight)
     return data, weight, args.out_dtype or same_dtype(args, data, weight)
 
 
@@ -130,12 +132,13 @@ class _Convolution(_Windowed):
         return f"nn.conv{self.count}d"
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        data, weight, dtype = _operands(args, self.spatial, context)
-        same_dtype(args, data, weight)
-        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
+        layouts = _layouts(args, self.spatial)
+        data, weight, dtype = _operands(args, layouts, context)
+        data_layout, kernel_layout, out_layout = layouts
         if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=self.count + 2)
-        sizes, kernel = by_letter(data_layout, data.dims), by_letter(kernel_layout, weight.dims)
+            return TensorType(dtype=dtype, ndim=out_layout.ndim)
+        sizes = data_layout.check(args, "data", data.dims, context)
+        kernel = kernel_layout.check(args, "weight", weight.dims, context)
         groups = args.groups
         context.require_equal(
             sizes["C"], kernel["I"] * groups, f"{args.name}: channels of data and of weight", args.span
@@ -143,47 +146,48 @@ class _Convolution(_Windowed):
         context.require_equal(kernel["O"] % groups, 0, f"{args.name}: output channels modulo groups", args.span)
         outputs = _window(args, self.spatial, kernel).outputs(args, [sizes[letter] for letter in self.spatial])
         result = {"N": sizes["N"], "C": kernel["O"], **by_letter(self.spatial, outputs)}
-        return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
+        return TensorType(out_layout.result(args, result, context), dtype, vdevice=data.vdevice)
 
     def lower(self, frame: Kernel) -> PrimFunc | None:
         args, context = frame.args, frame.context
-        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
+        data_layout, kernel_layout, out_layout = _layouts(args, self.spatial)
         groups = args.groups
         sizes, kernel = _matched_channels(
-            by_letter(data_layout, sizes_of(args, "data", context)),
-            by_letter(kernel_layout, sizes_of(args, "weight", context)),
+            data_layout.sizes(sizes_of(args, "data", context)),
+            kernel_layout.sizes(sizes_of(args, "weight", context)),
             groups,
         )
         window = _window(args, self.spatial, kernel)
         frame.require_equal(kernel["O"] % groups, 0, "the output channels are not a multiple of groups")
         check_window(frame, window, [sizes[letter] for letter in self.spatial])
-        data = frame.input("data", in_layout(data_layout, sizes))
-        weight = frame.input("weight", in_layout(kernel_layout, kernel))
+        data = frame.input("data", data_layout.dims(sizes))
+        weight = frame.input("weight", kernel_layout.dims(kernel))
         assert isinstance(data, te.Tensor)
         place = {letter: data_layout.index(letter) for letter in self.spatial}
         begins = {place[letter]: window.begins[axis] for axis, letter in enumerate(self.spatial)}
         ends = {place[letter]: window.ends[axis] for axis, letter in enumerate(self.spatial)}
         source = padded_stage(data, begins, ends, te.const(0, data.dtype))
-        channel = te.reduce_axis((0, kernel["I"]), name="rc")
+        channels, channel = data_layout.reduction("C", kernel["I"], "rc")
         offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
         def formula(dtype: str) -> Any:
             def body(*indices: PrimExpr) -> PrimExpr:
-                at = by_letter(out_layout, indices)
+                at = out_layout.places(indices)
                 within = {
                     letter: _scaled(at[letter], window.strides[axis]) + _scaled(offsets[letter], window.dilation[axis])
                     for axis, letter in enumerate(self.spatial)
                 }
                 group = at["C"] // (kernel["O"] // groups) * kernel["I"] if groups > 1 else None
                 depth = channel if group is None else group + channel
-                left = source(*in_layout(data_layout, {"N": at["N"], "C": depth, **within}))
-                right = weight(*in_layout(kernel_layout, {"O": at["C"], "I": channel, **offsets}))
+                left = source(*data_layout.indices({"N": at["N"], "C": depth, **within}))
+                right = weight(*kernel_layout.indices({"O": at["C"], "I": channel, **offsets}))
                 return te.cast(dtype, left) * te.cast(dtype, right)
 
             return body
 
-        axes = [channel, *offsets.values()]
-        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{self.count}d"))
+        axes = [*channels, *offsets.values()]
+        nest = contraction(frame, frame.dims, formula, axes, f"conv{self.count}d")
+        return finished(frame.finish(nest), data_layout, kernel_layout, out_layout)
 
     def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
         """The convolution by slices."""
@@ -207,7 +211,7 @@ def _broad(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 def _canonical(array: Any, layout: str, order: str, target: np.dtype[Any]) -> Any:
     """An array with its axes in a given order, in a dtype that is exact enough for a reference."""
     exact = np.dtype("float64") if np.issubdtype(target, np.floating) else target
-    return converted(array.transpose([layout.index(letter) for letter in order]), exact)
+    return converted(unpacked(array, layout, order), exact)
 
 
 def _convolved(
@@ -237,8 +241,7 @@ def _convolved(
             )
             part = x[(slice(None), channels, *cut)]
             result[:, own] += np.einsum("nc...,oc->no...", part, w[(own, slice(None), *offset)])
-    order = [f"NC{spatial}".index(letter) for letter in out_layout or data_layout]
-    return result.transpose(order).astype(target)
+    return packed(result, out_layout or data_layout, f"NC{spatial}").astype(target)
 
 
 _Convolution(1).declare(
@@ -262,6 +265,11 @@ _Convolution(2).declare(
         example(f32(1, "c", 4, 4), f32("o", "c", 2, 2), strides=2),
         example(typed("float16", 1, 8, 4, 4), typed("float16", 2, 8, 3, 3)),
         example(typed("int8", 1, 2, 4, 4), typed("int8", 2, 2, 2, 2), out_dtype="int32"),
+        example(f32(1, 2, 5, 5, 4), f32(2, 8, 3, 3, 4), padding=1, data_layout="NCHW4c", kernel_layout="OIHW4o"),
+        example(f32(1, 2, 4, 4, 2), f32(1, 2, 2, 2, 2, 4), data_layout="NCHW2c", kernel_layout="OIHW2i4o",
+                out_layout="NHWC"),
+        example(f32(2, 4, 4, 4), f32(4, 2, 3, 3), groups=2, out_layout="NHWC2n2c"),
+        example(f32("n", "c", 4, 4, 4), f32("o", 8, 3, 3, 4), data_layout="NCHW4c", kernel_layout="OIHW4o"),
     ),
 )  # fmt: skip
 _Convolution(3).declare(
@@ -304,35 +312,36 @@ class _TransposedConvolution(_Windowed):
         return f"nn.conv{self.count}d_transpose"
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
-        data, weight, dtype = _operands(args, self.spatial, context)
-        same_dtype(args, data, weight)
-        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
+        layouts = _layouts(args, self.spatial)
+        data, weight, dtype = _operands(args, layouts, context)
+        data_layout, kernel_layout, out_layout = layouts
         if data.dims is None or weight.dims is None:
-            return TensorType(dtype=dtype, ndim=self.count + 2)
-        sizes, kernel = by_letter(data_layout, data.dims), by_letter(kernel_layout, weight.dims)
+            return TensorType(dtype=dtype, ndim=out_layout.ndim)
+        sizes = data_layout.check(args, "data", data.dims, context)
+        kernel = kernel_layout.check(args, "weight", weight.dims, context)
         context.require_equal(sizes["C"], kernel["I"], f"{args.name}: channels of data and of weight", args.span)
         context.require_equal(sizes["C"] % args.groups, 0, f"{args.name}: channels modulo groups", args.span)
         extra = per_axis(args, "output_padding", self.count, 0)
         window = _window(args, self.spatial, kernel)
         outputs = _transposed_outputs(args, window, extra, [sizes[letter] for letter in self.spatial])
         result = {"N": sizes["N"], "C": kernel["O"] * args.groups, **by_letter(self.spatial, outputs)}
-        return TensorType(in_layout(out_layout, result), dtype, vdevice=data.vdevice)
+        return TensorType(out_layout.result(args, result, context), dtype, vdevice=data.vdevice)
 
     def lower(self, frame: Kernel) -> PrimFunc | None:
         args, context = frame.args, frame.context
-        data_layout, kernel_layout, out_layout = _letters(args, self.spatial)
-        sizes = by_letter(data_layout, sizes_of(args, "data", context))
-        kernel = by_letter(kernel_layout, sizes_of(args, "weight", context))
+        data_layout, kernel_layout, out_layout = _layouts(args, self.spatial)
+        sizes = data_layout.sizes(sizes_of(args, "data", context))
+        kernel = kernel_layout.sizes(sizes_of(args, "weight", context))
         channels = sizes["C"] if isinstance(sizes["C"], int) else kernel["I"]
         sizes["C"] = kernel["I"] = channels
         frame.require_equal(channels % args.groups, 0, "the channels are not a multiple of groups")
         window = _window(args, self.spatial, kernel)
-        result = by_letter(out_layout, frame.dims)
+        result = out_layout.sizes(frame.dims)
         for letter in self.spatial:
             if not isinstance(result[letter], int):
                 frame.require(te.size(result[letter]) >= 0, f"the padding leaves nothing along {letter}")
-        data = frame.input("data", in_layout(data_layout, sizes))
-        weight = frame.input("weight", in_layout(kernel_layout, kernel))
+        data = frame.input("data", data_layout.dims(sizes))
+        weight = frame.input("weight", kernel_layout.dims(kernel))
         extra = per_axis(args, "output_padding", self.count, 0)
         shape = TransposedShape(
             self.spatial, data_layout, kernel_layout, out_layout, window, extra, args.groups, channels, kernel, result
@@ -340,13 +349,15 @@ class _TransposedConvolution(_Windowed):
         if shape.has_few_phases:
             assert isinstance(data, te.Tensor)
             assert isinstance(weight, te.Tensor)
-            return frame.finish(by_phases(frame, data, weight, shape))
-        channel = te.reduce_axis((0, channels // args.groups), name="rc")
+            return finished(
+                frame.finish(by_phases(frame, data, weight, shape)), data_layout, kernel_layout, out_layout
+            )
+        depths, channel = data_layout.reduction("C", channels // args.groups, "rc")
         offsets = {letter: te.reduce_axis((0, kernel[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
         def formula(dtype: str) -> Any:
             def body(*indices: PrimExpr) -> PrimExpr:
-                at = by_letter(out_layout, indices)
+                at = out_layout.places(indices)
                 within: dict[str, PrimExpr] = {}
                 inside: list[PrimExpr] = []
                 for axis, letter in enumerate(self.spatial):
@@ -361,15 +372,16 @@ class _TransposedConvolution(_Windowed):
                 group = at["C"] // kernel["O"]
                 depth = channel if args.groups == 1 else group * (channels // args.groups) + channel
                 filters = at["C"] if args.groups == 1 else at["C"] % kernel["O"]
-                left = data(*in_layout(data_layout, {"N": at["N"], "C": depth, **within}))
-                right = weight(*in_layout(kernel_layout, {"O": filters, "I": depth, **offsets}))
+                left = data(*data_layout.indices({"N": at["N"], "C": depth, **within}))
+                right = weight(*kernel_layout.indices({"O": filters, "I": depth, **offsets}))
                 value = te.cast(dtype, left) * te.cast(dtype, right)
                 return te.if_then_else(te.all(*inside), value, te.const(0, dtype))
 
             return body
 
-        axes = [channel, *offsets.values()]
-        return frame.finish(contraction(frame, frame.dims, formula, axes, f"conv{self.count}d_transpose"))
+        axes = [*depths, *offsets.values()]
+        nest = contraction(frame, frame.dims, formula, axes, f"conv{self.count}d_transpose")
+        return finished(frame.finish(nest), data_layout, kernel_layout, out_layout)
 
     def reference(self, data: Any, weight: Any, **attrs: Any) -> Any:
         """The transposed convolution by slices."""
@@ -403,8 +415,7 @@ def _scattered(
             result[(slice(None), filters, *cut)] += part
     sizes = [full[a] - ends[a] - begins[a] - ends[a] for a in range(count)]
     crop = tuple(slice(begins[a], begins[a] + sizes[a]) for a in range(count))
-    order = [f"NC{spatial}".index(letter) for letter in out_layout or data_layout]
-    return result[(slice(None), slice(None), *crop)].transpose(order).astype(target)
+    return packed(result[(slice(None), slice(None), *crop)], out_layout or data_layout, f"NC{spatial}").astype(target)
 
 
 _TransposedConvolution(1).declare(
@@ -423,6 +434,7 @@ _TransposedConvolution(2).declare(
         example(f32(1, 2, 3, "w"), f32(2, 2, 2, 4), strides=[3, 2], padding=[0, 2], output_padding=[2, 0], least=2),
         example(f32(2, 2, 3, 3), f32(2, 2, 3, 2), strides=[1, 4], dilation=[2, 1], padding=[3, 0]),
         example(f32(1, 2, 3, 3), f32(2, 1, 3, 2), strides=4, groups=2, padding=1, out_layout="NHWC"),
+        example(f32(1, 2, 3, 3, 2), f32(4, 1, 3, 2, 2), strides=[1, 2], data_layout="NCHW2c", kernel_layout="IOHW2o"),
     ),
 )
 _TransposedConvolution(3).declare(

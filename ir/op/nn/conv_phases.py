@@ -18,7 +18,8 @@ from weft.ir import te
 from weft.ir.dim import Dim
 from weft.ir.op.common import Kernel
 from weft.ir.op.linear_algebra import contraction
-from weft.ir.op.nn.window import Window, by_letter, in_layout, padded_stage
+from weft.ir.op.nn.layouts import Layout
+from weft.ir.op.nn.window import Window, padded_stage
 from weft.ir.tensor import PrimExpr
 
 __all__ = ["MOST_PHASES", "TransposedShape", "by_phases"]
@@ -32,9 +33,9 @@ class TransposedShape:
     """What a transposed convolution is made of: axes by letter, sizes of operands and of the result."""
 
     spatial: str
-    data_layout: str
-    kernel_layout: str
-    out_layout: str
+    data_layout: Layout
+    kernel_layout: Layout
+    out_layout: Layout
     window: Window
     extra: tuple[int, ...]
     groups: int
@@ -97,7 +98,7 @@ def by_phases(frame: Kernel, data: te.Tensor, weight: te.Tensor, shape: Transpos
         letter: shape.result[letter] if step == 1 else (shape.result[letter] + (step - 1)) // step
         for letter, step in zip(spatial, window.strides, strict=True)
     }
-    dims = in_layout(shape.out_layout, {**shape.result, **sizes})
+    dims = shape.out_layout.dims({**shape.result, **sizes})
     made: dict[tuple[int, ...], te.Tensor] = {}
     for remainders in combinations(*(range(step) for step in window.strides)):
         own = {letter: phases[letter][at] for letter, at in zip(spatial, remainders, strict=True)}
@@ -124,29 +125,29 @@ def _convolved(
         }
         if shape.groups > 1:
             depth, output = output // outputs * inner + depth, output % outputs
-        return weight(*in_layout(shape.kernel_layout, {"O": output, "I": depth, **places}))
+        return weight(*shape.kernel_layout.indices({"O": output, "I": depth, **places}))
 
     kernel = (outputs * shape.groups, inner, *(phase.taps for phase in own.values()))
     taps = te.compute(kernel, tap, "taps")
-    channel = te.reduce_axis((0, inner), name="rc")
+    channels, channel = shape.data_layout.reduction("C", inner, "rc")
     offsets = {letter: te.reduce_axis((0, phase.taps), name=f"r{letter.lower()}") for letter, phase in own.items()}
 
     def formula(dtype: str) -> object:
         def body(*indices: PrimExpr) -> PrimExpr:
-            at = by_letter(shape.out_layout, indices)
+            at = shape.out_layout.places(indices)
             within = {
                 letter: _moved(at[letter], starts[letter]) + (offsets[letter] if gap == 1 else offsets[letter] * gap)
                 for letter, gap in ((letter, phase.gap) for letter, phase in own.items())
             }
             depth = channel if shape.groups == 1 else at["C"] // outputs * inner + channel
-            left = source(*in_layout(shape.data_layout, {"N": at["N"], "C": depth, **within}))
+            left = source(*shape.data_layout.indices({"N": at["N"], "C": depth, **within}))
             right = taps(at["C"], channel, *offsets.values())
             return te.cast(dtype, left) * te.cast(dtype, right)
 
         return body
 
     name = "phase" if max(steps.values()) > 1 else f"conv{len(steps)}d_transpose"
-    return contraction(frame, dims, formula, [channel, *offsets.values()], name)
+    return contraction(frame, dims, formula, [*channels, *offsets.values()], name)
 
 
 def _moved(index: PrimExpr, by: int) -> PrimExpr:
@@ -157,7 +158,7 @@ def _together(frame: Kernel, made: Mapping[tuple[int, ...], te.Tensor], shape: T
     """Every element of the result from the phase that its place belongs to."""
 
     def formula(*indices: PrimExpr) -> PrimExpr:
-        at = by_letter(shape.out_layout, indices)
+        at = shape.out_layout.places(indices)
 
         def chosen(remainders: tuple[int, ...]) -> PrimExpr:
             """The element, where the first axes are known to leave these remainders."""
@@ -169,7 +170,7 @@ def _together(frame: Kernel, made: Mapping[tuple[int, ...], te.Tensor], shape: T
                     letter: at[letter] // step if step > 1 else at[letter]
                     for letter, step in zip(shape.spatial, shape.window.strides, strict=True)
                 }
-                return made[remainders](*in_layout(shape.out_layout, {**at, **places}))
+                return made[remainders](*shape.out_layout.indices({**at, **places}))
             step = shape.window.strides[axis]
             value = chosen((*remainders, step - 1))
             for remainder in range(step - 2, -1, -1):

@@ -21,10 +21,12 @@ from weft.ir.op.common import (
     Kernel,
     axes_of,
     axis_of,
+    dtype_error,
     example,
     f32,
     kernel_lowering,
     require_dtype,
+    require_known_rank,
     require_rank,
     same_dtype,
     shape_error,
@@ -134,10 +136,19 @@ _EPSILON = Param("epsilon", "attr", 1e-05, "float")
 _FLAGS = (Param("center", "attr", True, "bool"), Param("scale", "attr", True, "bool"))
 
 
+def _require_like(args: Arguments, name: str, data: TensorType, parameter: TensorType) -> None:
+    """Refuse a parameter of another dtype than data, one of unknown rank, and one of which only one dtype is known."""
+    same_dtype(args, data, parameter)
+    if (data.dtype is None) != (parameter.dtype is None):
+        unknown = "data" if data.dtype is None else name
+        raise dtype_error(args, f"the dtype of {unknown} is not known", "W320", "annotate it")
+    require_known_rank(args, name, parameter)
+
+
 def _parameter(args: Arguments, name: str, data: TensorType, axes: Sequence[int], context: TypeContext) -> None:
     """Check a scale or an offset: one dimension for each of the axes of data, of the same size, in the same dtype."""
     parameter = tensor(args, name, context)
-    same_dtype(args, data, parameter)
+    _require_like(args, name, data, parameter)
     require_rank(args, name, parameter, len(axes))
     sizes, own = dims_of(data), dims_of(parameter)
     if sizes is not None and own is not None:
@@ -228,6 +239,8 @@ def layer_norm(args: Arguments, context: TypeContext) -> TensorType:
     """
     data = tensor(args, "data", context)
     require_dtype(args, "data", data, "float")
+    for name in ("gamma", "beta"):
+        _require_like(args, name, data, tensor(args, name, context))
     if data.ndim >= 0:
         axes = axes_of(args, args.axes, data.ndim)
         for name in ("gamma", "beta"):
@@ -281,6 +294,7 @@ def rms_norm(args: Arguments, context: TypeContext) -> TensorType:
     """data / sqrt(mean(data**2) + epsilon) over the axes, times weight, which has the sizes of the axes."""
     data = tensor(args, "data", context)
     require_dtype(args, "data", data, "float")
+    _require_like(args, "weight", data, tensor(args, "weight", context))
     if data.ndim >= 0:
         _parameter(args, "weight", data, axes_of(args, args.axes, data.ndim), context)
     return data
@@ -294,6 +308,8 @@ def rms_norm(args: Arguments, context: TypeContext) -> TensorType:
 def _channel_rule(args: Arguments, context: TypeContext) -> tuple[TensorType, int, tuple[int, ...]]:
     data = tensor(args, "data", context)
     require_dtype(args, "data", data, "float")
+    for name in ("gamma", "beta"):
+        _require_like(args, name, data, tensor(args, name, context))
     if data.ndim < 0:
         return data, 0, ()
     channel = axis_of(args, args.channel_axis, data.ndim)
@@ -511,6 +527,8 @@ def batch_norm(args: Arguments, context: TypeContext) -> TupleType:
     data = tensor(args, "data", context)
     require_dtype(args, "data", data, "float")
     names = ("gamma", "beta", "moving_mean", "moving_var")
+    for name in names:
+        _require_like(args, name, data, tensor(args, name, context))
     if data.ndim >= 0:
         axis = axis_of(args, args.axis, data.ndim)
         for name in names:

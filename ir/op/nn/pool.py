@@ -1,6 +1,7 @@
 """Pools over one, two or three spatial axes, adaptive pools, and padding.
 
-A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data.
+A window that hangs over the end (ceil_mode) joins what there is of it. Dtype: that of data; means of integers are
+rounded toward zero.
 Errors: those of windows (W205, W227, W228); ShapeError W203, W205 for padding; DTypeError W321.
 """
 
@@ -32,8 +33,9 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
-from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_layout, check_window, in_layout, window_of
-from weft.ir.op.reductions.reduction import accumulator
+from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
+from weft.ir.op.nn.window import SPATIAL, Window, by_letter, check_window, window_of
+from weft.ir.op.reductions.reduction import mean_dtype
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import TensorType
@@ -41,11 +43,11 @@ from weft.ir.types import TensorType
 __all__: list[str] = []
 
 
-def _layouts(args: Arguments, spatial: str) -> tuple[str, str]:
+def _layouts(args: Arguments, spatial: str) -> tuple[Layout, Layout]:
+    """The layouts of data and of the result, checked."""
+    letters = f"NC{spatial}"
     out = args.out_layout or args.layout
-    check_layout(args, "layout", args.layout, f"NC{spatial}")
-    check_layout(args, "out_layout", out, f"NC{spatial}")
-    return args.layout, out
+    return layout_of(args, "layout", args.layout, letters), layout_of(args, "out_layout", out, letters)
 
 
 def _pool_window(args: Arguments, spatial: str) -> Window:
@@ -113,25 +115,26 @@ class _Pool(OperatorFamily):
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, self.count + 2)
-        require_dtype(args, "data", data, "float" if self.average else "number")
         layout, out_layout = _layouts(args, self.spatial)
+        require_rank(args, "data", data, layout.ndim)
+        require_dtype(args, "data", data, "number")
         window = _pool_window(args, self.spatial)
         dims = dims_of(data)
         if dims is None:
-            return TensorType(dtype=data.dtype, ndim=self.count + 2)
-        sizes = by_letter(layout, dims)
+            return TensorType(dtype=data.dtype, ndim=out_layout.ndim)
+        sizes = layout.check(args, "data", dims, context)
         outputs = window.outputs(args, [sizes[letter] for letter in self.spatial])
-        return TensorType(in_layout(out_layout, {**sizes, **by_letter(self.spatial, outputs)}), data.dtype)
+        result = {**sizes, **by_letter(self.spatial, outputs)}
+        return TensorType(out_layout.result(args, result, context), data.dtype)
 
     def lower(self, kernel: Kernel) -> PrimFunc | None:
         args = kernel.args
         layout, out_layout = _layouts(args, self.spatial)
         window = _pool_window(args, self.spatial)
         data = kernel.input("data")
-        sizes = by_letter(layout, data.shape)
+        sizes = layout.sizes(data.shape)
         check_window(kernel, window, [sizes[letter] for letter in self.spatial])
-        wide = accumulator(kernel.dtype) if self.average else kernel.dtype
+        wide = mean_dtype(kernel.dtype) if self.average else kernel.dtype
         least = te.const(lowest(wide), wide)
         neutral = te.const(0, wide) if self.average else least
         offsets = [
@@ -140,7 +143,7 @@ class _Pool(OperatorFamily):
         ]
 
         def body(*indices: PrimExpr) -> te.Reduction:
-            at = by_letter(out_layout, indices)
+            at = out_layout.places(indices)
             inside: list[PrimExpr] = []
             for axis, letter in enumerate(self.spatial):
                 begin = window.begins[axis]
@@ -148,17 +151,17 @@ class _Pool(OperatorFamily):
                 inside += [place >= 0] if begin else []
                 inside += [place < sizes[letter]] if window.ceil or window.ends[axis] else []
                 at[letter] = place
-            value = te.cast(wide, data(*in_layout(layout, at)))
+            value = te.cast(wide, data(*layout.indices(at)))
             if not _whole_windows(window):
                 value = te.if_then_else(te.all(*inside), value, neutral)
             return te.sum(value, axis=offsets) if self.average else te.max(value, axis=offsets)
 
         pooled = te.compute(kernel.dims, body, "pool_sum" if self.average else "max_pool")
         if not self.average:
-            return kernel.finish(pooled)
+            return finished(kernel.finish(pooled), layout, out_layout)
 
         def mean(*indices: PrimExpr) -> PrimExpr:
-            at = by_letter(out_layout, indices)
+            at = out_layout.places(indices)
             number: PrimExpr = te.size(1)
             for axis, letter in enumerate(self.spatial):
                 number = number * _elements(window, axis, at[letter], sizes[letter], args.count_include_pad)
@@ -167,7 +170,8 @@ class _Pool(OperatorFamily):
         def whole(*indices: PrimExpr) -> PrimExpr:
             return pooled(*indices) / float(np.prod([int(size) for size in window.sizes if isinstance(size, int)]))
 
-        return kernel.compute(whole if _whole_windows(window) else mean, "avg_pool")
+        means = kernel.compute(whole if _whole_windows(window) else mean, "avg_pool")
+        return finished(means, layout, out_layout)
 
     def reference(self, data: Any, **attrs: Any) -> Any:
         """The pool by windows."""
@@ -184,7 +188,7 @@ def _pooled(
     size, step, gap = spread(pool_size), spread(strides), spread(dilation)
     pad = spread(padding)
     begins, ends = (pad, pad) if len(pad) == count else (pad[:count], pad[count:])
-    x = data.transpose([layout.index(letter) for letter in f"NC{spatial}"]).astype(np.float64)
+    x = unpacked(data, layout, f"NC{spatial}").astype(np.float64)
     shape = [x.shape[2 + a] + begins[a] + ends[a] - gap[a] * (size[a] - 1) - 1 for a in range(count)]
     if min(shape, default=0) < 0:
         raise ValueError("the window does not fit")
@@ -204,7 +208,7 @@ def _pooled(
         total = total + part if average else np.maximum(total, part)
         number += weight[(slice(None), slice(None), *cut)]
     result = total / np.maximum(number, 1) if average else total
-    return result.transpose([f"NC{spatial}".index(letter) for letter in out_layout or layout]).astype(data.dtype)
+    return packed(result, out_layout or layout, f"NC{spatial}").astype(data.dtype)
 
 
 _MAX = "The greatest value of each window that slides over"
@@ -221,6 +225,7 @@ _Pool(2, False).declare(f"{_MAX} two axes.", (
     example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], ceil_mode=True, layout="NHWC"),
     example(f32(1, 2, 5, 5), pool_size=2, padding=[0, 1, 1, 0], out_layout="NHWC"),
     example(typed("int32", 1, 1, 4, 4), pool_size=3, padding=1),
+    example(f32(1, 2, 5, 5, 4), pool_size=2, layout="NCHW4c"),
 ))  # fmt: skip
 _Pool(3, False).declare(f"{_MAX} three axes.", (
     example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 0, 0]),
@@ -235,6 +240,8 @@ _Pool(2, True, False).declare(f"{_AVG} two axes. {_COUNT}", (
     example(f32(1, 7, 7, 2), pool_size=[2, 3], strides=3, dilation=[2, 1], padding=1, ceil_mode=True, layout="NHWC"),
     example(f32(1, 1, 6, 6), pool_size=3, strides=2, ceil_mode=True, count_include_pad=True, padding=1),
     example(typed("float16", 1, 1, 9, 9), pool_size=9),
+    example(typed("int8", 1, 2, 5, 5), pool_size=3, padding=1),
+    example(f32("n", "c", 6, 6, 4), pool_size=3, strides=2, padding=1, layout="NCHW4c", out_layout="NHWC", least=1),
 ))  # fmt: skip
 _Pool(3, True, True).declare(f"{_AVG} three axes. {_COUNT}", (
     example(f32("n", 2, 4, 5, 3), pool_size=[2, 3, 1], strides=[2, 1, 1], padding=[1, 1, 0]),
@@ -292,30 +299,31 @@ class _AdaptivePool(OperatorFamily):
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, self.count + 2)
-        require_dtype(args, "data", data, "float")
         layout, out_layout = _layouts(args, self.spatial)
+        require_rank(args, "data", data, layout.ndim)
+        require_dtype(args, "data", data, "number")
         dims = dims_of(data)
         if dims is None:
-            return TensorType(dtype=data.dtype, ndim=self.count + 2)
-        sizes = by_letter(layout, dims)
+            return TensorType(dtype=data.dtype, ndim=out_layout.ndim)
+        sizes = layout.check(args, "data", dims, context)
         for letter in self.spatial:
             if sizes[letter] == 0:
                 raise shape_error(args, f"axis {letter} is empty, and the mean of nothing has no value", "W226")
         outputs = _output_sizes(args, self.spatial, [sizes[letter] for letter in self.spatial])
-        return TensorType(in_layout(out_layout, {**sizes, **by_letter(self.spatial, outputs)}), data.dtype)
+        result = {**sizes, **by_letter(self.spatial, outputs)}
+        return TensorType(out_layout.result(args, result, context), data.dtype)
 
     def lower(self, kernel: Kernel) -> PrimFunc | None:
         args = kernel.args
         layout, out_layout = _layouts(args, self.spatial)
         data = kernel.input("data")
-        sizes = by_letter(layout, data.shape)
+        sizes = layout.sizes(data.shape)
         outputs = by_letter(self.spatial, _output_sizes(args, self.spatial, [sizes[letter] for letter in self.spatial]))
         for letter in self.spatial:
             if not isinstance(sizes[letter], int) and outputs[letter] is not sizes[letter]:
                 message = f"axis {letter} is empty, and the mean of nothing has no value"
                 kernel.require(te.size(sizes[letter]) > 0, message)
-        wide = accumulator(kernel.dtype)
+        wide = mean_dtype(kernel.dtype)
         longest = {letter: _longest(sizes[letter], outputs[letter]) for letter in self.spatial}
         offsets = {letter: te.reduce_axis((0, longest[letter]), name=f"r{letter.lower()}") for letter in self.spatial}
 
@@ -324,31 +332,31 @@ class _AdaptivePool(OperatorFamily):
             return position * size // number, ((position + 1) * size + number - 1) // number
 
         def body(*indices: PrimExpr) -> te.Reduction:
-            at = by_letter(out_layout, indices)
+            at = out_layout.places(indices)
             inside: list[PrimExpr] = []
             for letter in self.spatial:
                 start, stop = bounds(letter, at[letter])
                 at[letter] = start + offsets[letter]
                 even = isinstance(sizes[letter], int) and sizes[letter] % outputs[letter] == 0
                 inside += [] if even or longest[letter] == 1 else [at[letter] < stop]
-            value = te.cast(wide, data(*in_layout(layout, at)))
+            value = te.cast(wide, data(*layout.indices(at)))
             guarded = te.if_then_else(te.all(*inside), value, te.const(0, wide)) if inside else value
             return te.sum(guarded, axis=list(offsets.values()))
 
         total = te.compute(kernel.dims, body, "pool_sum")
 
         def mean(*indices: PrimExpr) -> PrimExpr:
-            at = by_letter(out_layout, indices)
+            at = out_layout.places(indices)
             number: PrimExpr = te.size(1)
             for letter in self.spatial:
                 start, stop = bounds(letter, at[letter])
                 number = number * (stop - start)
             return total(*indices) / te.cast(wide, number)
 
-        return kernel.compute(mean, "adaptive_avg_pool")
+        return finished(kernel.compute(mean, "adaptive_avg_pool"), layout, out_layout)
 
     def reference(self, data: Any, *, output_size: Any, layout: str, out_layout: str | None) -> Any:
-        x = data.transpose([layout.index(letter) for letter in f"NC{self.spatial}"]).astype(np.float64)
+        x = unpacked(data, layout, f"NC{self.spatial}").astype(np.float64)
         wanted = x.shape[2:] if output_size is None else output_size
         wanted = wanted * self.count if len(wanted) == 1 else wanted
         if 0 in x.shape[2:] and 0 not in wanted:
@@ -359,9 +367,7 @@ class _AdaptivePool(OperatorFamily):
             cut = tuple(slice(p * size // n, -(-(p + 1) * size // n)) for p, size, n in parts)
             mean = x[(slice(None), slice(None), *cut)].mean(tuple(range(2, 2 + self.count)))
             result[(slice(None), slice(None), *place)] = mean
-        order = [f"NC{self.spatial}".index(letter) for letter in out_layout or layout]
-        return result.transpose(order).astype(data.dtype)
-
+        return packed(result, out_layout or layout, f"NC{self.spatial}").astype(data.dtype)
 
 
 
@@ -375,6 +381,8 @@ _AdaptivePool(2).declare(f"{_ADAPTIVE} two axes.", (
     example(f32("n", 2, "h", "w"), output_size=1, least=1),
     example(f32(1, 2, 3, "w")),
     example(typed("float16", 1, 1, 12, 12), output_size=1),
+    example(typed("int32", 1, 1, 5, 7), output_size=2),
+    example(f32(1, 2, 6, 4, 4), output_size=[3, 2], layout="NCHW4c", out_layout="NCHW8c"),
 ))  # fmt: skip
 _AdaptivePool(3).declare(f"{_ADAPTIVE} three axes.", (
     example(f32("n", 2, 3, 4, 5), output_size=[2, 4, 1]),

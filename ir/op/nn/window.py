@@ -1,8 +1,7 @@
-"""What convolutions and pools share: layouts, strides, padding, dilation, and the sizes that follow.
+"""What convolutions and pools share: strides, padding, dilation, and the sizes that follow.
 
-A layout names the axes by letters: N batch, C channels, then D, H, W; kernels O and I. One value of strides or dilation
-stands for all axes; padding is one value, one for each axis, or the begins of all axes followed by the ends.
-Errors: ShapeError W205 wrong attributes, W227 a window that does not fit, W228 a layout.
+One value of strides or dilation stands for all axes; padding is one value, one for each axis, or the begins of all axes
+followed by the ends. Errors: ShapeError W205 wrong attributes, W227 a window that does not fit.
 """
 
 from __future__ import annotations
@@ -17,25 +16,14 @@ from weft.ir.op.common import Dims, Kernel, shape_error
 from weft.ir.op.declare import Arguments
 from weft.ir.tensor import PrimExpr
 
-__all__ = ["Window", "by_letter", "check_layout", "check_window", "in_layout", "per_axis", "window_of"]
+__all__ = ["Window", "by_letter", "check_window", "per_axis", "window_of"]
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def check_layout(args: Arguments, name: str, layout: str, letters: str) -> None:
-    """ShapeError W228 unless the layout is an order of the letters."""
-    if sorted(layout) != sorted(letters):
-        raise shape_error(args, f"{name} must be an order of {letters}, got {layout!r}", "W228")
-
-
-def by_letter(layout: str, values: Sequence[Any]) -> dict[str, Any]:
-    """The values (sizes or indices) of the axes by letter."""
-    return dict(zip(layout, values, strict=True))
-
-
-def in_layout(layout: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values by letter in the order of a layout."""
-    return tuple(values[letter] for letter in layout)
+def by_letter(letters: str, values: Sequence[Any]) -> dict[str, Any]:
+    """The values (sizes or indices) of axes by letter."""
+    return dict(zip(letters, values, strict=True))
 
 
 def per_axis(args: Arguments, name: str, count: int, least: int = 1) -> tuple[int, ...]:

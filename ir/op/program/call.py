@@ -48,10 +48,10 @@ def outputs_of(ty: Type) -> tuple[Type, ...]:
     return ty.fields if isinstance(ty, TupleType) else (ty,)
 
 
-def _declared(args: Arguments) -> Type:
-    """The declared result, which must say how much memory each output takes."""
+def _declared(args: Arguments, *, with_dtype: bool = True) -> Type:
+    """The declared result, which must say how much memory each output takes, maybe but for the size of an element."""
     for ty in outputs_of(args.out_ty):
-        if not isinstance(ty, TensorType) or ty.dtype is None or ty.shape is None:
+        if not isinstance(ty, TensorType) or (with_dtype and ty.dtype is None) or ty.shape is None:
             raise ShapeError(
                 f"{args.name}: out_ty must be tensors with shape and dtype, got {type_text(ty)}",
                 code="W206",
@@ -257,7 +257,7 @@ def call_tir_inplace(args: Arguments, context: TypeContext) -> Type:
 @register_op("call_dps_packed", [Param("func", "callee"), Param("args", "exprs"), _OUT], pure=True, builtin=_MEMORY)
 def call_dps_packed(args: Arguments, context: TypeContext) -> Type:
     """Call an extern function on inputs, with new arrays of the declared types passed last for it to write."""
-    return _declared(args)
+    return _declared(args, with_dtype=False)
 
 
 @register_op(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from weft.dtypes import bits, lanes
 from weft.ir.deduction.infer import VOID, TypeContext
-from weft.ir.graph import Var
-from weft.ir.op.common import shape_of_arg, tensor
+from weft.ir.dim import DimExpr, product, prove_lt
+from weft.ir.graph import PrimValue, Var
+from weft.ir.op.common import shape_error, shape_of_arg, tensor
 from weft.ir.op.declare import Arguments, Builtin, Param
 from weft.ir.op.registry import register_op
 from weft.ir.types import AnyType, TensorType, Type
@@ -98,9 +100,38 @@ def view(args: Arguments, context: TypeContext) -> Type:
     data = tensor(args, "data", context)
     dtype = args.dtype or data.dtype
     if args.shape is None:
-        return TensorType(data.shape, dtype, data.ndim, data.vdevice)
-    dims, ndim = shape_of_arg(args, "shape", context)
-    return TensorType(dims, dtype, ndim, data.vdevice)
+        seen = TensorType(data.shape, dtype, data.ndim, data.vdevice)
+    else:
+        dims, ndim = shape_of_arg(args, "shape", context)
+        seen = TensorType(dims, dtype, ndim, data.vdevice)
+    _refuse_beyond(args, data, seen)
+    return seen
+
+
+def _refuse_beyond(args: Arguments, data: TensorType, seen: TensorType) -> None:
+    """ShapeError W205 for a view that is larger than its source, or reaches beyond it, whatever the sizes."""
+    given = args.relative_byte_offset
+    offset = given.value if isinstance(given, PrimValue) and isinstance(given.value, (int, DimExpr)) else 0
+    if isinstance(offset, int) and offset < 0:
+        raise shape_error(args, f"the view starts {-offset} bytes before its source", "W205")
+    needed, there = _width(seen.dtype), _width(data.dtype)
+    if needed is None or there is None:
+        if seen.dtype is not data.dtype:
+            return
+        needed = there = 1  # of one dtype, whatever it is: elements are counted
+    if args.shape is not None:
+        if seen.dims is None or data.dims is None:
+            return
+        needed, there = needed * product(seen.dims), there * product(data.dims)
+    elif needed <= there and isinstance(offset, int) and offset > 0:
+        there = needed  # the same shape, of which nothing may be left out
+    if prove_lt(there, needed + (offset if seen.dtype is not None or args.shape is None else 0)) is True:
+        raise shape_error(args, f"the view needs {needed} bytes from {offset} on, its source has {there}", "W205")
+
+
+def _width(dtype: str | None) -> int | None:
+    """The bytes of an element, as far as whole bytes say it."""
+    return None if dtype is None else max(1, bits(dtype) * int(lanes(dtype)) // 8)
 
 
 @register_op("memory.ensure_zero_offset", [Param("data")], pure=True, builtin=_RUN_TIME)

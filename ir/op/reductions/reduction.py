@@ -24,6 +24,7 @@ __all__ = [
     "check_elements",
     "element_count",
     "kept",
+    "mean_dtype",
     "mean_stage",
     "reduce_stage",
     "reduced_axes",
@@ -37,6 +38,11 @@ __all__ = [
 def accumulator(dtype: str) -> str:
     """The dtype in which values of a dtype are accumulated."""
     return "float32" if is_float(dtype) and bits(dtype) < 32 else dtype
+
+
+def mean_dtype(dtype: str) -> str:
+    """The dtype in which means of a dtype are computed: float64 for integers, which are rounded toward zero at last."""
+    return accumulator(dtype) if is_float(dtype) else "float64"
 
 
 def sizes_of(args: Arguments, name: str, context: TypeContext) -> Dims:

@@ -14,18 +14,30 @@ from typing import Any
 
 import numpy as np
 
-from weft.dtypes import is_float
+from weft.dtypes import is_bool, is_float
 from weft.errors import DTypeError
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
 from weft.ir.dim import product
-from weft.ir.op.common import Kernel, axis_of, converted, example, f32, kernel_lowering, require_dtype, tensor, typed
+from weft.ir.op.common import (
+    Kernel,
+    axis_of,
+    converted,
+    dtype_error,
+    example,
+    f32,
+    kernel_lowering,
+    require_dtype,
+    tensor,
+    typed,
+)
 from weft.ir.op.declare import Arguments, Example, OpDef, Param
 from weft.ir.op.elementwise.binary import log_add_exp
 from weft.ir.op.reductions.reduction import (
     accumulator,
     check_elements,
+    mean_dtype,
     mean_stage,
     reduce_stage,
     reduced_axes,
@@ -57,17 +69,22 @@ def _examples(integer: bool, least: int) -> tuple[Example, ...]:
 
 
 def _reduction(
-    name: str, doc: str, domain: str, stages: Stages, numpy: Callable[..., Any], empty: bool = True
-) -> OpDef:
+    name: str, doc: str, domain: str, stages: Stages, numpy: Callable[..., Any], empty: bool = True,
+    moment: bool = False,
+) -> OpDef:  # fmt: skip
     """Declare a reduction.
 
-    `stages(x, axes, accumulator, keepdims)` gives its tensor, `empty` says it has a neutral value.
+    `stages(x, axes, accumulator, keepdims)` gives its tensor, `empty` says it has a neutral value; a `moment` is
+    computed in floats, and nothing has none of integers.
     """
+
+    def neutral(dtype: str | None) -> bool:
+        return empty and not (moment and dtype is not None and not is_float(dtype))
 
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         x = tensor(args, "x", context)
         require_dtype(args, "x", x, domain)
-        if not empty and x.ndim >= 0:
+        if not neutral(x.dtype) and x.ndim >= 0:
             require_elements(args, dims_of(x), reduced_axes(args, args.axis, x.ndim))
         return reduced_type(args, x, args.keepdims, x.dtype)
 
@@ -76,9 +93,9 @@ def _reduction(
         args = kernel.args
         x = kernel.input("x")
         axes = reduced_axes(args, args.axis, x.ndim)
-        if not empty:
+        if not neutral(kernel.dtype):
             check_elements(kernel, x.shape, axes)
-        wide = accumulator(kernel.dtype)
+        wide = mean_dtype(kernel.dtype) if moment else accumulator(kernel.dtype)
         out = stages(x, axes, wide, args.keepdims)
         if wide != kernel.dtype:
             out = te.compute(out.shape, lambda *i: te.cast(kernel.dtype, out(*i)), "rounded")
@@ -88,7 +105,9 @@ def _reduction(
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
         return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
 
-    examples = _examples(domain == "number", 0 if empty else 1)
+    examples = _examples(domain != "float", 0 if empty else 1)
+    if domain == "any":
+        examples = (*examples, example(typed("bool", 3, "n"), axis=1, least=1))
     return add_op(
         OpDef(
             name, _PARAMS, rule, doc, lowering, numpy=reference, pure=True, examples=examples, family="statistical"
@@ -96,9 +115,16 @@ def _reduction(
     )  # fmt: skip
 
 
-def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool = True) -> Stages:
+def _plain(reducer: Callable[..., te.Reduction], name: str, may_be_empty: bool = True, *, some: bool) -> Stages:
+    """A reduction; of bools it tells whether some (or every) value is true."""
+    of_bools = te.max if some else te.min
+
     def stages(x: Any, axes: tuple[int, ...], wide: str, keepdims: bool) -> te.Tensor:
-        return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims, may_be_empty)
+        if not is_bool(wide):
+            return reduce_stage(x.shape, axes, reducer, lambda *i: te.cast(wide, x(*i)), name, keepdims, may_be_empty)
+        value = lambda *i: te.cast("uint8", x(*i))  # noqa: E731
+        found = reduce_stage(x.shape, axes, of_bools, value, name, keepdims, may_be_empty)
+        return te.compute(found.shape, lambda *i: te.not_equal(found(*i), 0), f"{name}_bool")
 
     return stages
 
@@ -129,22 +155,35 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     return quiet
 
 
-_reduction("sum", "The sum along the axes.", "number", _plain(te.sum, "sum"), _same_dtype(np.sum))
-_reduction("prod", "The product along the axes.", "number", _plain(te.prod, "prod"), _same_dtype(np.prod))
 _reduction(
-    "max", "The greatest value along the axes; nan if there is one.", "number",
-    _plain(te.max, "max", False), np.max, False,
+    "sum", "The sum along the axes; of bools, whether one is true.", "any", _plain(te.sum, "sum", some=True),
+    _same_dtype(np.sum),
 )  # fmt: skip
 _reduction(
-    "min", "The least value along the axes; nan if there is one.", "number",
-    _plain(te.min, "min", False), np.min, False,
+    "prod", "The product along the axes; of bools, whether all are true.", "any", _plain(te.prod, "prod", some=False),
+    _same_dtype(np.prod),
 )  # fmt: skip
 _reduction(
-    "mean", "The arithmetic mean along the axes.", "float",
-    lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims), _quiet(np.mean),
+    "max", "The greatest value along the axes; nan if there is one.", "any",
+    _plain(te.max, "max", False, some=True), np.max, False,
 )  # fmt: skip
-_reduction("variance", "The mean squared deviation from the mean along the axes.", "float", _variance, _quiet(np.var))
-_reduction("std", "The square root of the variance along the axes.", "float", _std, _quiet(np.std))
+_reduction(
+    "min", "The least value along the axes; nan if there is one.", "any",
+    _plain(te.min, "min", False, some=False), np.min, False,
+)  # fmt: skip
+_OF_INTEGERS = "Of integers it is computed in float64 and rounded toward zero; there is none of nothing."
+_reduction(
+    "mean", f"The arithmetic mean along the axes. {_OF_INTEGERS}", "number",
+    lambda x, axes, wide, keepdims: mean_stage(x, axes, wide, "mean", keepdims), _quiet(np.mean), moment=True,
+)  # fmt: skip
+_reduction(
+    "variance", f"The mean squared deviation from the mean along the axes. {_OF_INTEGERS}", "number",
+    _variance, _quiet(np.var), moment=True,
+)  # fmt: skip
+_reduction(
+    "std", f"The square root of the variance along the axes. {_OF_INTEGERS}", "number", _std, _quiet(np.std),
+    moment=True,
+)  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -155,7 +194,7 @@ _SCAN_PARAMS = (
     Param("data"),
     Param("axis", "attr", None, "int?"),
     Param("dtype", "dtype", None),
-    Param("exclusive", "attr", False, "bool"),
+    Param("exclusive", "attr", False, "bool?"),
 )
 _SCAN_EXAMPLES = (
     example(f32(2, 5), axis=1),
@@ -163,6 +202,7 @@ _SCAN_EXAMPLES = (
     example(f32(2, 3)),
     example(f32("n", "m")),
     example(typed("int32", 4), axis=-1, dtype="int64"),
+    example(typed("bool", 2, "n"), axis=1, dtype="int32"),
     example(typed("float16", 70), axis=0),
 )
 
@@ -180,8 +220,10 @@ def _scan(
 
     def rule(args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_dtype(args, "data", data, domain)
+        require_dtype(args, "data", data, "any" if domain == "number" else domain)
         dtype = args.dtype or data.dtype
+        if dtype is not None and is_bool(dtype):
+            raise dtype_error(args, "data must be numeric, got bool", "W321", "say a dtype: dtype=\"int32\" counts")
         if math.isinf(neutral) and dtype is not None and not is_float(dtype):
             raise DTypeError(f"{args.name}: the result is a float, not {dtype}", code="W320", span=args.span)
         if args.axis is not None:

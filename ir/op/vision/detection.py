@@ -123,6 +123,7 @@ def get_valid_counts(args: Arguments, context: TypeContext) -> Type:
     dims = dims_of(data)
     if args.score_index < 0:
         raise shape_error(args, f"score_index is the place of the score in a row, got {args.score_index}", "W205")
+    require_class(args)
     for name in ("score_index", "id_index"):
         if dims is not None and isinstance(dims[2], int) and getattr(args, name) >= dims[2]:
             raise shape_error(args, f"{name} is {getattr(args, name)}, and rows have {dims[2]} elements", "W205")
@@ -131,12 +132,19 @@ def get_valid_counts(args: Arguments, context: TypeContext) -> Type:
     return TupleType((counts, TensorType(dims, data.dtype, 3, data.vdevice), indices))
 
 
+def require_class(args: Arguments) -> None:
+    """ShapeError W205 for a place of the class in a row that is neither one nor -1, which is none."""
+    if args.id_index < -1:
+        raise shape_error(args, f"id_index is the place of the class in a row, or -1, got {args.id_index}", "W205")
+
+
 def _require_fields(args: Arguments, dims: Dims | None) -> None:
     """Refuse places of fields outside of a row."""
     for name in ("score_index", "coord_start"):
         if args[name] < 0:
             what = "score" if name == "score_index" else "corners"
             raise shape_error(args, f"{name} is the place of the {what} in a row, got {args[name]}", "W205")
+    require_class(args)
     last = max(args.coord_start + 4, args.score_index + 1, args.id_index + 1)
     if dims is not None and isinstance(dims[2], int) and dims[2] < last:
         what = f"rows have {dims[2]} elements, and the corners, the score and the class reach to {last}"

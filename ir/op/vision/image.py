@@ -45,7 +45,8 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.family import OperatorFamily
-from weft.ir.op.nn.window import SPATIAL, by_letter, check_layout, in_layout
+from weft.ir.op.nn.layouts import Layout, axis_of, finished, layout_of, packed, unpacked
+from weft.ir.op.nn.window import SPATIAL, by_letter
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import Let, PrimExpr, PrimFunc, PrimVar
 from weft.ir.types import TensorType
@@ -230,9 +231,9 @@ class _Resize(OperatorFamily):
 
     def rule(self, args: Arguments, context: TypeContext) -> TensorType:
         data = tensor(args, "data", context)
-        require_rank(args, "data", data, self.count + 2)
+        layout = layout_of(args, "layout", args.layout, f"NC{self.spatial}")
+        require_rank(args, "data", data, layout.ndim)
         require_dtype(args, "data", data, "number")
-        check_layout(args, "layout", args.layout, f"NC{self.spatial}")
         _one_of(args, "method", _METHODS)
         _one_of(args, "coordinate_transformation_mode", _MODES)
         _one_of(args, "rounding_method", _ROUNDING)
@@ -242,30 +243,29 @@ class _Resize(OperatorFamily):
             raise shape_error(args, f"size must have {self.count} values, got {ndim}")
         dims, dtype = dims_of(data), args.out_dtype or data.dtype
         if dims is None or wanted is None:
-            return TensorType(None, dtype, self.count + 2)
-        sizes = by_letter(args.layout, dims)
+            return TensorType(None, dtype, layout.ndim)
+        sizes = layout.check(args, "data", dims, context)
         for letter in self.spatial:
             if sizes[letter] == 0:
                 raise shape_error(args, f"axis {letter} of the image is empty", "W226")
         wanted = wanted * self.count if len(wanted) == 1 else wanted
-        return TensorType(in_layout(args.layout, {**sizes, **by_letter(self.spatial, wanted)}), dtype)
+        return TensorType(layout.dims({**sizes, **by_letter(self.spatial, wanted)}), dtype)
 
     def lower(self, kernel: Kernel) -> PrimFunc | None:
         args = kernel.args
+        layout = layout_of(args, "layout", args.layout, f"NC{self.spatial}")
         stage: Any = kernel.input("data")
-        _require_image(
-            kernel, [size for letter, size in zip(args.layout, stage.shape, strict=True) if letter in self.spatial]
-        )
+        sizes, outputs = layout.sizes(stage.shape), layout.sizes(kernel.dims)
+        _require_image(kernel, [sizes[letter] for letter in self.spatial])
         nearest = args.method == "nearest_neighbor"
         wide = stage.dtype if nearest else _wide(stage.dtype)
-        mode, sizes = args.coordinate_transformation_mode, by_letter(args.layout, stage.shape)
-        outputs, regions = by_letter(args.layout, kernel.dims), by_letter(self.spatial, _roi(args, self.count))
+        mode, regions = args.coordinate_transformation_mode, by_letter(self.spatial, _roi(args, self.count))
 
         def position(letter: str, x: PrimExpr) -> PrimExpr:
             return _position(mode, regions[letter], x, sizes[letter], outputs[letter])
 
         for letter in self.spatial:
-            axis = args.layout.index(letter)
+            axis = layout.index(letter)
             shape = (*stage.shape[:axis], kernel.dims[axis], *stage.shape[axis + 1 :])
 
             def formula(*i: PrimExpr, source: Any = stage, axis: int = axis, letter: str = letter) -> PrimExpr:
@@ -276,7 +276,7 @@ class _Resize(OperatorFamily):
             stage = te.compute(shape, formula, f"resized_{letter.lower()}")
 
         def inside(*i: PrimExpr) -> PrimExpr:
-            at = by_letter(args.layout, i)
+            at = layout.places(i)
             places = [(position(letter, at[letter]), _real(sizes[letter]) - _number(1)) for letter in self.spatial]
             return te.all(*(te.all(place >= _number(0), place <= last) for place, last in places))
 
@@ -323,13 +323,14 @@ def _numpy_resize(
     extrapolation_value: float, out_dtype: str | None,
 ) -> np.ndarray:  # fmt: skip
     count, dtype = len(spatial), out_dtype or str(data.dtype)
+    axes = {letter: axis_of(layout, letter) for letter in spatial}
     size = size * count if len(size) == 1 else size
     region = roi if isinstance(roi, tuple) else (0.0,) * count + (1.0,) * count
     result: Any = data if method == "nearest_neighbor" else data.astype(_wide(str(data.dtype)))
     rounding = _rounding(rounding_method, coordinate_transformation_mode)
     kept: list[np.ndarray] = []
     for axis, letter in enumerate(spatial):
-        own = data.shape[layout.index(letter)]
+        own = data.shape[axes[letter]]
         ends = (float(region[axis]), float(region[count + axis]))
         position = _numpy_position(coordinate_transformation_mode, ends, own, size[axis])
         kept.append((position >= 0) & (position <= own - 1))
@@ -346,7 +347,7 @@ def _numpy_resize(
                 weights = [w * ((p >= 0) & (p < own)) for p, w in zip(places, weights, strict=True)]
                 total = sum(weights)
                 weights = [weight / total for weight in weights]
-        at = layout.index(letter)
+        at = axes[letter]
         shape = [-1 if d == at else 1 for d in range(data.ndim)]
         parts = [np.take(result, np.clip(place, 0, own - 1).astype(np.int64), at) for place in places]
         if method == "nearest_neighbor":
@@ -356,7 +357,7 @@ def _numpy_resize(
     if coordinate_transformation_mode == "tf_crop_and_resize":
         inside = np.ones((1,) * data.ndim, bool)
         for letter, mask in zip(spatial, kept, strict=True):
-            inside = inside & mask.reshape([-1 if d == layout.index(letter) else 1 for d in range(data.ndim)])
+            inside = inside & mask.reshape([-1 if d == axes[letter] else 1 for d in range(data.ndim)])
         result = np.where(inside, result, np.asarray(extrapolation_value).astype(result.dtype))
     return converted(result, dtype)
 
@@ -386,6 +387,7 @@ _Resize(2, "round").declare(_resize_doc(2), (
             out_dtype="float32"),
     example(f32(1, 2, 3, 4), (5, 7), method="nearest_neighbor", coordinate_transformation_mode="tf_half_pixel_for_nn",
             rounding_method="ceil"),
+    example(f32("n", "c", 3, 4, 4), (5, 2), layout="NCHW4c", least=1),
 ))  # fmt: skip
 _Resize(3, "").declare(_resize_doc(3), (
     example(f32(1, 2, 3, 4, 5), (6, 3, 4)),
@@ -401,7 +403,6 @@ _Resize(3, "").declare(_resize_doc(3), (
 
 _GRID_METHODS = ("nearest", "bilinear", "bicubic")
 _PADDING = ("zeros", "border", "reflection")
-_GRID_LAYOUTS = {4: "NCHW", 5: "NCDHW"}
 _GRID_ALPHA = -0.75
 
 
@@ -450,15 +451,18 @@ def _lower_grid_sample(kernel: Kernel) -> PrimFunc | None:
     """Stages: the position on each axis, index and weight of each tap on it, and sums over the taps of all axes."""
     args, context = kernel.args, kernel.context
     own = dims_of(tensor(args, "grid", context)) or ()
+    layout, spatial = _grid_layout(args)
     data = kernel.input("data")
-    grid = kernel.input("grid", (data.shape[0], *own[1:]))
-    _require_image(kernel, data.shape[2:])
-    count, wide, cubic = data.ndim - 2, _wide(kernel.dtype), args.method == "bicubic"
+    whole = layout.sizes(data.shape)
+    grid = kernel.input("grid", (whole["N"], *own[1:]))
+    shape = [whole[letter] for letter in spatial]
+    _require_image(kernel, shape)
+    count, wide, cubic = len(spatial), _wide(kernel.dtype), args.method == "bicubic"
 
     def size_of(axis: PrimExpr) -> PrimExpr:
-        size = te.size(data.shape[2])
+        size = te.size(shape[0])
         for position in range(1, count):
-            size = te.select(te.equal(axis, position), te.size(data.shape[2 + position]), size)
+            size = te.select(te.equal(axis, position), te.size(shape[position]), size)
         return te.cast("float64", size)
 
     # The grid names the last axis first.
@@ -488,24 +492,33 @@ def _lower_grid_sample(kernel: Kernel) -> PrimFunc | None:
         place = places(n, axis, *at)
         return _named("share", te.cast(wide, place - te.floor(place)), weight)
 
-    places = te.compute((data.shape[0], count, *own[2:]), placed, "places")
+    places = te.compute((whole["N"], count, *own[2:]), placed, "places")
     taps = _TAPS[args.method]
-    indices = te.compute((data.shape[0], count, taps, *own[2:]), tapped, "indices")
-    weights = te.compute((data.shape[0], count, taps, *own[2:]), weighed, "weights") if taps > 1 else None
+    indices = te.compute((whole["N"], count, taps, *own[2:]), tapped, "indices")
+    weights = te.compute((whole["N"], count, taps, *own[2:]), weighed, "weights") if taps > 1 else None
 
-    def sampled(n: PrimExpr, c: PrimExpr, *at: PrimExpr) -> PrimExpr:
+    def sampled(*whole_indices: PrimExpr) -> PrimExpr:
+        here = layout.places(whole_indices)
+        n, at = here["N"], [here[letter] for letter in spatial]
+
         def part(chosen: tuple[int, ...]) -> PrimExpr:
             places = [(n, te.index(axis), te.index(tap), *at) for axis, tap in enumerate(chosen)]
             index = [indices(*place) for place in places]
-            last = [te.size(size) - 1 for size in data.shape[2:]]
+            last = [te.size(size) - 1 for size in shape]
             inside = [te.minimum(te.maximum(at, 0), end) for at, end in zip(index, last, strict=True)]
-            known = te.cast(wide, data(n, c, *inside))
+            known = te.cast(wide, data(*layout.indices({**here, **by_letter(spatial, inside)})))
             value = te.select(te.all(*(at >= 0 for at in index)), known, _number(0, wide))
             return value if weights is None else value * _product([weights(*place) for place in places])
 
         return _sum([part(chosen) for chosen in product(range(taps), repeat=count)])
 
-    return kernel.compute(sampled)
+    return finished(kernel.compute(sampled), layout)
+
+
+def _grid_layout(args: Arguments) -> tuple[Layout, str]:
+    """The layout of the image, and its spatial letters."""
+    spatial = SPATIAL[3 if "D" in args.layout else 2]
+    return layout_of(args, "layout", args.layout, f"NC{spatial}"), spatial
 
 
 def _index(place: PrimExpr, size: PrimExpr) -> PrimExpr:
@@ -530,6 +543,8 @@ def _numpy_padded(place: np.ndarray, size: int, padding_mode: str, align_corners
 def _numpy_grid_sample(
     data: np.ndarray, grid: np.ndarray, method: str, layout: str, padding_mode: str, align_corners: bool
 ) -> np.ndarray:
+    order = "NCDHW" if "D" in layout else "NCHW"
+    data, dtype = unpacked(data, layout, order), data.dtype
     count, shape = data.ndim - 2, data.shape[2:]
     taps: list[list[tuple[np.ndarray, np.ndarray]]] = []
     for axis, size in enumerate(shape):
@@ -554,7 +569,7 @@ def _numpy_grid_sample(
             index.append(np.where(np.isnan(place), 0, np.clip(place, 0, size - 1)).astype(np.int64))
         values = np.moveaxis(data, 1, 0)[(slice(None), batch, *index)].astype(np.float64)
         total = total + np.where(inside, values, 0) * weight
-    return np.moveaxis(total, 0, 1).astype(data.dtype)
+    return packed(np.moveaxis(total, 0, 1), layout, order).astype(dtype)
 
 
 @register_op(
@@ -581,11 +596,12 @@ def _numpy_grid_sample(
                 ranges={"grid": (-2, 2)}),
         example(f32(1, 2, 3, 4, 2), f32(1, 3, 2, 2, 2), layout="NCDHW", padding_mode="reflection",
                 ranges={"grid": (-2, 2)}),
+        example(f32(1, 2, 4, 5, 3), f32(1, 2, 3, 2), layout="NCHW3c", ranges={"grid": (-2, 2)}),
     ),
 )  # fmt: skip
 def grid_sample(args: Arguments, context: TypeContext) -> TensorType:
     """The image at positions that a grid gives: data (n, c, h, w), grid (n, 2, y, x) -> (n, c, y, x), or with a third
-    axis and layout NCDHW.
+    axis and layout NCDHW; the result has the layout of data.
 
     The grid holds the position along w, then h (then d): -1 is the start and 1 the end of the axis, the middle of the
     outermost elements with align_corners, else their outer edges. Methods: nearest, bilinear, bicubic (two axes).
@@ -594,23 +610,22 @@ def grid_sample(args: Arguments, context: TypeContext) -> TensorType:
     data, grid = tensor(args, "data", context), tensor(args, "grid", context)
     _one_of(args, "method", _GRID_METHODS)
     _one_of(args, "padding_mode", _PADDING)
-    ndim = {layout: rank for rank, layout in _GRID_LAYOUTS.items()}.get(args.layout)
-    if ndim is None:
-        raise shape_error(args, f"layout must be NCHW or NCDHW, got {args.layout!r}", "W228")
-    if args.method == "bicubic" and ndim != 4:
+    layout, spatial = _grid_layout(args)
+    if args.method == "bicubic" and len(spatial) != 2:
         raise shape_error(args, "bicubic samples images of two axes", "W205")
-    for name, operand in (("data", data), ("grid", grid)):
+    for name, operand, ndim in (("data", data, layout.ndim), ("grid", grid, len(spatial) + 2)):
         require_rank(args, name, operand, ndim)
         require_dtype(args, name, operand, "float")
     dims, places = dims_of(data), dims_of(grid)
     if dims is None or places is None:
-        return TensorType(None, data.dtype, ndim)
-    context.require_equal(dims[0], places[0], f"{args.name}: batches of data and grid", args.span)
-    context.require_equal(places[1], ndim - 2, f"{args.name}: the second size of grid", args.span)
-    for axis, size in enumerate(dims[2:]):
-        if size == 0:
-            raise shape_error(args, f"axis {axis + 2} of the image is empty", "W226")
-    return TensorType((dims[0], dims[1], *places[2:]), data.dtype)
+        return TensorType(None, data.dtype, layout.ndim)
+    sizes = layout.check(args, "data", dims, context)
+    context.require_equal(sizes["N"], places[0], f"{args.name}: batches of data and grid", args.span)
+    context.require_equal(places[1], len(spatial), f"{args.name}: the second size of grid", args.span)
+    for letter in spatial:
+        if sizes[letter] == 0:
+            raise shape_error(args, f"axis {letter} of the image is empty", "W226")
+    return TensorType(layout.dims({**sizes, **by_letter(spatial, places[2:])}), data.dtype)
 
 
 @kernel_lowering

@@ -28,7 +28,7 @@ from weft.ir.op.common import (
 )
 from weft.ir.op.declare import Arguments, Param
 from weft.ir.op.kernel_builder import INDEX, LoopKernel, counted, index, joined, load, loops, store
-from weft.ir.op.nn.window import by_letter, check_layout, in_layout
+from weft.ir.op.nn.layouts import Layout, finished, layout_of, packed, unpacked
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import PrimExpr, PrimFunc, Stmt
 from weft.ir.types import TensorType
@@ -41,20 +41,24 @@ _MOST = 1 << 20
 
 def _rule(args: Arguments, context: TypeContext) -> TensorType:
     data, rois = tensor(args, "data", context), tensor(args, "rois", context)
-    for name, ty, rank in (("data", data, 4), ("rois", rois, 2)):
+    layout = _layout(args)
+    for name, ty, rank in (("data", data, layout.ndim), ("rois", rois, 2)):
         require_rank(args, name, ty, rank)
         require_dtype(args, name, ty, "float")
     same_dtype(args, data, rois)
-    check_layout(args, "layout", args.layout, "NCHW")
     sizes = _pooled(args)
     dims, own = dims_of(data), dims_of(rois)
     if own is not None:
         context.require_equal(own[1], 5, f"{args.name}: the second size of rois", args.span)
     if dims is None or own is None:
-        return TensorType(None, data.dtype, 4, data.vdevice)
-    channels = by_letter(args.layout, dims)["C"]
-    shape = in_layout(args.layout, {"N": own[0], "C": channels, "H": sizes[0], "W": sizes[1]})
+        return TensorType(None, data.dtype, layout.ndim, data.vdevice)
+    channels = layout.check(args, "data", dims, context)["C"]
+    shape = layout.result(args, {"N": own[0], "C": channels, "H": sizes[0], "W": sizes[1]}, context)
     return TensorType(shape, data.dtype, vdevice=data.vdevice)
+
+
+def _layout(args: Arguments) -> Layout:
+    return layout_of(args, "layout", args.layout, "NCHW")
 
 
 def _pooled(args: Arguments) -> tuple[int, int]:
@@ -82,11 +86,13 @@ class _Regions(LoopKernel):
         frame = self.frame
         self.data, self.rois = frame.input("data"), frame.input("rois")
         self.out = frame.output()
-        sizes = by_letter(self.args.layout, self.data.shape)
-        self.batch, self.height, self.width = (index(sizes[letter]) for letter in "NHW")
+        self.layout = _layout(self.args)
+        sizes = self.layout.sizes(dims_of(frame.context.type_of(self.args.data)) or ())
+        self.batch, self.height, self.width = (frame.size(sizes[letter]) for letter in "NHW")
         self.total, self.found = frame.local("total", "float64"), frame.local("found")
         check = counted("roi", self.rois.shape[0], self._check)
-        return frame.finish(check, loops(self.out.shape, lambda i: self.bin(by_letter(self.args.layout, i), i)))
+        bins = loops(self.out.shape, lambda i: self.bin(self.layout.places(i), i))
+        return finished(frame.finish(check, bins), self.layout)
 
     def _check(self, roi: PrimExpr) -> Stmt:
         batch = _real(load(self.rois, [roi, 0]))
@@ -100,7 +106,7 @@ class _Regions(LoopKernel):
     def element(self, at: dict[str, PrimExpr], y: PrimExpr, x: PrimExpr) -> PrimExpr:
         """One element of the batch and channel of an output."""
         batch = _whole(_real(load(self.rois, [at["N"], 0])), 0, self.batch - 1)
-        return _real(load(self.data, in_layout(self.args.layout, {**at, "N": batch, "H": y, "W": x})))
+        return _real(load(self.data, self.layout.indices({**at, "N": batch, "H": y, "W": x})))
 
     def bin(self, at: dict[str, PrimExpr], i: Any) -> Stmt:
         """The statements that compute one output."""
@@ -182,7 +188,7 @@ def _numpy_roi_align(
 ) -> np.ndarray:  # fmt: skip
     _check_batches("roi_align", data, rois)
     rows, columns = pooled_size * 2 if len(pooled_size) == 1 else pooled_size
-    images = data.transpose([layout.index(letter) for letter in "NCHW"]).astype(np.float64)
+    images = unpacked(data, layout, "NCHW").astype(np.float64)
     out = np.zeros((len(rois), images.shape[1], rows, columns))
     for r, c, row, column in np.ndindex(out.shape):
         x1, y1, x2, y2 = (float(value) * spatial_scale for value in rois[r, 1:])
@@ -199,7 +205,7 @@ def _numpy_roi_align(
             for sx in range(counts[1])
         ]
         out[r, c, row, column] = (sum(values) / len(values) if mode == "avg" else max(values)) if values else 0.0
-    return out.transpose(["NCHW".index(letter) for letter in layout]).astype(data.dtype)
+    return packed(out, layout, "NCHW").astype(data.dtype)
 
 
 _ROIS = {"rois": (0.0, 0.9)}
@@ -281,7 +287,7 @@ def _numpy_roi_pool(
 ) -> np.ndarray:
     _check_batches("roi_pool", data, rois)
     rows, columns = pooled_size * 2 if len(pooled_size) == 1 else pooled_size
-    images = data.transpose([layout.index(letter) for letter in "NCHW"])
+    images = unpacked(data, layout, "NCHW")
     out = np.zeros((len(rois), images.shape[1], rows, columns))
     for r, c, row, column in np.ndindex(out.shape):
         scaled = [float(value) * spatial_scale for value in rois[r, 1:]]
@@ -296,7 +302,7 @@ def _numpy_roi_pool(
             cuts.append(slice(*(min(max(end, 0), size) for end in ends)))
         part = images[int(rois[r, 0]), c][tuple(cuts)]
         out[r, c, row, column] = part.max() if part.size else 0.0
-    return out.transpose(["NCHW".index(letter) for letter in layout]).astype(data.dtype)
+    return packed(out, layout, "NCHW").astype(data.dtype)
 
 
 @register_op(

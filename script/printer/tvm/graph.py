@@ -11,8 +11,11 @@ from weft.ir.tensor import PrimFunc
 from weft.ir.types import StringType, TupleType, Type
 from weft.script.printer.graph import (
     declare_symbols,
+    share_sizes,
+    show_parameter_type,
     show_result,
     show_target,
+    size_name,
     type_symbols,
     write_alias,
     write_binding,
@@ -33,6 +36,26 @@ def _graph_function(printer: TvmPrinter, written: str, name: str, function: Func
         _number_symbols(printer, param.ty)
     write_graph_function.plain(printer, written, name, function)
     printer.place, printer.order = before, order
+
+
+@TVM(share_sizes)
+def _share_sizes(printer: TvmPrinter, function: Function) -> None:
+    """Scalars that are sizes are named as those; a size that is named before has no such scalar."""
+    if printer.older:
+        return
+    named: set[str] = set(printer.symbols)
+    for param in function.params:
+        name = size_name(param.ty)
+        if name is not None and name not in named:
+            printer.names[param] = name
+        named |= type_symbols(param.ty)
+
+
+@TVM(show_parameter_type)
+def _parameter_type(printer: TvmPrinter, param: Var) -> str:
+    name = size_name(param.ty)
+    shared = not printer.older and name is not None and printer.names.get(param) == name
+    return "T.int64" if shared else show_parameter_type.plain(printer, param)
 
 
 def _number_symbols(printer: TvmPrinter, ty: Type | None) -> None:

@@ -89,6 +89,8 @@ def _region(printer: TvmPrinter, region: BufferRegion) -> list[Piece]:
 
 def _side_of(printer: TvmPrinter, item: Range, width: str) -> list[Piece]:
     start, extent = item.start, item.extent
+    if isinstance(start, int) and isinstance(extent, PrimExpr):
+        width = extent.dtype
     if width == USUAL_WIDTH or not isinstance(start, int):
         return show_range(printer, item)
     first = show_immediate(printer, IntImm(start, width))

@@ -16,7 +16,6 @@ from weft.ir.tensor import (
     Buffer,
     BufferStore,
     Continue,
-    DeclBuffer,
     FloatImm,
     For,
     IfThenElse,
@@ -45,7 +44,6 @@ from weft.script.printer.statements import (
     write_attr,
     write_axis,
     write_bind,
-    write_decl,
     write_for,
     write_if_statement,
     write_inner,
@@ -56,7 +54,7 @@ from weft.script.printer.statements import (
     write_statement,
     write_store,
 )
-from weft.script.printer.tvm.scalars import _is_first_element, check_vector, width_of
+from weft.script.printer.tvm.scalars import check_vector, width_of
 from weft.script.printer.tvm.style import TVM, USUAL_WIDTH, TvmPrinter
 from weft.script.printer.types import show_extent, show_variable_type
 
@@ -81,23 +79,6 @@ def _buffer_values(printer: TvmPrinter, buffer: Buffer) -> dict[str, Any]:
                 _sized(printer, size, width_of(printer, buffer, axis)) for axis, size in enumerate(values[field])
             )
     return values
-
-
-@TVM(write_decl)
-def _decl(printer: TvmPrinter, stmt: DeclBuffer) -> None:
-    # Offsets have the dtype of the first size; a view keeps that of the buffer it looks at.
-    buffer, source = stmt.buffer, _source_of(stmt.buffer)
-    differs = source is not None and _offset_dtype(printer, buffer) != _offset_dtype(printer, source)
-    if source is not None and differs and not printer.older:
-        sizes = separated(show_extent(printer, size) for size in buffer_values(printer, buffer)["shape"])
-        printer.line(join(printer, [f"{printer.name(buffer)} = {printer.name(source)}.view(", *sizes, ")"]))
-        return
-    write_decl.plain(printer, stmt)
-
-
-def _offset_dtype(printer: TvmPrinter, buffer: Buffer) -> str:
-    first = buffer.shape[0] if buffer.shape else 0
-    return first.dtype if isinstance(first, PrimExpr) else width_of(printer, buffer, 0)
 
 
 @TVM(write_for)
@@ -277,17 +258,6 @@ def _seq(printer: TvmPrinter, stmt: SeqStmt) -> None:
         write_statement(printer, item)
     if not stmt.stmts:
         printer.line("pass")
-
-
-def _source_of(buffer: Buffer) -> Buffer | None:
-    """The buffer that another one sees whole, in the same dtype."""
-    data = buffer.data
-    if not isinstance(data, PrimCall) or data.op != "address_of" or not _is_first_element(data.args[0]):
-        return None
-    source: Buffer = data.args[0].buffer  # type: ignore[union-attr]
-    plain = (buffer.strides, buffer.elem_offset, source.elem_offset, buffer.axis_separators) == (None, None, None, ())
-    same = all(getattr(buffer, name) == getattr(source, name) for name in ("dtype", "scope", "align", "offset_factor"))
-    return source if plain and same else None
 
 
 def _as_pieces(shown: Any) -> list[Piece]:

@@ -28,6 +28,7 @@ __all__ = [
     "read_dim",
     "read_dims",
     "read_shape",
+    "size_of",
     "tree_of_text",
     "use_symbol_name",
 ]
@@ -70,8 +71,7 @@ def as_dim(session: Session, value: Any, tree: ast.expr) -> Dim:
         return session.level.dim_text(session, value, tree)
     if isinstance(value, IntImm) and value.dtype != "bool":
         value = value.value
-    if isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims is not None:
-        value = value.ty.dims[0]  # a scalar that is a size
+    value = size_of(session, value, value)
     if isinstance(value, (int, DimExpr)) and not isinstance(value, bool):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise session.fail("W103", f"the dimension {value} does not fit in 64 bits", tree)
@@ -80,6 +80,19 @@ def as_dim(session: Session, value: Any, tree: ast.expr) -> Dim:
         return value
     hint = 'a size that only the run can tell is a symbol, as "n"' if value is None else None
     raise session.fail("W114", f"expected a dimension, got {describe(value)}", tree, hint)
+
+
+def size_of(session: Session, value: Any, default: Any = None) -> Any:
+    """The dimension that a value is: a number, an expression over symbols, a scalar that is known to be one."""
+    if is_dim(value):
+        return value
+    if isinstance(value, Var):
+        known = session.sizes.get(value)
+        if known is not None:
+            return known
+        if isinstance(value.ty, PrimType) and value.ty.dims is not None:
+            return value.ty.dims[0]
+    return default
 
 
 def dim_of_text(session: Session, text: str, tree: ast.expr) -> Dim:

@@ -16,10 +16,17 @@ from weft.script.reader.scope import is_dim, is_plain
 from weft.script.reader.session import Session
 from weft.script.source.budget import OPERATION
 
-__all__ = ["apply_binary", "both_operands", "no_operator", "no_unary_operator", "refuse_conditional"]
+__all__ = [
+    "DIM_KINDS",
+    "apply_binary",
+    "both_operands",
+    "no_operator",
+    "no_unary_operator",
+    "refuse_conditional",
+]
 
 _CONTAINERS = (tuple, list, dict, FrozenMap, str, range)
-_DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
+DIM_KINDS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "pow"})
 
 
 @COMMON.tree(ast.BinOp)
@@ -120,7 +127,7 @@ def apply_binary(session: Session, kind: str, left: Any, right: Any, tree: ast.A
     if joined or (kind == "mul" and isinstance(left, (tuple, list)) and isinstance(right, int)):
         return session.fold_known(binary, (kind, left, right, session.unit.limits), tree)
     session.unit.charge(OPERATION, tree)
-    if is_dim(left) and is_dim(right) and kind in _DIM_KINDS:
+    if is_dim(left) and is_dim(right) and kind in DIM_KINDS:
         return session.fold(lambda: binary(kind, left, right, session.unit.limits), tree)
     made = session.level.combine(session, kind, left, right, tree)
     # Passes may make such nodes of code that does not run: those are written as calls (`T.floordiv(x, 0)`).

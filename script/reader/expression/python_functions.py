@@ -9,9 +9,9 @@ from typing import Any
 
 from weft.ir.dim import ceildiv, maximum, minimum
 from weft.script.reader.expression.arguments import argument_trees, static_arguments
-from weft.script.reader.expression.dims import BUILTINS
+from weft.script.reader.expression.dims import BUILTINS, size_of
 from weft.script.reader.expression.operators import apply_binary
-from weft.script.reader.scope import describe, is_dim
+from weft.script.reader.scope import describe
 from weft.script.reader.session import Session
 from weft.script.source.budget import measure
 from weft.script.source.text import MISSING
@@ -59,9 +59,10 @@ def call_known(session: Session, name: str, tree: ast.Call) -> Any:
     if tree.keywords:
         raise session.fail("W113", f"{name} takes no keyword arguments here", tree)
     values = [session.value(argument) for argument in tree.args]
-    if name in ("min", "max", "ceildiv") and values and all(is_dim(value) for value in values):
+    sizes = [size_of(session, value) for value in values] if name in ("min", "max", "ceildiv") else []
+    if sizes and None not in sizes:
         function: Any = {"min": minimum, "max": maximum, "ceildiv": ceildiv}[name]
-        return session.fold(lambda: function(*values), tree)
+        return session.fold(lambda: function(*sizes), tree)
     if all(session.known(value, tree) for value in values) and name != "ceildiv":
         for value in values:
             if isinstance(value, range) and name in ("min", "max"):

@@ -9,7 +9,7 @@ from weft.dtypes import can_hold, is_float, is_integer
 from weft.ir.dim import DimExpr
 from weft.ir.graph import PrimValue
 from weft.ir.tensor import FloatImm, IntImm
-from weft.ir.types import FuncType, PrimType, TensorType, TupleType, Type
+from weft.ir.types import FuncType, PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.reading import COMMON
 from weft.script.forms.syntax import ALL_FORMS, TYPES
 from weft.script.reader.expression.arguments import argument_trees, bind_arguments
@@ -85,6 +85,15 @@ def _tensor_type(session: Session, tree: ast.Call) -> TensorType:
     if isinstance(values["shape"], tuple) and values["ndim"] not in (-1, len(values["shape"])):
         raise session.fail("W121", f"ndim={values['ndim']} contradicts the shape of rank {len(values['shape'])}", tree)
     return TensorType(**values, span=session.span(tree))
+
+
+@COMMON.type("R.Shape")
+def _shape_type(session: Session, tree: ast.Call) -> ShapeType:
+    values = bind_arguments(session, TYPES["R.Shape"], tree)
+    dims = values["dims"]
+    if dims is not None and values["ndim"] not in (-1, len(dims)):
+        raise session.fail("W121", f"ndim={values['ndim']} contradicts a shape of {len(dims)} sizes", tree)
+    return session.fold(lambda: ShapeType(**values, span=session.span(tree)), tree)
 
 
 @COMMON.type("R.Tuple")

@@ -41,7 +41,7 @@ from weft.script.reader.expression.names import undefined_name
 from weft.script.reader.expression.types import check_fields
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.macros import Macro
-from weft.script.reader.scope import describe
+from weft.script.reader.scope import describe, is_dim
 
 __all__ = [
     "LEAVES",
@@ -50,6 +50,7 @@ __all__ = [
     "as_leaf",
     "bind_checked",
     "bind_value",
+    "dims_within",
     "emit_binding",
     "fields_of",
     "fresh_target",
@@ -107,6 +108,8 @@ def bind_value(session: GraphSession, target: ast.Name, value: Expr, declared: T
         for name in type_symbols(ty) if not isinstance(value, Var) else ():
             session.symbols.add(name)
     var = make_var(session, target.id, ty, target)
+    if isinstance(value, PrimValue) and value.dtype == "int64" and is_dim(value.value):
+        session.sizes[var] = value.value  # type: ignore[assignment]
     emit_binding(session, VarBinding(var, value, span=session.span(tree)))
     note_weak(session, var, weak_parts(session, value))
     return var
@@ -188,7 +191,7 @@ def bind_checked(session: GraphSession, target: ast.Name, value: Expr, declared:
 def _with_declared_names(session: GraphSession, ty: Type, declared: Type) -> Type:
     """The deduced type, with symbols that deduction has just made called as the annotation calls them."""
     renamed: dict[str, Any] = {}
-    for made, named in zip(_dims_within(ty), _dims_within(declared), strict=False):
+    for made, named in zip(dims_within(ty), dims_within(declared), strict=False):
         if isinstance(made, DimExpr) and isinstance(named, DimExpr) and made is not named:
             name = str(made)
             if name.isidentifier() and name not in session.symbols:
@@ -335,7 +338,7 @@ def settled_value(session: GraphSession, value: Any, tree: ast.expr) -> Any:
     return as_leaf(session, value, tree) if isinstance(value, Expr) and not isinstance(value, PrimExpr) else value
 
 
-def _dims_within(ty: Type) -> Iterator[Any]:
+def dims_within(ty: Type) -> Iterator[Any]:
     """The dimensions of a type in order."""
     if isinstance(ty, TensorType):
         yield from ty.dims or ()
@@ -343,4 +346,4 @@ def _dims_within(ty: Type) -> Iterator[Any]:
         yield from ty.dims or ()
     elif isinstance(ty, TupleType):
         for part in ty.fields:
-            yield from _dims_within(part)
+            yield from dims_within(part)

@@ -55,6 +55,10 @@ def call_graph(session: GraphSession, name: str, tree: ast.Call) -> Any:
         dtype = dtype_name(name)
         if dtype is not None and len(tree.args) == 1:
             return typed_number(session, dtype, tree)
+        if name == "T.Cast" and len(tree.args) == 2 and not tree.keywords:
+            return typed_number(session, KINDS["dtype"].read(session, tree.args[0]), tree)
+        if name in ("T.shift_left", "T.shift_right") and len(tree.args) == 2:
+            return _shifted(session, name, tree)
         if name in ("T.IntImm", "T.FloatImm") and len(tree.args) == 2 and not tree.keywords:
             return typed_number(session, KINDS["dtype"].read(session, tree.args[0]), tree)
         if name in ("T.min", "T.max", "T.floordiv", "T.floormod", "T.ceildiv", "T.Div", "T.truncdiv", "T.truncmod"):
@@ -69,6 +73,15 @@ def call_graph(session: GraphSession, name: str, tree: ast.Call) -> Any:
         hint = f"did you mean `R.{close[0]}`?" if close else None
         raise session.fail("W115", f"`{name}` is tensor-level: it belongs in a T.prim_func", tree.func, hint)
     return call_form(session, name, tree)
+
+
+def _shifted(session: GraphSession, name: str, tree: ast.Call) -> Any:
+    """A size shifted by a constant: a product or a quotient by a power of two."""
+    value, by = (session.value(argument) for argument in tree.args)
+    by = by.value if isinstance(by, PrimValue) else by
+    if not isinstance(by, int) or isinstance(by, bool) or not 0 <= by < 63:
+        raise session.fail("W114", "a size is shifted by a constant from 0 to 62", tree.args[1])
+    return apply_binary(session, "mul" if name == "T.shift_left" else "floordiv", value, 1 << by, tree)
 
 
 def read_arguments(session: GraphSession, tree: ast.Call) -> tuple[list[Any], dict[str, Any]]:
@@ -111,6 +124,9 @@ def call_function(session: GraphSession, tree: ast.Call) -> Any:
         return _call_of(session, GlobalVar(name, session.span(tree.func)), tree)
     if isinstance(tree.func, ast.Attribute):
         base = session.value(tree.func.value)
+        if isinstance(base, Expr) and tree.func.attr == "astype":
+            args, kwargs = read_arguments(session, tree)
+            return call_operator(session, "astype", [base, *args], kwargs, tree)
         hint = as_operator(session, tree.func) if isinstance(base, Expr) else None
         raise session.fail(
             "W115", f"`.{tree.func.attr}` of {describe(base)} is not part of the script", tree.func, hint

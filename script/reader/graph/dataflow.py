@@ -10,6 +10,7 @@ from weft.ir.graph import BindingBlock, DataflowBlock
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.graph.assign import is_static
+from weft.script.reader.graph.bindings import fresh_target
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.graph.statements import read_statement
 from weft.script.reader.macros import Macro
@@ -17,7 +18,7 @@ from weft.script.reader.scope import Scope
 from weft.script.source.diagnostics import did_you_mean
 from weft.script.source.text import MISSING
 
-__all__ = []
+__all__ = ["return_behind"]
 
 
 @GRAPH.tree(ast.With)
@@ -88,6 +89,22 @@ def _dataflow(session: GraphSession, tree: ast.With) -> None:
     _forget_statics(session, inner, outer, outputs)
     session.blocks.done.append(DataflowBlock(tuple(session.blocks.bindings), span=session.span(tree)))
     session.blocks.bindings = []
+
+
+def return_behind(session: GraphSession, tree: ast.stmt) -> tuple[ast.With, ast.Return] | None:
+    """A dataflow block that ends in a return, as the block, which then outputs what is returned, and the return."""
+    last = tree.body[-1] if isinstance(tree, ast.With) and _is_dataflow(session, tree) else None
+    if not isinstance(tree, ast.With) or not isinstance(last, ast.Return) or last.value is None:
+        return None
+    steps, value = tree.body[:-1], last.value
+    if not (steps and _is_output(session, steps[-1])):
+        if not isinstance(value, ast.Name):
+            target = fresh_target(session, last, "result")
+            steps.append(ast.copy_location(ast.Assign([target], value), last))
+            value = ast.copy_location(ast.Name(target.id, ast.Load()), value)
+        output = ast.Call(ast.Attribute(ast.Name("R", ast.Load()), "output", ast.Load()), [value], [])
+        steps.append(ast.fix_missing_locations(ast.copy_location(ast.Expr(output), last)))
+    return ast.copy_location(ast.With(tree.items, steps), tree), ast.copy_location(ast.Return(value), last)
 
 
 def _forget_statics(session: GraphSession, inner: Scope, outer: Scope, outputs: Mapping[str, Any]) -> None:

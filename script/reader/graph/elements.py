@@ -23,7 +23,9 @@ __all__ = ["attribute_of_value", "element_of_value", "iterable_value", "parts_of
 
 
 def attribute_of_value(session: GraphSession, base: Any, tree: ast.Attribute) -> Any:
-    """`x.shape`, `x.dtype`, `x.ndim` of a tensor whose type says them."""
+    """`x.ty` of a value; `x.shape`, `x.dtype`, `x.ndim` of a tensor whose type says them."""
+    if isinstance(base, Expr) and tree.attr in ("ty", "struct_info"):
+        return type_of(session, as_leaf(session, base, tree.value), tree)
     if isinstance(base, Expr) and tree.attr in ("shape", "dtype", "ndim"):
         ty = type_of(session, as_leaf(session, base, tree.value), tree)
         if isinstance(ty, TensorType):

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dim import DimExpr
-from weft.ir.graph import Call, Constant, DataTypeImm, Op, PrimValue, ShapeExpr
-from weft.ir.node import EMPTY, replace
+from weft.ir.graph import Call, Constant, DataTypeImm, Expr, Op, PrimValue, ShapeExpr
+from weft.ir.node import EMPTY, FrozenMap, replace
+from weft.ir.tensor import PrimExpr
+from weft.ir.types import PrimType, TensorType
 from weft.script.forms.constants import constant_value
 from weft.script.forms.reading import GRAPH
 from weft.script.forms.syntax import ALL_FORMS, VALUES
-from weft.script.reader.expression.arguments import KnownValue, bind_arguments
+from weft.script.reader.expression.arguments import OLD_KEYWORDS, KnownValue, bind_arguments
+from weft.script.reader.expression.attributes import joined_attributes, read_literal
 from weft.script.reader.expression.names import dotted_name
+from weft.script.reader.graph.bindings import as_expr, as_leaf, bind_value, fresh_target, type_of
 from weft.script.reader.graph.session import GraphSession
 from weft.script.reader.scope import describe
 
@@ -55,13 +59,18 @@ def _shape(session: GraphSession, tree: ast.Call) -> ShapeExpr:
 
 
 @GRAPH.value("R.prim_value")
-def _prim_value(session: GraphSession, tree: ast.Call) -> PrimValue:
+def _prim_value(session: GraphSession, tree: ast.Call) -> Expr:
+    """A number or a size as a scalar; a scalar, also one that is computed of sizes, is one already."""
     values = bind_arguments(session, VALUES["R.prim_value"], tree)
     value = session.value(values["value"])
     if isinstance(value, str):
         value = session.level.dim_text(session, value, values["value"])
     if isinstance(value, PrimValue):
         return replace(value, span=session.span(tree))
+    if isinstance(value, Expr) and not isinstance(value, PrimExpr):
+        ty = type_of(session, value, values["value"])
+        if isinstance(ty, PrimType) or (isinstance(value, Call) and isinstance(ty, TensorType) and ty.ndim == 0):
+            return as_leaf(session, value, values["value"])
     if not isinstance(value, (bool, int, float, DimExpr)):
         raise session.fail("W114", f"expected a number or dimension, got {describe(value)}", values["value"])
     if values["dtype"] is not None:
@@ -85,8 +94,32 @@ def _plain_form(session: GraphSession, tree: ast.Call) -> Any:
 
 @GRAPH.value("R.call_packed")
 def _call_packed(session: GraphSession, tree: ast.Call) -> Call:
-    values = bind_arguments(session, VALUES["R.call_packed"], tree)
-    return Call(values["func"], values["args"], values["attrs"] or EMPTY, values["ty_args"], span=session.span(tree))
+    """A call of a packed function; keywords that the form does not have are attributes of the call."""
+    form = VALUES["R.call_packed"]
+    known = {hole.name for hole in form.holes} | {*(form.old_names or {}), *OLD_KEYWORDS}
+    extra = [keyword for keyword in tree.keywords if keyword.arg is not None and keyword.arg not in known]
+    rest = [keyword for keyword in tree.keywords if keyword not in extra]
+    values = bind_arguments(session, form, ast.copy_location(ast.Call(tree.func, tree.args, rest), tree))
+    said = FrozenMap({keyword.arg: read_literal(session, keyword.value) for keyword in extra})  # type: ignore[misc]
+    attrs = joined_attributes(session, values["attrs"] or EMPTY, said, "call", tree)
+    return Call(values["func"], values["args"], attrs, values["ty_args"], span=session.span(tree))
+
+
+@GRAPH.value("R.TupleGetItem")
+def _tuple_get_item(session: GraphSession, tree: ast.Call) -> Any:
+    """`R.TupleGetItem(t, 0)`: the field `t[0]`."""
+    values = bind_arguments(session, VALUES["R.TupleGetItem"], tree)
+    index = ast.copy_location(ast.Constant(values["index"]), tree)
+    element = ast.Subscript(KnownValue(values["tuple_value"], tree), index, ast.Load())  # type: ignore[arg-type]
+    return session.level.subscript_of(session, values["tuple_value"], ast.copy_location(element, tree))
+
+
+@GRAPH.value("R.emit")
+def _emit(session: GraphSession, tree: ast.Call) -> Expr:
+    """`R.emit(value)`: the value, bound to a variable, of a type that it is checked to have."""
+    values = bind_arguments(session, VALUES["R.emit"], tree)
+    value = as_expr(session, session.value(values["value"]), tree)
+    return bind_value(session, fresh_target(session, tree), value, values["annotate_ty"], tree)
 
 
 @GRAPH.value("R.call_op")

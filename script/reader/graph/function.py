@@ -12,8 +12,10 @@ from typing import Any
 
 from weft.ir.deduction.infer import TypeContext, check_claim, func_type, signature_type, type_text
 from weft.ir.deduction.subtyping import is_base_of
+from weft.ir.dim import determined, free_symbols, symbol
 from weft.ir.graph import Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
-from weft.ir.types import FuncType, TupleType, Type
+from weft.ir.node import replace
+from weft.ir.types import FuncType, PrimType, TupleType, Type
 from weft.ir.verify import valueless_symbols
 from weft.script.forms.reading import GRAPH
 from weft.script.reader.definition import definition_options, macro_of, passed_parameters
@@ -21,6 +23,7 @@ from weft.script.reader.expression.types import read_type
 from weft.script.reader.graph.bindings import (
     as_leaf,
     bind_value,
+    dims_within,
     emit_binding,
     fresh_target,
     make_var,
@@ -30,9 +33,11 @@ from weft.script.reader.graph.bindings import (
 )
 from weft.script.reader.graph.branches import agreed, check_condition
 from weft.script.reader.graph.call import default_value
+from weft.script.reader.graph.dataflow import return_behind
 from weft.script.reader.graph.loops.body import returns
 from weft.script.reader.graph.loops.returns import loop_and_rest
 from weft.script.reader.graph.session import Blocks, GraphSession, inner_session
+from weft.script.reader.graph.sizes import sizes_used
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.macros import Macro
 from weft.script.reader.recovery import attempt
@@ -58,6 +63,8 @@ def read_signature(session: GraphSession, tree: ast.FunctionDef) -> None:
     params: list[Var] = []
     session.defaults = passed_parameters(session, tree.args)
     session.defining = True
+    session.outer_symbols = frozenset(session.symbols - session.unit.symbols.keys())
+    session.sizes_used = sizes_used(session, tree)
     session.negative_dims = False
     session.scopes_function_types = False  # texts of version 1 name the symbols of these function types in the body
     for argument in session.defaults:
@@ -66,6 +73,7 @@ def read_signature(session: GraphSession, tree: ast.FunctionDef) -> None:
             session.scope.names[argument.arg] = var
             params.append(var)
     session.params = tuple(params)
+    _refuse_undefined(session, params)
     session.scopes_function_types = True
     known = set(session.symbols)
     if tree.returns is not None:
@@ -77,11 +85,36 @@ def read_signature(session: GraphSession, tree: ast.FunctionDef) -> None:
     session.negative_dims = True
 
 
+def _refuse_undefined(session: GraphSession, params: Sequence[Var]) -> None:
+    """W117 for a symbol of parameters that their dimensions do not determine: nothing would give it a value."""
+    if len(params) < len(session.defaults):  # one has an error of its own
+        return
+    defined = determined([dim for param in params for dim in dims_within(param.ty)])
+    for param, argument in zip(params, session.defaults, strict=True):
+        for name in (name for dim in dims_within(param.ty) for name in free_symbols(dim)):
+            if name not in defined and name not in session.outer_symbols:
+                message = f"no parameter gives the symbol '{name}' a value"
+                hint = f"a dimension that is `{name}` alone does, as does a parameter `{name}: T.int64`"
+                raise session.fail("W117", message, argument.annotation or argument, hint)
+
+
 def _parameter(session: GraphSession, argument: ast.arg) -> Var:
     if argument.annotation is None:
         hint = "functions of a module have no `self`" if argument.arg == "self" else _TYPED
         raise session.fail("W113", f"parameter '{argument.arg}' has no type", argument, hint)
-    return Var(argument.arg, read_type(session, argument.annotation), span=session.span(argument))
+    ty = read_type(session, argument.annotation)
+    if isinstance(ty, PrimType) and argument.arg in session.sizes_used:
+        ty = _named_size(session, ty, argument)
+    return Var(argument.arg, ty, span=session.span(argument))
+
+
+def _named_size(session: GraphSession, ty: PrimType, argument: ast.arg) -> PrimType:
+    """A scalar that is used as a size has a symbol of its name as its value, where that names no other one."""
+    name = argument.arg
+    if ty.dtype != "int64" or ty.value is not None or name in session.outer_symbols:
+        return ty
+    session.level.use_symbol(session, name, argument)
+    return replace(ty, value=session.fold(lambda: symbol(name), argument))
 
 
 def check_defaults(session: GraphSession) -> None:
@@ -182,6 +215,10 @@ def sequence(session: GraphSession, trees: Sequence[ast.stmt], tree: ast.AST) ->
 def _body(session: GraphSession, trees: Sequence[ast.stmt], tree: ast.AST) -> Expr:
     for position, statement in in_order(session, trees):
         last = position == len(trees) - 1
+        split = return_behind(session, statement) if last else None
+        if split is not None:
+            read_statement(session, split[0])
+            statement = split[1]
         if isinstance(statement, ast.Return):
             if not last:
                 raise session.fail("W120", "statements after the return", trees[position + 1])

@@ -21,7 +21,9 @@ from weft.ir.op import OPS, OpDef, get_op, likely_operators
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.syntax import BINARY, UNARY
+from weft.script.reader.expression.dims import size_of
 from weft.script.reader.expression.names import unknown_name
+from weft.script.reader.expression.operators import DIM_KINDS, apply_binary
 from weft.script.reader.expression.places import as_mesh, check_device, read_placement
 from weft.script.reader.expression.python_functions import refuse_builtin
 from weft.script.reader.graph.bindings import (
@@ -84,8 +86,14 @@ def combine_values(session: GraphSession, kind: str, left: Any, right: Any, tree
     for side in (left, right):
         if not isinstance(side, (Expr, bool, int, float, DimExpr)):
             raise session.fail("W114", f"`{BINARY[kind].text}` of {describe(left)} and {describe(right)}", tree)
-    if is_dim(left) and is_dim(right) and kind in _RELATIONS:
-        return _relation(session, kind, left, right, tree)
+    left_size, right_size = size_of(session, left), size_of(session, right)
+    if left_size is not None and right_size is not None:
+        if kind in _RELATIONS:
+            return _relation(session, kind, left_size, right_size, tree)
+        if kind in DIM_KINDS:
+            return apply_binary(session, kind, left_size, right_size, tree)
+    if kind == "div":
+        _refuse_integers(session, left, right, tree)
     values = [_as_truth(session, value, tree) for value in _as_numbers(session, kind, [left, right], tree)]
     made = call_operator(session, BINARY[kind].graph, values, {}, tree)
     if kind not in _RELATIONS and all(is_weak(session, value) for value in values):
@@ -132,6 +140,18 @@ def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -
         if own != dtype and (is_float(dtype) or (is_integer(dtype) and is_integer(own))):
             made[position] = in_dtype(session, args[position], dtype, tree)
     return made
+
+
+def _refuse_integers(session: GraphSession, left: Any, right: Any, tree: ast.AST) -> None:
+    """W321 for `/` of integers, which Python divides into floats and R.divide into integers."""
+    if is_weak(session, left) and is_weak(session, right):  # Python's numbers, which become floats
+        return
+    for side in (left, right):
+        known = isinstance(side, Expr) and not is_weak(session, side)
+        ty = type_of(session, side, tree) if known else None
+        if isinstance(ty, (TensorType, PrimType)) and ty.dtype is not None and is_integer(ty.dtype):
+            hint = "write `//`, R.divide(x, y), which rounds toward zero, or R.astype"
+            raise session.fail("W321", f"`/` of {ty.dtype} values: the quotient of integers is none", tree, hint)
 
 
 def _relation(session: GraphSession, kind: str, left: Any, right: Any, tree: ast.AST) -> Any:
@@ -264,7 +284,8 @@ def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
     if isinstance(value, MappedLayout):
         return value.text
     if isinstance(value, (tuple, list)):
-        return type(value)(as_operand(session, item, tree) for item in value)
+        return type(value)(session.sizes.get(item, item) if isinstance(item, Var) else as_operand(session, item, tree)
+                           for item in value)  # fmt: skip
     if isinstance(value, np.ndarray):
         return as_expr(session, value, tree)
     return value

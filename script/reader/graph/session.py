@@ -44,6 +44,8 @@ class GraphSession(Session):
     )  # parameters, with what callers may leave out
     ret_type: Type | None = None
     ret_tree: ast.expr | None = None
+    outer_symbols: frozenset[str] = frozenset()  # of the function around a local one
+    sizes_used: Collection[str] = ()  # names that the function uses as sizes
     result_symbols: set[str] = field(default_factory=set)  # named by the result type and by no parameter
     attrs: FrozenMap = EMPTY
     pure: bool = True

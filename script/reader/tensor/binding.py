@@ -280,10 +280,34 @@ def bind_to_name(
 
 @TENSOR.assigned("T.bind")
 def _bind_call(session: TensorSession, target: ast.Name, tree: ast.Call) -> Stmt:
-    value = bind_arguments(session, CLAUSES["T.bind"], tree)["value"]
-    var = PrimVar(target.id, value.dtype, span=session.span(target))
+    values = bind_arguments(session, CLAUSES["T.bind"], tree)
+    var = _declared_by_name(session, values["var"]) if values["var"] is not None else None
+    if var is None:
+        var = PrimVar(target.id, values["value"].dtype, span=session.span(target))
     session.scope.names[target.id] = var
-    return Bind(var, value, span=session.span(tree))
+    return Bind(var, values["value"], span=session.span(tree))
+
+
+def _declared_by_name(session: TensorSession, tree: ast.expr) -> PrimVar | None:
+    """The variable that `var=` names, which was declared before; None for `var=None`."""
+    found = session.value(tree)
+    if found is None:
+        return None
+    if not isinstance(found, PrimVar) or found in session.params or found in session.loops:
+        hint = "declare it before: `v = T.float32()`"
+        raise session.fail("W114", f"expected a declared variable, got {describe(found)}", tree, hint)
+    return found
+
+
+def bind_variable(session: TensorSession, tree: ast.Call) -> Bind:
+    """`T.bind(value, var=v)`: a declared variable has the value from here on."""
+    values = bind_arguments(session, CLAUSES["T.bind"], tree)
+    var = _declared_by_name(session, values["var"]) if values["var"] is not None else None
+    if var is None:
+        raise session.fail("W114", "T.bind gives a value a name", tree, "write `v = T.bind(value)`")
+    if var.dtype != values["value"].dtype:
+        raise session.fail("W123", f"'{var.name}' is {var.dtype}, the value is {values['value'].dtype}", tree)
+    return Bind(var, values["value"], span=session.span(tree))
 
 
 def _is_static(session: TensorSession, value: Any, repeated: bool, target: ast.Name) -> bool:

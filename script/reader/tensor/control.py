@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.errors import WeftError
 from weft.ir.kernel.prim import const
 from weft.ir.node import EMPTY, FrozenMap
-from weft.ir.tensor import AssertStmt, Break, Continue, Extent, For, IfThenElse, PrimExpr, PrimVar, Return, Stmt, While
+from weft.ir.tensor import (
+    AssertStmt,
+    Break,
+    Continue,
+    Extent,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimExpr,
+    PrimVar,
+    Return,
+    Stmt,
+    While,
+)
 from weft.script.forms.defaults import loop_dtype
 from weft.script.forms.reading import TENSOR
 from weft.script.forms.syntax import LOOPS
 from weft.script.reader.expression.arguments import bind_arguments
 from weft.script.reader.expression.names import dotted_name, is_a_name
+from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.expression.unrolling import static_for
 from weft.script.reader.scope import Scope, describe
 from weft.script.reader.tensor.block import extent_between
-from weft.script.reader.tensor.scalar import as_bool, as_prim, read_scalar
+from weft.script.reader.tensor.scalar import as_bool, as_prim, extent_of, read_scalar
 from weft.script.reader.tensor.session import TensorSession
 from weft.script.reader.tensor.statements import _as_one, read_body, read_nested
 from weft.script.reader.tensor.thread import thread_axis
@@ -93,14 +107,36 @@ def _loop(session: TensorSession, tree: ast.For, call: ast.Call, name: str) -> S
         raise session.fail("W113", "T.thread_binding lacks its argument 'thread'", call, 'thread="threadIdx.x"')
     if name == "T.thread_binding":
         thread_axis(session, values["thread"], call)
-    if isinstance(step, int) and step <= 0:
-        raise session.fail("W124", f"the step of a loop is positive, got {step}", call)
+    if isinstance(step, IntImm):
+        step = step.value
+    if isinstance(step, int) and step == 0:
+        raise session.fail("W124", "the step of a loop is not 0", call)
     if not isinstance(values.get("annotations") or EMPTY, FrozenMap):
         raise session.fail("W114", "the annotations of a loop are a dictionary", call)
     dtype = values.get("dtype") or loop_dtype(start, extent)
+    if isinstance(step, int) and step < 0:
+        return _downward(session, tree, name, values, step)
     var = PrimVar(tree.target.id, dtype, span=session.span(tree.target))
     body = _loop_body(session, [(tree.target.id, var, start, extent)], tree.body)
     return For(var, start, extent, body, _LOOP_KINDS[name], values.get("thread"), step,
+               values.get("annotations", EMPTY) or EMPTY, span=session.span(tree))  # fmt: skip
+
+
+def _downward(session: TensorSession, tree: ast.For, name: str, values: Mapping[str, Any], step: int) -> Stmt:
+    """`for i in range(8, 0, -2)`: a loop that counts the rounds, whose index is an expression of the count."""
+    assert isinstance(tree.target, ast.Name)
+    start, stop = (0, values["start"]) if values["stop"] is None else (values["start"], values["stop"])
+
+    def apply(kind: str, left: Any, right: Any) -> Any:
+        return apply_binary(session, kind, left, right, tree)
+
+    length = start if isinstance(stop, int) and stop == 0 else apply("sub", start, stop)
+    rounds = extent_of(length if step == -1 else apply("floordiv", apply("sub", length, step + 1), -step))
+    rounds = max(rounds, 0) if isinstance(rounds, int) else rounds
+    count = PrimVar(tree.target.id, values.get("dtype") or loop_dtype(start, rounds), span=session.span(tree.target))
+    index = apply("sub", start, count if step == -1 else apply("mul", count, -step))
+    body = _loop_body(session, [("", count, 0, rounds)], tree.body, {tree.target.id: index})
+    return For(count, 0, rounds, body, _LOOP_KINDS[name], values.get("thread"), None,
                values.get("annotations", EMPTY) or EMPTY, span=session.span(tree))  # fmt: skip
 
 
@@ -145,16 +181,16 @@ def _grid_groups(
 
 def _loop_body(
     session: TensorSession, names: list[tuple[str, PrimVar, Extent, Extent]], trees: Sequence[ast.stmt],
-    tuples: dict[str, tuple[PrimVar, ...]] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Stmt:  # fmt: skip
     saved, session.scope = session.scope, Scope(session.scope)
     block, session.block = session.block, None
     loops, session.loops_here = session.loops_here, (*session.loops_here, *(var for _, var, *_ in names))
-    session.scope.names.update(tuples or {})
+    session.scope.names.update(values or {})
     for name, var, start, extent in names:
         session.loops[var] = (start, extent)
         if not name:
-            continue  # one of a tuple
+            continue  # one of a tuple, or a count of rounds
         session.scope.names[name] = var
     session.loop_depth += 1
     try:

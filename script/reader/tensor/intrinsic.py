@@ -23,6 +23,7 @@ from weft.script.forms.defaults import (
     DTYPE_OF_ARGUMENT,
     OLD_OPERATORS,
     RESULT_DTYPES,
+    is_device_name,
 )
 from weft.script.forms.reading import TENSOR
 from weft.script.forms.syntax import NAMES, SCALARS, UNARY
@@ -41,6 +42,7 @@ from weft.script.reader.tensor.scalar import (
     read_scalar,
 )
 from weft.script.reader.tensor.session import TensorSession
+from weft.script.source.diagnostics import did_you_mean
 
 __all__ = [
     "as_call_argument",
@@ -91,8 +93,12 @@ def intrinsic_names(session: TensorSession, root: str) -> list[str]:
 
 
 def operator_call(session: TensorSession, kind: str, name: str, tree: ast.Call) -> PrimExpr:
-    """`T.max(a, b)` and the like."""
-    values = plain_values(session, tree)
+    """`T.max(a, b)` and the like, which may state the dtype that they have."""
+    return _stated(session, _combined(session, kind, name, tree), tree)
+
+
+def _combined(session: TensorSession, kind: str, name: str, tree: ast.Call) -> PrimExpr:
+    values = plain_values(session, tree, ("dtype",))
     if kind in UNARY:
         if len(values) != 1:
             raise session.fail("W113", f"{name} takes 1 argument, got {len(values)}", tree)
@@ -323,6 +329,8 @@ def _given(session: TensorSession, name: str, tree: ast.Call) -> PrimExpr:
         dtype = as_prim(session, values[DTYPE_OF_ARGUMENT[name]], tree).dtype
     else:
         dtype = RESULT_DTYPES.get(name, "void")
+    if name == "print_buffer" and values and isinstance(values[-1], (tuple, list)):
+        values = [*values[:-1], *values[-1]]  # its last argument may be the whole shape
     args = tuple(as_call_argument(session, value, tree) for value in values)
     if name == "reinterpret":
         _check_reinterpret(session, args, dtype, tree)
@@ -391,8 +399,12 @@ def _call_intrin(session: TensorSession, tree: ast.Call) -> PrimExpr:
     op = session.constant(values["op"])
     if not isinstance(op, str):
         raise session.fail("W114", "the intrinsic is named by a string", tree)
+    own = op.startswith(("tirx.", "tir.")) or "." not in op
     op = op.removeprefix("tirx.").removeprefix("tir.")  # the namespaces of operators in other spellings
     op = OLD_OPERATORS.get(op, op)
+    if own and not (op in INTRINSICS or op in RESULT_DTYPES or is_device_name(op) or f"T.{op}" in NAMES):
+        hint = did_you_mean(op, INTRINSICS) or "name an intrinsic of a device of yours with a dot: `mine.load`"
+        raise session.fail("W111", f"there is no intrinsic '{op}'", values["op"], hint)
     return PrimCall(op, values["args"], values["dtype"], values["attrs"], span=session.span(tree))
 
 

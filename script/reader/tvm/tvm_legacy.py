@@ -19,6 +19,7 @@ from weft import dtypes
 from weft.ir.node import replace
 from weft.ir.tensor import (
     AllocBuffer,
+    Bind,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -37,6 +38,7 @@ from weft.script.forms.reading import TENSOR
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.expression.operators import apply_binary
 from weft.script.reader.scope import Scope, describe
+from weft.script.reader.tensor.binding import bind_variable
 from weft.script.reader.tensor.block import add_axis, axis_domain, block_header, extent_between
 from weft.script.reader.tensor.declaration import read_match_buffer
 from weft.script.reader.tensor.intrinsic import plain_values, stated_dtype
@@ -120,8 +122,10 @@ def _match_region(session: TensorSession, target: ast.Name, tree: ast.Call) -> N
 
 
 @TENSOR.statement("T.bind")
-def _bind_axis(session: TensorSession, tree: ast.Call) -> None:
-    """`T.bind(vi, value)`: what a variable at the head of the block is bound to."""
+def _bind_axis(session: TensorSession, tree: ast.Call) -> Bind | None:
+    """`T.bind(vi, value)`: what a variable at the head of the block is bound to; or a value with a name, `var=v`."""
+    if any(keyword.arg == "var" for keyword in tree.keywords) or len(tree.args) == 1:
+        return bind_variable(session, tree)
     header = block_header(session, tree, "T.bind")
     values = plain_values(session, tree)
     places = [place for place, item in enumerate(header.iter_vars) if values and item.var is values[0]]
@@ -132,6 +136,7 @@ def _bind_axis(session: TensorSession, tree: ast.Call) -> None:
         raise session.fail("W118", f"the block variable '{item.var.name}' is bound already", tree)
     value = as_prim(session, values[1], tree, item.var.dtype)
     header.iter_vars[places[0]] = replace(item, value=value)
+    return None
 
 
 def legacy_bindings(session: TensorSession, header: BlockHeader, tree: ast.AST) -> list[IterVar]:

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ir.op.running import apply, reference
 
+from weft.ir.op.nn.layouts import read_layout
+
 LIGHT = settings(max_examples=25, deadline=None)
 small = st.integers(1, 3)
 
@@ -23,8 +25,21 @@ def agree(name: str, *arrays: Any, symbolic: bool, **attrs: Any) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def ordered(layout: str, sizes: dict[str, int]) -> tuple[int, ...]:
-    return tuple(sizes[letter] for letter in layout)
+def ordered(text: str, sizes: dict[str, int]) -> tuple[Any, ...]:
+    layout = read_layout(text)
+    assert layout is not None
+    return layout.dims(sizes)
+
+
+@st.composite
+def layouts(draw: Any, sizes: dict[str, int]) -> str:
+    """An order of the letters, with axes that are not spatial in blocks of a divisor of their size, or whole."""
+    axes = list(sizes)
+    for letter, size in sizes.items():
+        blocks = [block for block in (1, 2, 3) if size % block == 0]
+        if letter in "NCOI" and draw(st.booleans()):
+            axes.append(f"{draw(st.sampled_from(blocks))}{letter.lower()}")
+    return "".join(draw(st.permutations(axes)))
 
 
 @st.composite
@@ -47,9 +62,8 @@ def test_convolutions(data: st.DataObject, count: int, symbolic: bool) -> None:
     sizes = {"N": data.draw(st.integers(0, 2)), "C": groups * per_group}
     sizes |= {letter: data.draw(st.integers(5, 8)) for letter in spatial}
     kernel = {"O": groups * filters, "I": per_group} | {letter: data.draw(small) for letter in spatial}
-    layout, kernel_layout, out_layout = (
-        "".join(data.draw(st.permutations(letters + spatial))) for letters in ("NC", "OI", "NC")
-    )
+    layout, kernel_layout = data.draw(layouts(sizes)), data.draw(layouts(kernel))
+    out_layout = data.draw(layouts({"N": sizes["N"], "C": kernel["O"]} | dict.fromkeys(spatial, 1)))
     agree(
         f"nn.conv{count}d",
         array(*ordered(layout, sizes)),
@@ -69,12 +83,18 @@ def test_transposed_convolutions(data: st.DataObject, symbolic: bool) -> None:
     groups, per_group, filters = data.draw(small), data.draw(small), data.draw(small)
     window: dict[str, Any] = {**data.draw(windows(1)), "padding": data.draw(st.integers(0, 1))}
     stride = window["strides"][0]
+    sizes = {"N": data.draw(st.integers(0, 2)), "C": groups * per_group, "W": data.draw(st.integers(3, 5))}
+    kernel = {"I": groups * per_group, "O": filters, "W": data.draw(small)}
+    layout, kernel_layout = data.draw(layouts(sizes)), data.draw(layouts(kernel))
     agree(
         "nn.conv1d_transpose",
-        array(data.draw(st.integers(0, 2)), groups * per_group, data.draw(st.integers(3, 5))),
-        array(groups * per_group, filters, data.draw(small), seed=1),
+        array(*ordered(layout, sizes)),
+        array(*ordered(kernel_layout, kernel), seed=1),
         symbolic=symbolic,
         groups=groups,
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+        out_layout=data.draw(layouts({"N": sizes["N"], "C": filters * groups, "W": 1})),
         output_padding=data.draw(st.integers(0, stride - 1)),
         **window,
     )
@@ -89,8 +109,8 @@ def test_transposed_convolutions(data: st.DataObject, symbolic: bool) -> None:
     symbolic=st.booleans(),
 )
 def test_pools(data: st.DataObject, name: str, ceil_mode: bool, count_include_pad: bool, symbolic: bool) -> None:
-    layout, out_layout = ("".join(data.draw(st.permutations("NCHW"))) for _ in range(2))
     sizes = {"N": data.draw(st.integers(0, 2)), "C": 2, "H": data.draw(st.integers(5, 8)), "W": 5}
+    layout, out_layout = data.draw(layouts(sizes)), data.draw(layouts(sizes))
     agree(
         name,
         array(*ordered(layout, sizes)),

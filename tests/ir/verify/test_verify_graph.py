@@ -108,9 +108,9 @@ def symbol_without_value() -> Any:
     return function([x], [chain((y, call("zeros", ShapeExpr((m, 4)), dtype="float32")))], x)
 
 
-def symbol_only_in_a_product() -> Any:
-    x = Var("x", TensorType((n * 2, 4), "float32"))
-    return function([x], [], x, TensorType((n * 2, 4), "float32"))
+def symbol_only_in_a_quotient() -> Any:
+    x = Var("x", TensorType((n // 2, 4), "float32"))
+    return function([x], [], x, TensorType((n // 2, 4), "float32"))
 
 
 def symbol_only_in_the_result() -> Any:
@@ -216,7 +216,7 @@ BROKEN: list[tuple[str, Callable[[], Any]]] = [
     ("W405", dataflow_parameter),
     ("W405", dataflow_variable_in_plain_block),
     ("W406", symbol_without_value),
-    ("W406", symbol_only_in_a_product),
+    ("W406", symbol_only_in_a_quotient),
     ("W406", symbol_only_in_the_result),
     ("W407", dataflow_variable_in_a_type),
     ("W408", unknown_function),
