@@ -483,16 +483,19 @@ def cumsum(data: _t.Any, axis: _t.Any = None, dtype: _t.Any = None, exclusive: _
     R.cumsum(R.Tensor((70,), "float16"), axis=0) -> R.Tensor((70,), "float16")
     """
 
-def dequantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'float32') -> _t.Any:
+def dequantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'float32', group_size: _t.Any = 0) -> _t.Any:
     """The floats that quantized integers stand for: (data - zero_point) * scale, in out_dtype.
 
-    scale and zero_point are scalars, or vectors along the axis of data.
+    scale and zero_point are scalars, or vectors along the axis of data; with a group_size they have data's rank, and
+    one element for each group_size of data along the axis.
 
     R.dequantize(R.Tensor((2, 3), "int8"), R.Tensor((3,), "float32"), R.Tensor((3,), "int8")) -> R.Tensor((2, 3), "float32")
     R.dequantize(R.Tensor((n, 4, m), "uint8"), R.Tensor((4,), "float32"), R.Tensor((4,), "int32"), axis=1) -> R.Tensor((n, 4, m), "float32")
     R.dequantize(R.Tensor((n, 4), "int8"), R.Tensor((), "float32"), R.Tensor((), "int8"), out_dtype='float16') -> R.Tensor((n, 4), "float16")
     R.dequantize(R.Tensor((n, 2), "int8"), 0.05, 3) -> R.Tensor((n, 2), "float32")
     R.dequantize(R.Tensor((n,), "int32"), R.Tensor((n,), "float16"), R.Tensor((), "float16"), axis=0) -> R.Tensor((n,), "float32")
+    R.dequantize(R.Tensor((8, n), "int8"), R.Tensor((2, n), "float32"), R.Tensor((), "int8"), axis=0, group_size=4) -> R.Tensor((8, n), "float32")
+    R.dequantize(R.Tensor((3, 10), "uint8"), R.Tensor((3, 3), "float16"), 7, group_size=4) -> R.Tensor((3, 10), "float32")
     """
 
 def diag_embed(x: _t.Any, offset: _t.Any = 0, axis1: _t.Any = -2, axis2: _t.Any = -1) -> _t.Any:
@@ -1119,6 +1122,21 @@ def matmul(x1: _t.Any, x2: _t.Any, out_dtype: _t.Any = None) -> _t.Any:
     R.matmul(R.Tensor((3, 4), "float16"), R.Tensor((4, 2), "float16"), out_dtype='float32') -> R.Tensor((3, 2), "float32")
     """
 
+def matmul_dequantized(x1: _t.Any, x2: _t.Any, scale: _t.Any, zero_point: _t.Any = 0, x1_scale: _t.Any = None, group_size: _t.Any = 0, out_dtype: _t.Any = None) -> _t.Any:
+    """x1 times a matrix of few bits: (..., k), (k, n) -> (..., n), as x1 @ ((x2 - zero_point) * scale).
+
+    scale has the shape (ceil(k / group_size), n), (1, n) for group_size 0; zero_point is a scalar or of the same shape.
+    Where x1 holds integers, x1_scale has the shape (..., ceil(k / group_size)) and x1 stands for x1 * x1_scale
+    (`quantize_dynamic`). Sums are float32 at least; the result has out_dtype, else x1's dtype, else float32. The
+    matrix is never there in floats: a tile converts what it reads.
+
+    R.matmul_dequantized(R.Tensor((n, 8), "float32"), R.Tensor((8, 5), "int8"), R.Tensor((2, 5), "float32"), group_size=4) -> R.Tensor((n, 5), "float32")
+    R.matmul_dequantized(R.Tensor((n, 8), "float32"), R.Tensor((8, 5), "uint8"), R.Tensor((2, 5), "float32"), R.Tensor((2, 5), "uint8"), group_size=4) -> R.Tensor((n, 5), "float32")
+    R.matmul_dequantized(R.Tensor((2, 3, 6), "float32"), R.Tensor((6, m), "int8"), R.Tensor((1, m), "float32")) -> R.Tensor((2, 3, m), "float32")
+    R.matmul_dequantized(R.Tensor((2, 10), "float16"), R.Tensor((10, 4), "int8"), R.Tensor((3, 4), "float16"), group_size=4) -> R.Tensor((2, 4), "float16")
+    R.matmul_dequantized(R.Tensor((n, 8), "int8"), R.Tensor((8, 4), "uint8"), R.Tensor((2, 4), "float32"), 8, R.Tensor((n, 2), "float32"), group_size=4) -> R.Tensor((n, 4), "float32")
+    """
+
 def max(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     """The greatest value along the axes; nan if there is one.
 
@@ -1378,11 +1396,12 @@ def prod(x: _t.Any, axis: _t.Any = None, keepdims: _t.Any = False) -> _t.Any:
     R.prod(R.Tensor((3, n), "bool"), axis=1) -> R.Tensor((3,), "bool")
     """
 
-def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'int8') -> _t.Any:
+def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1, out_dtype: _t.Any = 'int8', group_size: _t.Any = 0) -> _t.Any:
     """Floats as integers: clip(round(data / scale) + zero_point), limited to the values of out_dtype.
 
-    scale and zero_point are scalars, or vectors along the axis of data. The quotient is taken in float32 (in float64 of
-    float64, and for integers of more than 16 bits). A nan gives 0.
+    scale and zero_point are scalars, or vectors along the axis of data; with a group_size they have data's rank, and
+    one element for each group_size of data along the axis. The quotient is taken in float32 (in float64 of float64,
+    and for integers of more than 16 bits). A nan gives 0.
 
     R.quantize(R.Tensor((2, 3), "float32"), R.Tensor((3,), "float32"), R.Tensor((3,), "int8")) -> R.Tensor((2, 3), "int8")
     R.quantize(R.Tensor((n, 4, m), "float32"), R.Tensor((4,), "float32"), R.Tensor((4,), "int32"), axis=1) -> R.Tensor((n, 4, m), "int8")
@@ -1390,6 +1409,20 @@ def quantize(data: _t.Any, scale: _t.Any, zero_point: _t.Any, axis: _t.Any = -1,
     R.quantize(R.Tensor((n,), "float16"), R.Tensor((n,), "float32"), R.Tensor((), "int8"), axis=0, out_dtype='int16') -> R.Tensor((n,), "int16")
     R.quantize(R.Tensor((n, 2), "float32"), 0.05, 3) -> R.Tensor((n, 2), "int8")
     R.quantize(R.Tensor((5,), "float32"), R.Tensor((), "float32"), R.Tensor((), "int32"), out_dtype='int32') -> R.Tensor((5,), "int32")
+    R.quantize(R.Tensor((n, 10), "float32"), R.Tensor((n, 3), "float32"), R.Tensor((n, 3), "int8"), group_size=4) -> R.Tensor((n, 10), "int8")
+    """
+
+def quantize_dynamic(data: _t.Any, group_size: _t.Any = 0, out_dtype: _t.Any = 'int8') -> _t.Any:
+    """Floats as integers with a scale for each group of neighbours along the last axis: (quantized, scale).
+
+    The scale is max|data| / max of out_dtype of the group (group_size 0: of the row), in float32; quantized is
+    round(data * (1 / scale)), so that zero stays zero and quantized * scale is data up to half of the scale:
+    (..., k) -> (..., k), (..., ceil(k / group_size)). Halves are rounded to even, and nan is 0.
+
+    R.quantize_dynamic(R.Tensor((2, 8), "float32")) -> R.Tuple(R.Tensor((2, 8), "int8"), R.Tensor((2, 1), "float32"))
+    R.quantize_dynamic(R.Tensor((n, 8), "float32"), group_size=4) -> R.Tuple(R.Tensor((n, 8), "int8"), R.Tensor((n, 2), "float32"))
+    R.quantize_dynamic(R.Tensor((n, 3, 10), "float32"), group_size=4) -> R.Tuple(R.Tensor((n, 3, 10), "int8"), R.Tensor((n, 3, 3), "float32"))
+    R.quantize_dynamic(R.Tensor((2, 8), "float16"), group_size=2, out_dtype='int16') -> R.Tuple(R.Tensor((2, 8), "int16"), R.Tensor((2, 4), "float32"))
     """
 
 def remainder(x1: _t.Any, x2: _t.Any) -> _t.Any:

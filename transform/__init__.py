@@ -66,6 +66,7 @@ from weft.transform.memory.lower_to_memory import LowerToMemory
 from weft.transform.memory.pack_sub_bytes import PackSubBytes
 from weft.transform.memory.plan_memory import StaticPlanBlockMemory
 from weft.transform.memory.share_memory import ShareMemory
+from weft.transform.quantize.quantize_weights import QuantizeWeights
 from weft.transform.rewrite.adjust_matmul_order import AdjustMatmulOrder
 from weft.transform.rewrite.apply_rules import ApplyRules
 from weft.transform.rewrite.cancel_transposes import CancelTransposes
@@ -73,6 +74,7 @@ from weft.transform.rewrite.decompose_ops_for_inference import DecomposeOpsForIn
 from weft.transform.rewrite.expand_matmul_of_sum import ExpandMatmulOfSum
 from weft.transform.rewrite.fold_batchnorm_to_conv2d import FoldBatchnormToConv2D
 from weft.transform.rewrite.fold_scale_shift import FoldScaleShift
+from weft.transform.rewrite.fuse_dequantize_matmul import FuseDequantizeMatmul
 from weft.transform.rewrite.fuse_transpose_matmul import FuseTransposeMatmul
 from weft.transform.rewrite.remove_redundant_casts import RemoveRedundantCasts
 from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantReshape
@@ -116,6 +118,7 @@ __all__ = [
     "FoldConstant",
     "FoldScaleShift",
     "FunctionPass",
+    "FuseDequantizeMatmul",
     "FuseOps",
     "FuseOpsByPattern",
     "FuseTIR",
@@ -147,6 +150,7 @@ __all__ = [
     "PlaceCopies",
     "PrintAfter",
     "PrintBefore",
+    "QuantizeWeights",
     "RemoveRedundantCasts",
     "RemoveRedundantReshape",
     "RemoveUnusedOutputs",

@@ -45,6 +45,7 @@ FAMILIES = (
     "program.shape_ops",
     "program.memory",
     "linear_algebra",
+    "quantized",
     "reductions.statistical",
     "indexing.search",
     "indexing.sorting",

@@ -309,6 +309,9 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W563", "no part of a target takes a call", "a call cannot be done by any part of the target"),
         ("W564", "a hook of a target names a pass that is not in the phase",
          "hook 'mine' of target 'npu' names 'fold', which is no pass of phase 'legalize'"),
+        ("W570", "a text is no scheme of quantized weights", "there is no scheme 'int3' for weights"),
+        ("W571", "what names the products to quantize is no pattern",
+         "include is a pattern of names, or several, got 3"),
     ),
     errors.ScheduleError: (
         ("W600", "a ScheduleError raised outside of weft without a code", ""),

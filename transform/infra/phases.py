@@ -106,7 +106,10 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
     return (HoistScratch(stack), ShareMemory(), StaticPlanBlockMemory(planner))
 
 
-_RULES = ("transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms", "scale-shift")
+_RULES = (
+    "matmul-dequantized", "transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms",
+    "scale-shift",
+)  # fmt: skip
 """What every module gains by: fewer operators, or products that are proved to cost less."""
 
 

@@ -85,9 +85,11 @@ def packed_array(array: np.ndarray, dtype: str) -> np.ndarray:
     """
     per, width = dtypes.per_byte(dtype), dtypes.bits(dtype)
     flat = np.zeros(int(packed_bytes(array.size, dtype)) * per, np.uint8)
-    flat[: array.size] = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << width) - 1)
-    parts = flat.reshape(-1, per) << (np.arange(per, dtype=np.uint8) * width)
-    return np.bitwise_or.reduce(parts, axis=1)
+    np.bitwise_and(np.ascontiguousarray(array).reshape(-1).view(np.uint8), (1 << width) - 1, out=flat[: array.size])
+    found = flat[::per].copy()
+    for part in range(1, per):
+        found |= flat[part::per] << (part * width)
+    return found
 
 
 @dataclass(frozen=True)

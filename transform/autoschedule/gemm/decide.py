@@ -15,15 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir import FrozenMap, walk
-from weft.ir.tensor import Buffer, DeclBuffer, Extent, For, IfThenElse, PrimExpr, Stmt
+from weft.ir import FrozenMap
+from weft.ir.tensor import Buffer, Extent, For, IfThenElse, PrimExpr, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.autoschedule.gemm.blocking import blocking_of
 from weft.transform.autoschedule.gemm.collapse_rows import with_collapsed_rows
 from weft.transform.autoschedule.gemm.direct import direct, streams
 from weft.transform.autoschedule.gemm.epilogue import with_epilogue
 from weft.transform.autoschedule.gemm.implicit_gemm import match_windows
-from weft.transform.autoschedule.gemm.match import Contraction, match, products_of
+from weft.transform.autoschedule.gemm.match import Contraction, match, products_of, views_of
 from weft.transform.autoschedule.gemm.packed import packed
 from weft.transform.autoschedule.gemm.tiling import Capacity, packing_pays, tile_rows, tile_vectors
 from weft.transform.autoschedule.gemm.whole_constants import packed_constants
@@ -84,7 +84,7 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
     """Views, what packs constants, and the nest."""
     pinned = _pinned(decision, capacity)
     form = decision.values["form"]
-    views = _views(found)
+    views = views_of(found)
     if form == "direct":
         return sequence([*views, direct(found, pinned)])
     blocking = blocking_of(found, pinned, constants)
@@ -94,20 +94,6 @@ def apply_gemm(found: Contraction, decision: Decision, capacity: Capacity, const
         assert not isinstance(packs, bool)
         tiles = IfThenElse(packs, tiles, direct(found, pinned))
     return sequence([*views, *packed_constants(blocking), tiles])
-
-
-def _views(found: Contraction) -> list[DeclBuffer]:
-    """The views that the nest goes through, without those of partial sums, of which C has no place."""
-    if found.partial_sums is None:
-        return list(found.views)
-    gone: set[object] = {found.result}
-    views: list[DeclBuffer] = []
-    for view in found.views:
-        if view.buffer.data is not None and any(part in gone for part in walk(view.buffer.data)):
-            gone.add(view.buffer)
-        else:
-            views.append(view)
-    return views
 
 
 def _pinned(decision: Decision, capacity: Capacity) -> Capacity:

@@ -41,7 +41,7 @@ from weft.transform.autoschedule.rules.strides import kinds_in
 
 __all__ = [
     "Contraction", "Epilogue", "Products", "Window", "converted", "match", "products_of", "row_variable", "rows_length",
-    "runs_along", "uses",
+    "runs_along", "sum_of_products", "uses", "views_of",
 ]  # fmt: skip
 
 
@@ -156,8 +156,33 @@ def converted(value: PrimExpr, casts: Sequence[str]) -> PrimExpr:
     return value
 
 
+@dataclass(frozen=True)
+class SumOfProducts:
+    """A nest that adds a product to an element: its store, the product, its variables and their extents."""
+
+    store: BufferStore
+    product: Binary
+    extents: dict[PrimVar, Extent]
+    spatial: tuple[PrimVar, ...]
+    reduction: tuple[PrimVar, ...]
+    accumulates: bool
+
+
 def products_of(loop: For) -> Products | None:
-    """A loop nest as a sum of products, or None."""
+    """A loop nest as a sum of products of two loads, or None."""
+    found = sum_of_products(loop)
+    if found is None:
+        return None
+    a, b = _factor(found.product.a), _factor(found.product.b)
+    if a is None or b is None or found.store.buffer in (a[0].buffer, b[0].buffer):
+        return None
+    return Products(
+        found.store, (a[0], b[0]), found.extents, found.spatial, found.reduction, found.accumulates, (a[1], b[1])
+    )
+
+
+def sum_of_products(loop: For) -> SumOfProducts | None:
+    """A loop nest as a sum of products of anything, or None."""
     extents: dict[PrimVar, Extent] = {}
     inner: Stmt = loop
     while isinstance(inner, For):
@@ -173,8 +198,7 @@ def products_of(loop: For) -> Products | None:
     parts = _multiply_add(inner)
     if parts is None or not reduction or len(sizes) != len(extents):
         return None
-    store, (a, of_a), (b, of_b) = parts
-    return Products(store, (a, b), sizes, tuple(spatial), tuple(reduction), inner.init is None, (of_a, of_b))
+    return SumOfProducts(*parts, sizes, tuple(spatial), tuple(reduction), inner.init is None)
 
 
 def match(found: Products) -> Contraction | None:
@@ -207,8 +231,8 @@ _Factor = tuple[BufferLoad, tuple[str, ...]]
 """What is loaded, and how it is converted."""
 
 
-def _multiply_add(block: Block) -> tuple[BufferStore, _Factor, _Factor] | None:
-    """(store, a, b) of a block that adds a * b to an element that starts at zero, or that does not start anew."""
+def _multiply_add(block: Block) -> tuple[BufferStore, Binary] | None:
+    """(store, a * b) of a block that adds a * b to an element that starts at zero, or that does not start anew."""
     store, init = block.body, block.init
     if not isinstance(store, BufferStore) or not _can_sum(store.buffer.dtype):
         return None
@@ -221,10 +245,7 @@ def _multiply_add(block: Block) -> tuple[BufferStore, _Factor, _Factor] | None:
     products = [part for part in (total.a, total.b) if isinstance(part, Binary) and part.kind == "mul"]
     if len(same) != 1 or len(products) != 1:
         return None
-    a, b = _factor(products[0].a), _factor(products[0].b)
-    if a is None or b is None or store.buffer in (a[0].buffer, b[0].buffer):
-        return None
-    return store, a, b
+    return store, products[0]
 
 
 def _can_sum(dtype: str) -> bool:
@@ -310,3 +331,17 @@ def row_variable(
 def rows_length(axes: Sequence[PrimVar], sizes: dict[PrimVar, Extent]) -> int:
     """How many rows some axes are; a symbolic size counts as long."""
     return math.prod(extent if isinstance(extent, int) else 1 << 20 for extent in (sizes[x] for x in axes))
+
+
+def views_of(found: Contraction) -> list[DeclBuffer]:
+    """The views that the nest goes through, without those of partial sums, of which C has no place."""
+    if found.partial_sums is None:
+        return list(found.views)
+    gone: set[object] = {found.result}
+    views: list[DeclBuffer] = []
+    for view in found.views:
+        if view.buffer.data is not None and any(part in gone for part in walk(view.buffer.data)):
+            gone.add(view.buffer)
+        else:
+            views.append(view)
+    return views

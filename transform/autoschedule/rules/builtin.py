@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.transform.autoschedule.gemm.decide import GemmRule
+from weft.transform.autoschedule.gemm.groups.rule import GroupedRule
 from weft.transform.autoschedule.registry import GEMM_ORDER, Rule, register_rule, rules
 from weft.transform.autoschedule.rules.argreduce import ArgReduceRule
 from weft.transform.autoschedule.rules.block_fusion import AttentionRule, ChainRule
@@ -17,7 +18,7 @@ __all__ = ["BUILTIN", "rules_of_contractions", "rules_of_nests"]
 BUILTIN = tuple(
     register_rule(rule)
     for rule in (
-        AttentionRule(), ChainRule(), GemmRule(), GatherRule(), ArgReduceRule(), SplitReductionRule(),
+        AttentionRule(), ChainRule(), GroupedRule(), GemmRule(), GatherRule(), ArgReduceRule(), SplitReductionRule(),
         ElementwiseRule(), TransposeRule(), ReductionRule(),
     )
 )

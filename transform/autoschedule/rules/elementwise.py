@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weft.ir import substitute
-from weft.ir.tensor import PrimExpr, PrimVar, Stmt
+from weft.ir import Node, rewrite, substitute, walk
+from weft.ir.kernel.prim import binary, const
+from weft.ir.tensor import Binary, IntImm, PrimExpr, PrimVar, Stmt
 from weft.target.machine_model import MachineModel
 from weft.transform.analysis.access_pattern import Cost, Nest, cost
 from weft.transform.autoschedule.knobs import Knobs
@@ -59,13 +60,43 @@ class Map:
         return nested(loops, sequence((*(before(variables) if before is not None else ()), *parts)))
 
 
+def _in_groups(nest: Nest, v: PrimVar) -> tuple[Nest, PrimVar]:
+    """The nest with v as groups and places in them, (group, place), where it occurs as v // size; v is the place then.
+
+        y[v] = x[v] * s[v // 32]        y[g * 32 + v] = x[g * 32 + v] * s[g]
+    """
+    sizes = {
+        part.b.value for part in walk(nest.store.value)
+        if isinstance(part, Binary) and part.kind == "floordiv" and part.a is v and isinstance(part.b, IntImm)
+    }  # fmt: skip
+    extent = nest.extents[v]
+    size = min(sizes, default=0)
+    if size < 2 or len(sizes) > 1 or not isinstance(extent, int) or extent % size:
+        return nest, v
+    group, place = PrimVar(f"{v.name}_group", INDEX), PrimVar(v.name, INDEX)
+    number = binary("add", binary("mul", group, const(size, INDEX)), place)
+
+    def split(node: Node) -> Node | None:
+        if node is v:
+            return number
+        divided = isinstance(node, Binary) and node.a is v and isinstance(node.b, IntImm) and node.b.value == size
+        if divided and node.kind in ("floordiv", "floormod"):  # type: ignore[attr-defined]
+            return group if node.kind == "floordiv" else place  # type: ignore[attr-defined]
+        return None
+
+    spatial = tuple(x for var in nest.spatial for x in ((group, place) if var is v else (var,)))
+    extents = {x: size if x is place else extent // size if x is group else nest.extents[x] for x in spatial}
+    return replace(nest, store=rewrite(nest.store, pre=split), spatial=spatial, extents=extents), place
+
+
 def map_of(nest: Nest, machine: MachineModel, knobs: Knobs) -> Map | None:
     """The nest as one whose last axis vectors go along; None where it is none."""
+    first = vector_axis(nest)
+    nest, v = (nest, None) if first is None else _in_groups(nest, first)
     store = nest.store
     own = [load for load in loads_in(store.value) if load.buffer is store.buffer]
     if nest.reduction or nest.init is not None or not all(same_place(load, store) for load in own):
         return None
-    v = vector_axis(nest)
     kinds = kinds_in(store.value)
     if v is None or kinds is None or store.buffer.dtype not in kinds:
         return None

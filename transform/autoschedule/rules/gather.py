@@ -76,7 +76,7 @@ def _gather_of(stmt: For, machine: MachineModel, knobs: Knobs) -> _Gather | None
     if any(load.buffer is nest.store.buffer for part in asserts for load in loads_in(part.condition)):
         return None
     along = map_of(nest, machine, knobs)
-    return None if along is None else _Gather(along, gathered, asserts)
+    return None if along is None or along.nest is not nest else _Gather(along, gathered, asserts)
 
 
 class GatherRule(Rule):

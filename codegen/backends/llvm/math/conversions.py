@@ -65,10 +65,29 @@ class Conversions:
             )
         if dtypes.is_float(b):
             return self.w.emit(cast("sitofp" if dtypes.is_signed(a) else "uitofp", from_type, value, to_type))
+        if dtypes.is_float(a) and dtypes.lanes(target) > 1 and not dtypes.is_scalable(target):
+            return self._saturated(source, target, value)
         if dtypes.is_float(a):
             name = f"llvm.fpto{'si' if dtypes.is_signed(b) else 'ui'}.sat.{mangled(target)}.{mangled(source)}"
             return call_function(self.w, name, target, [(from_type, value)])
         return self._between_integers(a, b, from_type, to_type, value)
+
+    def _saturated(self, source: str, target: str, value: str) -> str:
+        """A vector of floats as integers; LLVM's own saturating conversion goes lane by lane on x86."""
+        w, lanes, number = self.w, dtypes.lanes(source), dtypes.element(target)
+        ty, low, high = value_type(source), int(dtypes.min_value(target)), int(dtypes.max_value(target))
+        beyond = w.emit(fcmp("oge", ty, value, constant(float(high + 1), source)))
+        below = w.emit(fcmp("olt", ty, value, constant(float(low), source)))
+        mask = value_type(dtypes.with_lanes("bool", lanes))
+        is_nan = w.emit(fcmp("uno", ty, value, value))
+        outside = w.emit(binary("or", mask, is_nan, w.emit(binary("or", mask, beyond, below))))
+        inside = w.emit(select(mask, outside, ty, "zeroinitializer", value))
+        wide = dtypes.with_lanes("int32" if dtypes.bits(number) < 32 else number, lanes)
+        kind = value_type(wide)
+        made = w.emit(cast("fptosi" if dtypes.is_signed(wide) else "fptoui", ty, inside, kind))
+        for condition, limit in ((beyond, high), (below, low)):
+            made = w.emit(select(mask, condition, kind, splat(str(limit), wide), made))
+        return self._between_integers(dtypes.element(wide), number, kind, value_type(target), made)
 
     def _between_integers(self, a: str, b: str, from_type: str, to_type: str, value: str) -> str:
         if "handle" in (a, b):

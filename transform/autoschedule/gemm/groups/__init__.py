@@ -1,0 +1,1 @@
+"""Contractions whose operands are integers with a scale for each group along the sum."""

@@ -1,0 +1,297 @@
+"""The loops of a contraction with weights of few bits: panels of columns, tiles of rows, groups along k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.dtypes import is_float, with_lanes
+from weft.ir import replace, substitute
+from weft.ir.kernel.prim import as_expr, binary, cast, const
+from weft.ir.tensor import (
+    AllocBuffer,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimCall,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Shuffle,
+    Stmt,
+)
+from weft.transform.autoschedule.gemm.groups.arrangement import FLOAT, Grouped
+from weft.transform.autoschedule.gemm.groups.operands import Operand, Operands, at_group, copies, operands_of, sums_of_a
+from weft.transform.autoschedule.gemm.tiles import (
+    Access,
+    Panel,
+    cover_rows,
+    epilogue_of,
+    fresh,
+    plus,
+    times,
+    vector_at,
+    vector_index,
+)
+from weft.transform.autoschedule.gemm.tiling import INDEX
+from weft.transform.autoschedule.rules.loops import sequence
+
+__all__ = ["grouped"]
+
+Row = Callable[[int], PrimExpr | None]
+"""Where the i-th row of a tile is (None: there are no rows)."""
+
+
+def grouped(form: Grouped) -> Stmt:
+    """The copies of the constants, the sums of A, and the loops."""
+    operands, plain = operands_of(form), form.found.plain
+    panel = PrimVar("panel", INDEX)
+    body = _rows(operands, panel)
+    for var in reversed(plain.outer):
+        outer = fresh(var)
+        body = For(outer, 0, plain.extents[var], substitute(body, {var: outer}))
+    return sequence([
+        *copies(operands), *sums_of_a(operands), For(panel, 0, form.panels, body, span=plain.store.span),
+    ])  # fmt: skip
+
+
+def _rows(operands: Operands, panel: PrimVar) -> Stmt:
+    """All rows of a panel, in tiles."""
+    plain, most = operands.form.found.plain, operands.form.max_rows
+    r = plain.r
+    if r is None:
+        return _Tile(operands, panel, 1, lambda i: None).build()
+
+    def tile(start: PrimExpr, rows: int, clamp: Access) -> Stmt:
+        return _Tile(operands, panel, rows, lambda i: clamp(plus(start, const(i, INDEX)))).build()
+
+    return cover_rows(r.name, plain.extents[r], most, [size for size in (1, 2, 4) if size < most], tile)
+
+
+class _Elements:
+    """What a tile reads: vectors of B, of scales and of zero points in a panel, elements of A in a row."""
+
+    def __init__(self, operands: Operands, panel: PrimVar, row: Row) -> None:
+        self.all, self.form, self.found = operands, operands.form, operands.form.found
+        self.panel, self.row = panel, row
+
+    def weights(self, g: PrimVar, q: PrimVar, h: int, j: int) -> BufferLoad:
+        """The vector of B at a step of a group."""
+        form, count = self.form, self.form.lanes * self.form.terms
+        if self.all.weights.packed is None:
+            k = plus(times(g, self.found.group), q)
+            return self._in_place(substitute(self.all.weights.source, {self.found.k: k}), j)
+        steps = self.found.group // (form.per * form.terms)
+        place = plus(times(plus(times(g, steps), q), form.vectors), const(j, INDEX))
+        index = vector_index(plus(times(place, count * form.per), const(h, INDEX)), count)
+        if form.per > 1:
+            index = replace(index, stride=const(form.per, INDEX))
+        return BufferLoad(self.all.weights.packed, (self.panel, index))
+
+    def scale(self, g: PrimVar, j: int) -> PrimExpr:
+        """The scales of a vector."""
+        return cast(with_lanes(FLOAT, self.form.lanes), self._of_group(self.all.scales, g, j))
+
+    def zero(self, g: PrimVar, j: int, dtype: str) -> PrimExpr:
+        """The zero points of a vector, with what B is offset by."""
+        lanes, zero, offset = self.form.lanes, self.found.b.zero, self.all.offset
+        kind = with_lanes(dtype, lanes)
+        if self.all.zeros is None:
+            value = (zero.value if isinstance(zero, IntImm) else 0) + offset
+            return const(float(value) if is_float(dtype) else value, kind)
+        loaded = cast(with_lanes("int32", lanes), self._of_group(self.all.zeros, g, j))
+        if offset:
+            loaded = binary("add", loaded, const(offset, loaded.dtype))
+        return cast(kind, loaded)
+
+    def of_a(self, g: PrimVar, q: PrimVar, h: int, i: int) -> PrimExpr:
+        """The element of A in a row, or those that a lane has."""
+        step = plus(times(q, self.form.per), const(h, INDEX))
+        k = plus(times(g, self.found.group), times(step, self.form.terms))
+        return vector_at(self.of_row(self.found.a.load, i), self.found.k, k, self.form.terms)
+
+    def scale_of_a(self, g: PrimVar, i: int) -> PrimExpr | None:
+        """The scale of A in a row; None where A holds floats."""
+        own = self.found.a.scale
+        return None if own is None else cast(FLOAT, self.of_row(at_group(own, self.found.k, g), i))
+
+    def sum_of_a(self, g: PrimVar, i: int) -> PrimExpr | None:
+        """The sum of a group of A, where a zero point multiplies it."""
+        return None if self.all.sums is None else self.of_row(BufferLoad(self.all.sums, (*self.all.axes, g)), i)
+
+    def of_row(self, load: BufferLoad, i: int) -> BufferLoad:
+        """What is loaded, in a row of the tile."""
+        row, r = self.row(i), self.found.plain.r
+        return load if row is None or r is None else substitute(load, {r: row})
+
+    def _of_group(self, operand: Operand, g: PrimVar, j: int) -> BufferLoad:
+        if operand.packed is None:
+            return self._in_place(at_group(operand.source, self.found.k, g), j)
+        place = times(plus(times(g, self.form.vectors), const(j, INDEX)), self.form.lanes)
+        return BufferLoad(operand.packed, (self.panel, vector_index(place, self.form.lanes)))
+
+    def _in_place(self, load: BufferLoad, j: int) -> BufferLoad:
+        """Vector j of the panel, of what is not packed."""
+        form = self.form
+        first = plus(times(self.panel, form.width), const(j * form.lanes, INDEX))
+        vector = vector_at(load, self.found.plain.v, first, form.lanes)
+        if not form.columns % form.width:
+            return vector
+        columns = Ramp(first, const(1, INDEX), form.lanes)
+        return replace(vector, predicate=binary("lt", columns, Broadcast(const(form.columns, INDEX), form.lanes)))
+
+
+class _Tile:
+    """The sums of `rows` rows in a panel."""
+
+    def __init__(self, operands: Operands, panel: PrimVar, rows: int, row: Row) -> None:
+        self.form, self.found, self.plain = operands.form, operands.form.found, operands.form.found.plain
+        self.panel, self.rows, self.row = panel, rows, row
+        self.elements, self.offset = _Elements(operands, panel, row), operands.offset
+        self.has_shift = operands.sums is not None
+        size, dot = rows * self.form.width, self.form.dot is not None
+        self.total = Buffer("total", (size,), FLOAT, "local")
+        self.chains = self.form.per if rows <= 2 else 1  # sums that do not wait for each other
+        self.part = Buffer("part", (size * self.chains,), "int32" if dot else FLOAT, "local")
+        self.line = Buffer("line", (self.form.width * self.form.terms,), "uint8" if dot else FLOAT, "local")
+        self.scales_elements = not dot and rows > 2
+
+    def build(self) -> Stmt:
+        """Clear, groups, store."""
+        g = PrimVar("g", INDEX)
+        clear = self._each(lambda i, j: self._put(self.total, i, j, const(0.0, with_lanes(FLOAT, self.form.lanes))))
+        group = self._scaled_group(g) if self.scales_elements else self._group(g)
+        own = [self.total, self.line] if self.scales_elements else [self.total, self.line, self.part]
+        write = self._each(self._store)
+        return sequence([*map(AllocBuffer, own), *clear, For(g, 0, self.form.groups, group), *write])
+
+    # Groups whose sums are scaled
+
+    def _group(self, g: PrimVar) -> Stmt:
+        """The sums of a group, then those of all."""
+        q, per = PrimVar("q", INDEX), self.form.per
+        steps = self.found.group // (per * self.form.terms)
+        start = [
+            stmt for chain in range(self.chains)
+            for stmt in self._each(lambda i, j, c=chain: self._put(self.part, i, j, self._start(i, j, g, c), c))
+        ]  # fmt: skip
+        step: list[Stmt] = []
+        for h in range(per):
+            step += [self._load(g, q, h, j) for j in range(self.form.vectors)]
+            chain = h % self.chains
+            step += self._each(lambda i, j, h=h, chain=chain: self._add(g, q, h, i, j, chain))  # type: ignore[misc]
+        finish = self._each(lambda i, j: self._put(self.total, i, j, self._scaled_sum(i, j, g)))
+        return sequence([*start, For(q, 0, steps, sequence(step)), *finish])
+
+    def _start(self, i: int, j: int, g: PrimVar, chain: int) -> PrimExpr:
+        """What the sum of a group starts at: what the zero point takes off."""
+        lanes, dtype = self.form.lanes, self.part.dtype
+        nothing = const(0, with_lanes(dtype, lanes))
+        total = self.elements.sum_of_a(g, i)
+        if total is None or chain:
+            return nothing
+        return binary("sub", nothing, binary("mul", self.elements.zero(g, j, dtype), Broadcast(total, lanes)))
+
+    def _load(self, g: PrimVar, q: PrimVar, h: int, j: int) -> Stmt:
+        """Vector j of B, converted, in its place."""
+        count = self.form.lanes * self.form.terms
+        value: PrimExpr = cast(with_lanes(self.line.dtype, count), self.elements.weights(g, q, h, j))
+        if self.offset:
+            value = binary("add", value, const(self.offset, value.dtype))
+        return BufferStore(self.line, value, (vector_index(const(j * count, INDEX), count),))
+
+    def _add(self, g: PrimVar, q: PrimVar, h: int, i: int, j: int, chain: int) -> Stmt:
+        """A step of the sum of a group."""
+        lanes, count = self.form.lanes, self.form.lanes * self.form.terms
+        b = BufferLoad(self.line, (vector_index(const(j * count, INDEX), count),))
+        total, a = self._get(self.part, i, j, chain), self.elements.of_a(g, q, h, i)
+        if self.form.dot is None:
+            value: PrimExpr = binary("add", total, binary("mul", Broadcast(cast(FLOAT, a), lanes), b))
+        else:
+            order = tuple(const(x, "int32") for x in range(self.form.terms))
+            value = PrimCall("dot_product", (total, b, Shuffle((a,), order * lanes)), total.dtype)
+        return self._put(self.part, i, j, value, chain)
+
+    def _scaled_sum(self, i: int, j: int, g: PrimVar) -> PrimExpr:
+        """A vector of sums with that of a group added."""
+        lanes = self.form.lanes
+        part: PrimExpr = self._get(self.part, i, j)
+        for chain in range(1, self.chains):
+            part = binary("add", part, self._get(self.part, i, j, chain))
+        scale, own = self.elements.scale(g, j), self.elements.scale_of_a(g, i)
+        if own is not None:
+            scale = binary("mul", scale, Broadcast(own, lanes))
+        scaled = binary("mul", cast(with_lanes(FLOAT, lanes), part), scale)
+        return binary("add", self._get(self.total, i, j), scaled)
+
+    # Groups whose elements are scaled, for rows that share them
+
+    def _scaled_group(self, g: PrimVar) -> Stmt:
+        """The scales and zero points of a group, then its steps."""
+        q, per, count = PrimVar("q", INDEX), self.form.per, self.form.width
+        scales = Buffer("scale", (count,), FLOAT, "local")
+        shifts = Buffer("shift", (count,), FLOAT, "local") if self.has_shift else None
+        begin: list[Stmt] = [AllocBuffer(scales), *([] if shifts is None else [AllocBuffer(shifts)])]
+        for j in range(self.form.vectors):
+            scale = self.elements.scale(g, j)
+            begin.append(self._put(scales, 0, j, scale))
+            if shifts is not None:
+                begin.append(self._put(shifts, 0, j, binary("mul", self.elements.zero(g, j, FLOAT), scale)))
+        step: list[Stmt] = []
+        for h in range(per):
+            step += [self._scaled_element(g, q, h, j, scales, shifts) for j in range(self.form.vectors)]
+            step += self._each(lambda i, j, h=h: self._add_scaled(g, q, h, i, j))  # type: ignore[misc]
+        return sequence([*begin, For(q, 0, self.found.group // per, sequence(step))])
+
+    def _scaled_element(self, g: PrimVar, q: PrimVar, h: int, j: int, scales: Buffer, shifts: Buffer | None) -> Stmt:
+        """Vector j of B as what it stands for, in its place."""
+        kind = with_lanes(FLOAT, self.form.lanes)
+        value = binary("mul", cast(kind, self.elements.weights(g, q, h, j)), self._get(scales, 0, j))
+        return self._put(self.line, 0, j, value if shifts is None else binary("sub", value, self._get(shifts, 0, j)))
+
+    def _add_scaled(self, g: PrimVar, q: PrimVar, h: int, i: int, j: int) -> Stmt:
+        """A step of the sums of a row."""
+        own, scale = cast(FLOAT, self.elements.of_a(g, q, h, i)), self.elements.scale_of_a(g, i)
+        own = own if scale is None else binary("mul", own, scale)
+        product = binary("mul", Broadcast(own, self.form.lanes), self._get(self.line, 0, j))
+        return self._put(self.total, i, j, binary("add", self._get(self.total, i, j), product))
+
+    # Places
+
+    def _each(self, action: Callable[[int, int], Stmt]) -> list[Stmt]:
+        return [action(i, j) for i in range(self.rows) for j in range(self.form.vectors)]
+
+    def _place(self, i: int, j: int, chain: int) -> PrimExpr:
+        at = (chain * self.rows + i) * self.form.vectors + j
+        return vector_index(const(at * self.form.lanes, INDEX), self.form.lanes)
+
+    def _get(self, buffer: Buffer, i: int, j: int, chain: int = 0) -> BufferLoad:
+        return BufferLoad(buffer, (self._place(i, j, chain),))
+
+    def _put(self, buffer: Buffer, i: int, j: int, value: PrimExpr, chain: int = 0) -> Stmt:
+        return BufferStore(buffer, value, (self._place(i, j, chain),))
+
+    def _store(self, i: int, j: int) -> Stmt:
+        """A vector of finished sums, or of what becomes of them, where there are columns."""
+        form, lane = self.form, PrimVar("lane", INDEX)
+        start = times(self.panel, form.width)
+        column = plus(const(j * form.lanes, INDEX), lane)
+        at = (i * form.vectors + j) * form.lanes
+        total = BufferLoad(self.total, (plus(const(at, INDEX), lane),))
+        epilogue = epilogue_of(self.plain, Panel(start, form.vectors, form.lanes), lambda _: self.row(i))  # type: ignore[arg-type,return-value]
+        if epilogue is None:
+            places: dict[Any, Any] = {self.plain.v: plus(start, column)}
+            row = self.row(i)
+            if self.plain.r is not None and row is not None:
+                places[self.plain.r] = row
+            store = self.plain.store
+            stmt: Stmt = BufferStore(store.buffer, total, tuple(substitute(x, places) for x in store.indices))
+        else:
+            stmt = epilogue(const(i, INDEX), column, total)
+        if form.columns % form.width:
+            stmt = IfThenElse(binary("lt", plus(start, column), as_expr(form.columns, INDEX)), stmt, None)
+        return For(lane, 0, form.lanes, stmt, "vectorized")

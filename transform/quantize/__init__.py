@@ -1,0 +1,1 @@
+"""Quantization: models with weights in few bits."""
