@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.errors import TargetError
 from weft.target.derived import machine_of, triple_of
+from weft.target.features import FLOATS_OF_X86, X86, with_flags
 from weft.target.float_units import UNITS, canonical_floats, no_unit
 from weft.target.kinds import Bool, Field, Int, List, Size, Str, target_kind
 from weft.target.processors import CPU, HOST_CPUS, find_cpu, nearest_cpu
@@ -95,9 +96,26 @@ def canonical_processor(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _check_x86_floats(options: dict[str, Any]) -> None:
+    """TargetError W727 for an x86 whose floats the x87 unit would compute: kernels that round would be wrong there."""
+    cpu, triple = find_cpu(options.get("mcpu", "host")), options.get("mtriple")
+    arch = Triple.parse(triple).arch if triple else cpu.arch if cpu is not None else platform.machine().lower()
+    if arch.replace("amd64", "x86_64") not in X86:
+        return
+    flags = ",".join(map(str, options.get("mattr", ())))
+    lost = set(FLOATS_OF_X86) - with_flags(FLOATS_OF_X86, flags)
+    if lost:
+        raise TargetError(
+            f"-mattr={flags} leaves {arch} without {' and '.join(sorted(lost))}, and the x87 unit keeps more digits "
+            "than float32 and float64 have", code="W727",
+            hint="leave it out; processors without SSE2 are not compiled for",
+        )  # fmt: skip
+
+
 def _canonical_llvm(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of LLVM; TargetError W726 for what is said of the vectors of a machine that has none."""
+    """The options of LLVM; TargetError W726 for what is said of the vectors of a machine that has none, W727."""
     options = canonical_processor(options)
+    _check_x86_floats(options)
     said, machine = [name for name in OF_VECTORS if options.get(name) is not None], machine_of(options)
     if options.get("gather") and machine.vector_bits and not machine.has_masks:
         raise TargetError(

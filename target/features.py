@@ -13,14 +13,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 
-__all__ = ["LEVELS", "named_features", "vector_bits", "with_flags"]
+__all__ = ["FLOATS_OF_X86", "LEVELS", "X86", "named_features", "vector_bits", "with_flags"]
 
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 LEVELS: Mapping[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 """What the levels of the x86-64 psABI add to its first one."""
-_ALWAYS: Mapping[str, tuple[str, ...]] = {"x86_64": ("sse", "sse2"), "aarch64": ("fp-armv8", "neon")}
+X86 = ("x86_64", "i386", "i586", "i686")
+FLOATS_OF_X86 = ("sse", "sse2")
+"""What weft's code needs of an x86: without them the x87 unit computes, which keeps more digits than the dtype has."""
+_ALWAYS: Mapping[str, tuple[str, ...]] = {**dict.fromkeys(X86, FLOATS_OF_X86), "aarch64": ("fp-armv8", "neon")}
 
 _IMPLIES: Mapping[str, tuple[str, ...]] = {
     "sse2": ("sse",), "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1",),

@@ -372,6 +372,8 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W725", "options of a target do not reach the C compiler", "no GCC options are known for z80"),
         ("W726", "an option of a target is of no use on its machine",
          "-gather=true: lanes are loaded from anywhere under masks, and this machine has none"),
+        ("W727", "floats of an x86 processor would be computed by its x87 unit",
+         "-mattr=-sse2 leaves x86_64 without sse2, and the x87 unit keeps more digits than float32 and float64 have"),
         ("W730", "something is given where a target is wanted", "a target is text, a dict or a weft.Target, got 3"),
         ("W731", "code for another machine cannot run here", "this machine lacks the feature avx512f"),
         ("W732", "LLVM does not know a processor, feature or option", "LLVM knows no processor for z80"),

@@ -87,7 +87,7 @@ def test_what_is_no_module_is_refused() -> None:
 
 
 @pytest.mark.skipif(not X86, reason="features of x86-64")
-@pytest.mark.parametrize("feature", ["avx512f", "avx2", "avx", "fma", "f16c", "sse2"])
+@pytest.mark.parametrize("feature", ["avx512f", "avx2", "avx", "fma", "f16c", "sse3"])
 def test_code_keeps_to_the_features_that_are_left(feature: str) -> None:
     """A rule that took an instruction which LLVM had been told not to use ended the process."""
     x = np.linspace(-2, 2, 33, dtype="float32")
@@ -100,6 +100,26 @@ def test_code_keeps_to_the_features_that_are_left(feature: str) -> None:
         assert "ymm" not in text
     if feature == "fma":
         assert "vfmadd" not in text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "llvm -mcpu=x86-64 -mattr=-sse2", "llvm -mtriple=i686-linux-gnu -mattr=-sse",
+        "llvm -mcpu=x86-64-v4 -mattr=+avx2,-sse",
+    ],
+)
+def test_the_x87_unit_is_not_computed_with(target: str) -> None:
+    """It keeps more digits than float64 has: exp was wrong by a factor there."""
+    with pytest.raises(TargetError, match="x87") as info:
+        weft.Target(target)
+    assert info.value.code == "W727"
+    weft.Target("llvm -mcpu=x86-64 -mattr=-sse2,+sse3")  # which brings it back
+
+
+def test_code_for_32_bit_x86_has_the_registers_of_sse() -> None:
+    made = weft.compile(weft.parse(SOURCE.replace("tanh", "exp")), "llvm -mtriple=i686-unknown-linux-gnu")
+    assert b"sse2" in b"".join(str(item.provenance).encode() for item in made.values())
 
 
 @pytest.mark.skipif(not X86, reason="features of x86-64")

@@ -225,12 +225,19 @@ def test_a_compiled_pipeline_of_phases_runs_none_of_them_twice() -> None:
 
     x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
     expected = weft.interpret(chain())["main"](x)
-    for text in ("legalize,fuse{max_ops=2}", "fuse,codegen", "dce,legalize,link"):
+    for text in ("legalize,fuse{max_ops=2}", "fuse,schedule", "dce,legalize,plan"):
         ran.clear()
         with PassContext(instruments=[Count()]):
             exe = weft.compile(chain(), pipeline=text)
         np.testing.assert_allclose(exe["main"](x), expected, rtol=1e-5)
         assert ran.count("legalize-ops") == ran.count("lower-to-memory") == 1, text
+
+
+@pytest.mark.parametrize("text", ["fuse,codegen", "dce,legalize,link"])
+def test_phases_that_compiling_runs_itself_are_refused_in_a_pipeline(text: str) -> None:
+    with pytest.raises(PassError) as info:
+        weft.compile(chain(), pipeline=text)
+    assert info.value.code == "W543"
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from weft.codegen.backends.llvm.machine.child import Request, emit_apart
 from weft.errors import TargetError
 from weft.target import Target
-from weft.target.features import named_features
+from weft.target.features import FLOATS_OF_X86, X86, named_features
 from weft.target.float_units import llvm_features
 from weft.target.triple import Triple
 
@@ -45,6 +45,8 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
     abi, model = "", "default"
     if cpu is not None:
         features[:0] = llvm_features(cpu, target.options)
+    if triple.arch in X86:
+        features[:0] = [f"+{feature}" for feature in FLOATS_OF_X86]
     if triple.arch == "riscv64":
         name, abi, model = ("generic-rv64" if not name or name.startswith("generic") else name), "lp64d", "medium"
         features[:0] = ["+m", "+a", "+f", "+d", "+c"]
