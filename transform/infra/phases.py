@@ -53,6 +53,7 @@ from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_memory import LowerToMemory
@@ -120,7 +121,7 @@ PHASES: tuple[Phase, ...] = (
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (
         NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
-        CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
+        CheckHandles(), CheckWrites(), LegalizeOps(), ExpandIntrinsics(), CheckBounds(),
     )),
     Phase(
         "optimize",
