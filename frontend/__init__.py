@@ -1,5 +1,6 @@
 """Models of other frameworks become modules.
 
+    weft.frontend.load("model.onnx")                       by the ending of the file; importers can be added
     weft.frontend.onnx.load("model.onnx")                  ONNX, the extra `onnx`
     weft.frontend.torch.from_exported(program)             PyTorch's exported programs, the extra `torch`
     weft.frontend.safetensors.load("model.safetensors")    arrays by name, mapped from the file
@@ -14,12 +15,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from weft.frontend.importers import load, register_importer, unregister_importer
 from weft.frontend.report import ImportedNode, ImportReport, import_report
 
 if TYPE_CHECKING:
     from weft.frontend import onnx, safetensors, torch
 
-__all__ = ["ImportReport", "ImportedNode", "import_report", "onnx", "safetensors", "torch"]
+__all__ = [
+    "ImportReport", "ImportedNode", "import_report", "load", "onnx", "register_importer", "safetensors", "torch",
+    "unregister_importer",
+]  # fmt: skip
 
 _FORMATS = ("onnx", "safetensors", "torch")
 

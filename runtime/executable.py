@@ -21,6 +21,7 @@ import numpy as np
 
 from weft.dtypes import shares_bits, stored
 from weft.errors import ArgumentError, ArtifactError
+from weft.providers import load as load_place
 from weft.providers import provider
 from weft.runtime import archive
 from weft.runtime.abi.failures import failure, span_of
@@ -51,6 +52,7 @@ from weft.runtime.device.interrupts import poller, raised
 from weft.runtime.device.linker import Library
 from weft.runtime.explanation import report
 from weft.runtime.program import Program, program_artifacts
+from weft.runtime.programs import RUNNERS
 from weft.runtime.programs.fastcall import fast_call, result_tensors
 
 __all__ = ["CompiledFunction", "Executable", "Program", "load"]
@@ -391,16 +393,12 @@ def _driven(driver: dict[str, Any] | None, loaded: _Loaded, kernels: Mapping[str
     """The functions that an executor other than machine code runs."""
     if driver is None:
         return {}
-    if driver.get("format") == "weft-bytecode":
-        from weft.runtime.programs.vm import VirtualMachine, VMFunction  # only for programs of this executor
-
-        machine = VirtualMachine(driver, kernels, loaded.constants, loaded.linked)
-        return {name: VMFunction(machine, function.signature) for name, function in machine.functions.items()}
-    if driver.get("format") in ("weft-graph", "weft-aot"):
-        from weft.runtime.programs.entry import entry_function  # only for programs of these executors
-
-        return {str(driver["name"]): entry_function(driver, loaded.constants, kernels, loaded.linked)}
-    raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")
+    run = RUNNERS.get(str(driver.get("format")))
+    if run is None:
+        raise ArtifactError(f"no executor runs {driver.get('format')!r}", code="W840")
+    if isinstance(run, str):  # imported for programs of this executor only
+        run = load_place(run)
+    return dict(run(driver, loaded.constants, kernels, loaded.linked))
 
 
 def load_bytes(content: bytes) -> Executable:

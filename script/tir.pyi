@@ -300,37 +300,37 @@ def TVMBackendFreeWorkspace(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic TVMBackendFreeWorkspace."""
 
 def abs(a: _t.Any) -> _t.Any:
-    """The intrinsic abs. The result has the dtype of the operands."""
+    """the absolute value The result has the dtype of the operands."""
 
 def access_ptr(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic access_ptr."""
 
 def acos(a: _t.Any) -> _t.Any:
-    """The intrinsic acos. Operands are floating; the result has their dtype."""
+    """the inverse cosine Operands are floating; the result has their dtype."""
 
 def acosh(a: _t.Any) -> _t.Any:
-    """The intrinsic acosh. Operands are floating; the result has their dtype."""
+    """the inverse hyperbolic cosine Operands are floating; the result has their dtype."""
 
 def address_of(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic address_of."""
 
 def asin(a: _t.Any) -> _t.Any:
-    """The intrinsic asin. Operands are floating; the result has their dtype."""
+    """the inverse sine Operands are floating; the result has their dtype."""
 
 def asinh(a: _t.Any) -> _t.Any:
-    """The intrinsic asinh. Operands are floating; the result has their dtype."""
+    """the inverse hyperbolic sine Operands are floating; the result has their dtype."""
 
 def assume(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic assume."""
 
 def atan(a: _t.Any) -> _t.Any:
-    """The intrinsic atan. Operands are floating; the result has their dtype."""
+    """the inverse tangent Operands are floating; the result has their dtype."""
 
 def atan2(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic atan2. Operands are floating; the result has their dtype."""
+    """the angle of the point (b, a) Operands are floating; the result has their dtype."""
 
 def atanh(a: _t.Any) -> _t.Any:
-    """The intrinsic atanh. Operands are floating; the result has their dtype."""
+    """the inverse hyperbolic tangent Operands are floating; the result has their dtype."""
 
 def call_cpacked(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic call_cpacked."""
@@ -360,58 +360,58 @@ def call_pure_extern(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic call_pure_extern."""
 
 def ceil(a: _t.Any) -> _t.Any:
-    """The intrinsic ceil. Operands are floating; the result has their dtype."""
+    """the least whole number not below a Operands are floating; the result has their dtype."""
 
 def clz(a: _t.Any) -> _t.Any:
-    """The intrinsic clz. Operands are integers; the result has their dtype."""
+    """how many bits are clear before the highest that is set Operands are integers; the result has their dtype."""
 
 def copysign(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic copysign. Operands are floating; the result has their dtype."""
+    """a with the sign of b Operands are floating; the result has their dtype."""
 
 def cos(a: _t.Any) -> _t.Any:
-    """The intrinsic cos. Operands are floating; the result has their dtype."""
+    """the cosine Operands are floating; the result has their dtype."""
 
 def cosh(a: _t.Any) -> _t.Any:
-    """The intrinsic cosh. Operands are floating; the result has their dtype."""
+    """the hyperbolic cosine Operands are floating; the result has their dtype."""
 
 def dot_product(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
-    """(sums, a, b): each sum with the products of its group of elements of a and b added The result has the dtype of the operands."""
+    """each sum in a with the products of its group of elements of b and c added The result has the dtype of the operands."""
 
 def dp4a(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic dp4a."""
 
 def erf(a: _t.Any) -> _t.Any:
-    """The intrinsic erf. Operands are floating; the result has their dtype."""
+    """the error function Operands are floating; the result has their dtype."""
 
 def exp(a: _t.Any) -> _t.Any:
-    """The intrinsic exp. Operands are floating; the result has their dtype."""
+    """e to the power of a Operands are floating; the result has their dtype."""
 
 def exp10(a: _t.Any) -> _t.Any:
-    """The intrinsic exp10. Operands are floating; the result has their dtype."""
+    """10 to the power of a Operands are floating; the result has their dtype."""
 
 def exp2(a: _t.Any) -> _t.Any:
-    """The intrinsic exp2. Operands are floating; the result has their dtype."""
+    """2 to the power of a Operands are floating; the result has their dtype."""
 
 def fabs(a: _t.Any) -> _t.Any:
-    """The intrinsic fabs. Operands are floating; the result has their dtype."""
+    """the absolute value Operands are floating; the result has their dtype."""
 
 def floor(a: _t.Any) -> _t.Any:
-    """The intrinsic floor. Operands are floating; the result has their dtype."""
+    """the greatest whole number not above a Operands are floating; the result has their dtype."""
 
 def fma(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
-    """The intrinsic fma. Operands are floating; the result has their dtype."""
+    """a * b + c, rounded once Operands are floating; the result has their dtype."""
 
 def fmod(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic fmod. Operands are floating; the result has their dtype."""
+    """what is left of a / b truncated, with the sign of a Operands are floating; the result has their dtype."""
 
 def get_active_lane_mask(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic get_active_lane_mask."""
 
-def handle_add_byte_offset(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
+def handle_add_byte_offset(a: _t.Any, b: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic handle_add_byte_offset."""
 
 def hypot(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic hypot. Operands are floating; the result has their dtype."""
+    """the length of the vector (a, b) Operands are floating; the result has their dtype."""
 
 def if_then_else(a: _t.Any, b: _t.Any, c: _t.Any) -> _t.Any:
     """lazy: only the chosen value is evaluated"""
@@ -420,37 +420,37 @@ def ignore_loop_partition(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic ignore_loop_partition."""
 
 def isfinite(a: _t.Any) -> _t.Any:
-    """The intrinsic isfinite. The result is a bool."""
+    """whether a is neither infinite nor nan The result is a bool."""
 
 def isinf(a: _t.Any) -> _t.Any:
-    """The intrinsic isinf. The result is a bool."""
+    """whether a is an infinity The result is a bool."""
 
 def isnan(a: _t.Any) -> _t.Any:
-    """The intrinsic isnan. The result is a bool."""
+    """whether a is not a number The result is a bool."""
 
 def isnullptr(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """whether a pointer points to nothing"""
 
 def ldexp(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic ldexp. Operands are floating; the result has their dtype."""
+    """a times 2 to the power of b Operands are floating; the result has their dtype."""
 
 def likely(a: _t.Any) -> _t.Any:
-    """The intrinsic likely. The result is a bool."""
+    """a, which is expected to hold The result is a bool."""
 
 def llvm_lookup_intrinsic_id(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic llvm_lookup_intrinsic_id."""
 
 def log(a: _t.Any) -> _t.Any:
-    """The intrinsic log. Operands are floating; the result has their dtype."""
+    """the natural logarithm Operands are floating; the result has their dtype."""
 
 def log10(a: _t.Any) -> _t.Any:
-    """The intrinsic log10. Operands are floating; the result has their dtype."""
+    """the logarithm to the base 10 Operands are floating; the result has their dtype."""
 
 def log1p(a: _t.Any) -> _t.Any:
-    """The intrinsic log1p. Operands are floating; the result has their dtype."""
+    """the natural logarithm of 1 + a, exact for small a Operands are floating; the result has their dtype."""
 
 def log2(a: _t.Any) -> _t.Any:
-    """The intrinsic log2. Operands are floating; the result has their dtype."""
+    """the logarithm to the base 2 Operands are floating; the result has their dtype."""
 
 def lookup_param(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic lookup_param."""
@@ -462,16 +462,16 @@ def masked_store(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic masked_store."""
 
 def nearbyint(a: _t.Any) -> _t.Any:
-    """The intrinsic nearbyint. Operands are floating; the result has their dtype."""
+    """the nearest whole number, of two the even one Operands are floating; the result has their dtype."""
 
 def nextafter(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic nextafter. Operands are floating; the result has their dtype."""
+    """the number after a in the direction of b Operands are floating; the result has their dtype."""
 
 def popcount(a: _t.Any) -> _t.Any:
-    """The intrinsic popcount. Operands are integers; the result has their dtype."""
+    """how many bits are set Operands are integers; the result has their dtype."""
 
 def pow(a: _t.Any, b: _t.Any) -> _t.Any:
-    """The intrinsic pow. The result has the dtype of the operands."""
+    """a to the power of b The result has the dtype of the operands."""
 
 def print_buffer(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic print_buffer."""
@@ -489,31 +489,31 @@ def reinterpret(a: _t.Any, *, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic reinterpret."""
 
 def round(a: _t.Any) -> _t.Any:
-    """The intrinsic round. Operands are floating; the result has their dtype."""
+    """the nearest whole number, of two the even one Operands are floating; the result has their dtype."""
 
 def rsqrt(a: _t.Any) -> _t.Any:
-    """The intrinsic rsqrt. Operands are floating; the result has their dtype."""
+    """one over the square root Operands are floating; the result has their dtype."""
 
 def sigmoid(a: _t.Any) -> _t.Any:
-    """The intrinsic sigmoid. Operands are floating; the result has their dtype."""
+    """1 / (1 + exp(-a)), without overflow Operands are floating; the result has their dtype."""
 
 def sin(a: _t.Any) -> _t.Any:
-    """The intrinsic sin. Operands are floating; the result has their dtype."""
+    """the sine Operands are floating; the result has their dtype."""
 
 def sinh(a: _t.Any) -> _t.Any:
-    """The intrinsic sinh. Operands are floating; the result has their dtype."""
+    """the hyperbolic sine Operands are floating; the result has their dtype."""
 
 def sqrt(a: _t.Any) -> _t.Any:
-    """The intrinsic sqrt. Operands are floating; the result has their dtype."""
+    """the square root Operands are floating; the result has their dtype."""
 
 def tan(a: _t.Any) -> _t.Any:
-    """The intrinsic tan. Operands are floating; the result has their dtype."""
+    """the tangent Operands are floating; the result has their dtype."""
 
 def tanh(a: _t.Any) -> _t.Any:
-    """The intrinsic tanh. Operands are floating; the result has their dtype."""
+    """the hyperbolic tangent Operands are floating; the result has their dtype."""
 
 def trunc(a: _t.Any) -> _t.Any:
-    """The intrinsic trunc. Operands are floating; the result has their dtype."""
+    """a without its fraction Operands are floating; the result has their dtype."""
 
 def tvm_call_packed(*args: _t.Any, dtype: _t.Any = None) -> _t.Any:
     """The intrinsic tvm_call_packed."""

@@ -19,7 +19,8 @@ from weft.target.triple import Triple
 
 __all__ = ["EXECUTORS", "HOST_CPUS", "RUNTIMES", "canonical_processor"]
 
-EXECUTORS = ("native", "vm", "graph", "aot")
+EXECUTORS = ["native", "vm", "graph", "aot"]
+"""The names of executors, those of plug-ins after them (`weft.codegen.executors.register_executor`)."""
 RUNTIMES = ("host", "bare", "rtos")
 _FPUS = ("none", "auto", *UNITS)
 

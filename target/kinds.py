@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Field:
     type: str
     default: Any = None
     doc: str = ""
-    choices: tuple[Any, ...] = ()
+    choices: Sequence[Any] = ()
     bounds: tuple[int, int] | None = None
 
 
@@ -48,7 +48,7 @@ def Size(default: int | None = None, doc: str = "", bounds: tuple[int, int] | No
     return Field("size", default, doc, bounds=bounds)
 
 
-def Str(default: str | None = None, doc: str = "", choices: tuple[str, ...] = ()) -> Field:
+def Str(default: str | None = None, doc: str = "", choices: Sequence[str] = ()) -> Field:
     """A string option."""
     return Field("str", default, doc, choices)
 

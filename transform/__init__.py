@@ -56,6 +56,7 @@ from weft.transform.interface.remove_unused_outputs import RemoveUnusedOutputs
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.lower_blocks import LowerBlocks
 from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
@@ -112,6 +113,7 @@ __all__ = [
     "Declined",
     "DecomposeOpsForInference",
     "EliminateCommonSubexpr",
+    "ExpandIntrinsics",
     "ExpandMatmulOfSum",
     "ExpandTupleArguments",
     "FoldBatchnormToConv2D",

@@ -75,7 +75,7 @@ class Plan:
     @property
     def straight_line(self) -> bool:
         """Whether the program becomes one straight line of steps, which has no place for calls of graph functions."""
-        return self.executor in ("graph", "aot") or back_end_of(self.parts[self.driver]).is_straight_line(self)
+        return EXECUTORS[self.executor].straight_line or back_end_of(self.parts[self.driver]).is_straight_line(self)
 
     @property
     def model(self) -> str:
@@ -152,8 +152,7 @@ class Job:
     def program(self) -> Program:
         """The program that the executor of the plan makes: machine code of this machine, artifacts of other parts."""
         remaining, owner = self.remaining(lambda label: label in self.plan.machines, self.generators)
-        executor = load(EXECUTORS[self.plan.executor])
-        program: Program = executor(remaining, self.plan, owner)
+        program = EXECUTORS[self.plan.executor].program(remaining, self.plan, owner)
         program.kind = self.plan.parts[self.plan.driver].kind.name
         program.artifacts = program.artifacts.union(remaining.attrs.get(ARTIFACTS, ArtifactSet()).values())
         return program

@@ -11,6 +11,11 @@
     kind     ::= "i" integer | "b" truth value | "x" any scalar or vector | "v" vector | "p" pointer | "e" element of a
                  buffer | "s" text;  "?" may be left out, "*" anything may follow
 
+A row is all that an intrinsic needs: it reads and prints as `T.name`, the interpreter computes `numpy`, back ends call
+the function `c` of C's library or `llvm` of LLVM's intrinsics, or have code of their own. A row of a plug-in has a
+`formula` instead: the same in other scalar expressions, which take its place before code is made
+(`weft.transform.kernel.expand_intrinsics`), so that every back end has it.
+
 An intrinsic that is not in the table may still occur in a module (device-specific ones): it reads, prints and survives
 passes as an opaque, impure call; interpreting or compiling it for a target that lacks it is an error.
 """
@@ -27,12 +32,19 @@ import numpy as np
 from weft import dtypes
 from weft.errors import DTypeError, Span
 
-__all__ = ["INTRINSICS", "InOwnType", "Intrinsic", "next_after", "register_intrinsic", "result_dtype"]
+__all__ = [
+    "INTRINSICS", "RULES", "InOwnType", "Intrinsic", "next_after", "register_intrinsic", "remove_intrinsic",
+    "result_dtype",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """One row: `arity` -1 means any number of arguments; `numpy` takes and gives arrays or NumPy scalars."""
+    """One row: `arity` -1 means any number of arguments; `numpy` takes and gives arrays or NumPy scalars.
+
+    `c` and `llvm` name the function of C's mathematical library (for float64) and the overloaded intrinsic of LLVM;
+    `formula` takes the operands as expressions and gives an expression of the result's dtype.
+    """
 
     name: str
     arity: int
@@ -42,6 +54,9 @@ class Intrinsic:
     promotes: bool = False
     doc: str = ""
     operands: str = ""
+    c: str = ""
+    llvm: str = ""
+    formula: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +73,26 @@ class InOwnType:
 
 next_after = InOwnType(np.nextafter)
 INTRINSICS: dict[str, Intrinsic] = {}
+RULES = ("float", "same", "integer", "bool", "third", "given")
 
 
 def register_intrinsic(entry: Intrinsic) -> Intrinsic:
-    """Add a row to the table (a plug-in may add its own)."""
-    INTRINSICS[entry.name] = entry
+    """Add a row to the table (a plug-in may add its own).
+
+    Raises: DTypeError W316 for a name that is taken or no name, and for another rule.
+    """
+    if not entry.name.isidentifier() or entry.rule not in RULES:
+        message = f"an intrinsic has a name and one of the rules {', '.join(RULES)}, got {entry.name!r}, {entry.rule!r}"
+        raise DTypeError(message, code="W316")
+    if INTRINSICS.setdefault(entry.name, entry) is not entry:
+        raise DTypeError(f"there is an intrinsic T.{entry.name} already", code="W316")
     return entry
+
+
+def remove_intrinsic(name: str) -> None:
+    """Take a row of a plug-in out of the table."""
+    if name not in _BUILT_IN:
+        INTRINSICS.pop(name, None)
 
 
 def result_dtype(entry: Intrinsic, operands: Sequence[str], span: Span | None = None) -> str:
@@ -166,76 +195,96 @@ def _dot_product(total: Any, a: Any, b: Any) -> Any:
     return sums if np.ndim(total) else sums[0]
 
 
-def _fill() -> None:
-    def add(
-        names: str, arity: int, rule: str, functions: dict[str, Callable[..., Any]] | None = None, **options: Any
-    ) -> None:
-        for name in names.split():
-            function = (functions or {}).get(name) or getattr(np, name, None)
-            register_intrinsic(Intrinsic(name, arity, rule, function, **options))
-
-    add("exp exp2 sqrt sin cos tan sinh cosh log log2 log10 log1p", 1, "float")
-    add(
-        "acos acosh asin asinh atan atanh tanh",
-        1,
-        "float",
-        {
-            "acos": np.arccos,
-            "acosh": np.arccosh,
-            "asin": np.arcsin,
-            "asinh": np.arcsinh,
-            "atan": np.arctan,
-            "atanh": np.arctanh,
-        },
-    )
-    add(
-        "exp10 erf rsqrt sigmoid round nearbyint",
-        1,
-        "float",
-        {
-            "exp10": lambda x: np.power(np.asarray(10, np.asarray(x).dtype), x),
-            "erf": _erf,
-            "rsqrt": _rsqrt,
-            "sigmoid": _sigmoid,
-            "round": _round,
-            "nearbyint": _round,
-        },
-    )
-    add("floor ceil trunc fabs", 1, "float")
-    add("abs", 1, "same")
-    add("isnan isinf isfinite", 1, "bool")
-    add("atan2 copysign hypot nextafter fmod", 2, "float", {"atan2": np.arctan2, "nextafter": next_after},
-        promotes=True)
-    add("pow", 2, "same", {"pow": _power}, promotes=True)
-    add("ldexp", 2, "float", {"ldexp": _ldexp})
-    add("fma", 3, "float", {"fma": _fma})
-    add(
-        "dot_product", 3, "same", {"dot_product": _dot_product},
-        doc="(sums, a, b): each sum with the products of its group of elements of a and b added",
-    )  # fmt: skip
-    add("popcount clz", 1, "integer", {"popcount": _popcount, "clz": _clz})
-    add("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
-    add("likely", 1, "bool", {"likely": lambda x: x})
-    add("reinterpret", 1, "given", operands="x")
-    add("q_multiply_shift", 4, "given", operands="iiii")
-    add("undef", 0, "given")
-    add("call_extern call_packed call_cpacked tvm_call_packed", -1, "given", pure=False, operands="s*")
-    add("print_buffer", -1, "given", pure=False)
-    add("call_pure_extern", -1, "given", operands="s*")
-    add("call_llvm_intrin call_llvm_pure_intrin", -1, "given")
-    add("address_of", -1, "given", operands="e")
-    add("access_ptr", -1, "given", operands="p*")
-    add("handle_add_byte_offset", 2, "given", operands="pi")
-    add("vectorlow vectorhigh", -1, "given", operands="s?v")
-    add("vectorcombine", -1, "given", operands="s?vv")
-    add("get_active_lane_mask", -1, "given", operands="s?ii")
-    add("vscale masked_load masked_store", -1, "given")
-    add("assume", 1, "given", pure=False, operands="b")
-    add("isnullptr", 1, "given", doc="whether a pointer points to nothing", operands="p")
-    add("call_cpacked_lowered call_packed_lowered call_kernel", -1, "given", pure=False)
-    add("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, "given", pure=False)
-    add("dp4a q_multiply_shift_per_axis llvm_lookup_intrinsic_id lookup_param ignore_loop_partition", -1, "given")
-    add("ptr_byte_offset", -1, "given")
+def _exp10(x: Any) -> Any:
+    return np.power(np.asarray(10, np.asarray(x).dtype), x)
 
 
-_fill()
+# ---------------------------------------------------------------------------------------------------------------------
+# The table: one row for each intrinsic that computes, one line for those that only have a name
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _function(
+    name: str, numpy: Callable[..., Any], doc: str, arity: int = 1, rule: str = "float", c: str | None = None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """A function of numbers; C's library has it by its own name unless `c` is another one, or empty."""
+    register_intrinsic(Intrinsic(name, arity, rule, numpy, doc=doc, c=name if c is None else c, **options))
+
+
+_function("exp", np.exp, "e to the power of a", llvm="exp")
+_function("exp2", np.exp2, "2 to the power of a", llvm="exp2")
+_function("exp10", _exp10, "10 to the power of a", c="")
+_function("log", np.log, "the natural logarithm", llvm="log")
+_function("log2", np.log2, "the logarithm to the base 2", llvm="log2")
+_function("log10", np.log10, "the logarithm to the base 10", llvm="log10")
+_function("log1p", np.log1p, "the natural logarithm of 1 + a, exact for small a")
+_function("sqrt", np.sqrt, "the square root", llvm="sqrt")
+_function("rsqrt", _rsqrt, "one over the square root", c="")
+_function("sigmoid", _sigmoid, "1 / (1 + exp(-a)), without overflow", c="")
+_function("erf", _erf, "the error function")
+_function("sin", np.sin, "the sine", llvm="sin")
+_function("cos", np.cos, "the cosine", llvm="cos")
+_function("tan", np.tan, "the tangent")
+_function("sinh", np.sinh, "the hyperbolic sine")
+_function("cosh", np.cosh, "the hyperbolic cosine")
+_function("tanh", np.tanh, "the hyperbolic tangent")
+_function("asin", np.arcsin, "the inverse sine")
+_function("acos", np.arccos, "the inverse cosine")
+_function("atan", np.arctan, "the inverse tangent")
+_function("asinh", np.arcsinh, "the inverse hyperbolic sine")
+_function("acosh", np.arccosh, "the inverse hyperbolic cosine")
+_function("atanh", np.arctanh, "the inverse hyperbolic tangent")
+_function("floor", np.floor, "the greatest whole number not above a", llvm="floor")
+_function("ceil", np.ceil, "the least whole number not below a", llvm="ceil")
+_function("trunc", np.trunc, "a without its fraction", llvm="trunc")
+_function("round", _round, "the nearest whole number, of two the even one", llvm="nearbyint", c="nearbyint")
+_function("nearbyint", _round, "the nearest whole number, of two the even one", llvm="nearbyint")
+_function("fabs", np.fabs, "the absolute value", llvm="fabs")
+_function("abs", np.abs, "the absolute value", rule="same", c="")
+_function("isnan", np.isnan, "whether a is not a number", rule="bool", c="")
+_function("isinf", np.isinf, "whether a is an infinity", rule="bool", c="")
+_function("isfinite", np.isfinite, "whether a is neither infinite nor nan", rule="bool", c="")
+_function("atan2", np.arctan2, "the angle of the point (b, a)", 2, promotes=True)
+_function("copysign", np.copysign, "a with the sign of b", 2, llvm="copysign", promotes=True)
+_function("hypot", np.hypot, "the length of the vector (a, b)", 2, promotes=True)
+_function("nextafter", next_after, "the number after a in the direction of b", 2, promotes=True)
+_function("fmod", np.fmod, "what is left of a / b truncated, with the sign of a", 2, promotes=True)
+_function("pow", _power, "a to the power of b", 2, "same", promotes=True)
+_function("ldexp", _ldexp, "a times 2 to the power of b", 2, c="")
+_function("fma", _fma, "a * b + c, rounded once", 3, llvm="fma")
+_function("dot_product", _dot_product, "each sum in a with the products of its group of elements of b and c added", 3,
+          "same", c="")  # fmt: skip
+_function("popcount", _popcount, "how many bits are set", rule="integer", c="")
+_function("clz", _clz, "how many bits are clear before the highest that is set", rule="integer", c="")
+_function("likely", lambda x: x, "a, which is expected to hold", rule="bool", c="")
+
+
+def _names(names: str, arity: int, rule: str = "given", **options: Any) -> None:
+    """Intrinsics that back ends and the interpreter know by their names."""
+    for name in names.split():
+        register_intrinsic(Intrinsic(name, arity, rule, **options))
+
+
+_names("if_then_else", 3, "third", doc="lazy: only the chosen value is evaluated")
+_names("reinterpret", 1, operands="x")
+_names("q_multiply_shift", 4, operands="iiii")
+_names("undef", 0)
+_names("call_extern call_packed call_cpacked tvm_call_packed", -1, pure=False, operands="s*")
+_names("print_buffer", -1, pure=False)
+_names("call_pure_extern", -1, operands="s*")
+_names("call_llvm_intrin call_llvm_pure_intrin", -1)
+_names("address_of", -1, operands="e")
+_names("access_ptr", -1, operands="p*")
+_names("handle_add_byte_offset", 2, operands="pi")
+_names("vectorlow vectorhigh", -1, operands="s?v")
+_names("vectorcombine", -1, operands="s?vv")
+_names("get_active_lane_mask", -1, operands="s?ii")
+_names("vscale masked_load masked_store", -1)
+_names("assume", 1, pure=False, operands="b")
+_names("isnullptr", 1, doc="whether a pointer points to nothing", operands="p")
+_names("call_cpacked_lowered call_packed_lowered call_kernel", -1, pure=False)
+_names("TVMBackendAllocWorkspace TVMBackendFreeWorkspace", -1, pure=False)
+_names("dp4a q_multiply_shift_per_axis llvm_lookup_intrinsic_id lookup_param ignore_loop_partition", -1)
+_names("ptr_byte_offset", -1)
+_BUILT_IN = frozenset(INTRINSICS)

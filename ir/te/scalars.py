@@ -5,12 +5,13 @@ Every one takes expressions and Python numbers; these are of the dtype of what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
 from weft.errors import DTypeError
 from weft.ir.kernel import prim
+from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.tensor import PrimCall, PrimExpr, Select
 
 __all__ = [
@@ -115,79 +116,22 @@ def cast(dtype: str, value: Any) -> PrimExpr:
     return prim.cast(dtype, prim.as_expr(value))
 
 
-def abs(value: Any) -> PrimExpr:
-    """The absolute value."""
-    return prim.intrinsic("abs", value)
+def _intrinsic(name: str) -> Callable[[Any], PrimExpr]:
+    """The function of a row of the table of intrinsics."""
+
+    def function(value: Any) -> PrimExpr:
+        return prim.intrinsic(name, value)
+
+    function.__name__ = function.__qualname__ = name
+    doc = INTRINSICS[name].doc
+    function.__doc__ = f"{doc[0].upper()}{doc[1:]}."
+    return function
 
 
-def exp(value: Any) -> PrimExpr:
-    """e to the power of the value."""
-    return prim.intrinsic("exp", value)
-
-
-def log(value: Any) -> PrimExpr:
-    """The natural logarithm."""
-    return prim.intrinsic("log", value)
-
-
-def sqrt(value: Any) -> PrimExpr:
-    """The square root."""
-    return prim.intrinsic("sqrt", value)
-
-
-def rsqrt(value: Any) -> PrimExpr:
-    """One over the square root."""
-    return prim.intrinsic("rsqrt", value)
-
-
-def tanh(value: Any) -> PrimExpr:
-    """The hyperbolic tangent."""
-    return prim.intrinsic("tanh", value)
-
-
-def erf(value: Any) -> PrimExpr:
-    """The error function."""
-    return prim.intrinsic("erf", value)
-
-
-def sigmoid(value: Any) -> PrimExpr:
-    """1 / (1 + exp(-value)), without overflow."""
-    return prim.intrinsic("sigmoid", value)
-
-
-def floor(value: Any) -> PrimExpr:
-    """The greatest whole number not above the value."""
-    return prim.intrinsic("floor", value)
-
-
-def ceil(value: Any) -> PrimExpr:
-    """The least whole number not below the value."""
-    return prim.intrinsic("ceil", value)
-
-
-def trunc(value: Any) -> PrimExpr:
-    """The value without its fraction."""
-    return prim.intrinsic("trunc", value)
-
-
-def round(value: Any) -> PrimExpr:
-    """The nearest whole number, of two the even one."""
-    return prim.intrinsic("round", value)
-
-
-def sin(value: Any) -> PrimExpr:
-    """The sine."""
-    return prim.intrinsic("sin", value)
-
-
-def cos(value: Any) -> PrimExpr:
-    """The cosine."""
-    return prim.intrinsic("cos", value)
-
-
-def isnan(value: Any) -> PrimExpr:
-    """Whether the value is not a number."""
-    return prim.intrinsic("isnan", value)
+abs, isnan = _intrinsic("abs"), _intrinsic("isnan")
+ceil, floor, round, trunc = map(_intrinsic, ("ceil", "floor", "round", "trunc"))
+exp, log, sqrt, rsqrt = map(_intrinsic, ("exp", "log", "sqrt", "rsqrt"))
+sin, cos, tanh, erf, sigmoid = map(_intrinsic, ("sin", "cos", "tanh", "erf", "sigmoid"))
 
 
 def floordiv(a: Any, b: Any) -> PrimExpr:

@@ -36,7 +36,7 @@ from weft.runtime.callbacks import isolated
 from weft.runtime.programs.vm import adopted, fresh_memory, kernel_scalar
 from weft.runtime.registry import lookup
 
-__all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function"]
+__all__ = ["FORMATS", "VERSION", "AotFunction", "EntryFunction", "GraphFunction", "entry_function", "entry_functions"]
 
 FORMATS, VERSION = {"graph": "weft-graph", "aot": "weft-aot"}, 1
 _KINDS = ("input", "constant", "output", "arena")
@@ -236,6 +236,11 @@ def entry_function(
         return GraphFunction(program, constants, kernels, linked)
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"malformed program: {type(error).__name__} {error}", code="W841") from None
+
+
+def entry_functions(program: Mapping[str, Any], *parts: Any) -> dict[str, EntryFunction]:
+    """The function of a program, by its name; errors as `entry_function`."""
+    return {str(program["name"]): entry_function(program, *parts)}
 
 
 def _check(program: Mapping[str, Any], kernels: Mapping[str, Any], constants: int) -> None:

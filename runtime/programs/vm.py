@@ -32,6 +32,7 @@ from weft.runtime.registry import lookup
 
 __all__ = [
     "Closure", "Event", "ProfileRow", "VMFunction", "VirtualMachine", "adopted", "fresh_memory", "kernel_scalar",
+    "machine_functions",
 ]  # fmt: skip
 
 MOST_FRAMES = 200_000
@@ -533,3 +534,11 @@ def _owned(value: Any, others: Sequence[np.ndarray]) -> Any:
     if isinstance(value, np.ndarray) and any(np.may_share_memory(value, other) for other in others):
         return value.copy()
     return value
+
+
+def machine_functions(
+    program: Mapping[str, Any], constants: Sequence[np.ndarray], kernels: Mapping[str, Any], linked: Mapping[str, Any]
+) -> dict[str, VMFunction]:
+    """The functions of a program by name, run by one machine."""
+    machine = VirtualMachine(program, kernels, constants, linked)
+    return {name: VMFunction(machine, function.signature) for name, function in machine.functions.items()}

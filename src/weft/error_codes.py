@@ -169,6 +169,9 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W314", "an intrinsic takes another number of operands", "T.exp takes 1 operands, got 2"),
         ("W315", "the value of an expression is asked for while the program is built",
          "an expression has no truth value while the program is built"),
+        ("W316", "an intrinsic of a name is declared already, or wrongly", "there is an intrinsic T.exp already"),
+        ("W317", "the formula of an intrinsic gives another dtype than its rule says",
+         "the formula of T.softsign gives float64, its rule says float32"),
         ("W320", "operands, or a declared and a computed type, have different dtypes", "R.add: float32 and int32"),
         ("W321", "an operator does not take a dtype", "R.exp: x must be floating, got int32"),
     ),
@@ -409,6 +412,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
          "part 'npu' (npu) does not take 'R.exp': it has no such unit"),
         ("W754", "there is no planner of memory of a name, or it cannot plan this",
          "there is no memory planner 'best'"),
+        ("W755", "there is an executor of a name already", "there is an executor 'vm' already"),
         ("W760", "code calls a C function that is not allowed",
          "T.call_extern of 'system', which nobody declared: a text reaches foreign code only by declared names"),
         ("W761", "a C function is called with types that it does not take",
@@ -508,6 +512,7 @@ _TABLE: dict[type[WeftError], tuple[tuple[str, str, str], ...]] = {
         ("W977", "a program of PyTorch is none, or has no form", "an exported program is wanted, got 3"),
         ("W978", "a reference of a framework cannot run", "no random value can be made for the input 'x'"),
         ("W979", "a file of safetensors is none", "w.safetensors: its header is no mapping"),
+        ("W980", "an importer cannot be added for an ending of files", "an importer for '.onnx': there is one already"),
     ),
 }  # fmt: skip
 

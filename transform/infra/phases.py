@@ -53,6 +53,7 @@ from weft.transform.infra.registry import NAMED_PHASES, nearest
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
+from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
 from weft.transform.kernel.order_vector_loops import OrderVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
 from weft.transform.kernel.resolve_pointers import ResolvePointers
@@ -127,7 +128,8 @@ PHASES: tuple[Phase, ...] = (
     # Whole operators fold faster than their loops; accesses are checked while loops are as they were written.
     Phase("legalize", (
         NameUnknownSizes(), FoldConstant(), ApplyRules("level", _RULES), CombineParallelMatmul(),
-        ResolvePointers(), OrderVectorLoops(), CheckHandles(), CheckWrites(), LegalizeOps(), CheckBounds(),
+        ResolvePointers(), OrderVectorLoops(), CheckHandles(), CheckWrites(), LegalizeOps(), ExpandIntrinsics(),
+        CheckBounds(),
     )),
     Phase(
         "optimize",

@@ -22,6 +22,7 @@ from weft.codegen.backends.c.short_floats import SHORT_FLOATS, marking, narrowin
 from weft.errors import Span, TargetError
 from weft.ir.graph import Expr
 from weft.ir.interpret.small_floats import encode
+from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim import as_expr, buffer_strides
 from weft.ir.tensor import (
     COMPARISONS,
@@ -57,10 +58,6 @@ _ARITHMETIC = {
     "bitwise_xor": "^",
 }
 _SIGNED: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
-_LIBRARY = frozenset(
-    "exp exp2 sqrt sin cos tan sinh cosh tanh log log2 log10 log1p acos acosh asin asinh atan atanh erf "
-    "floor ceil trunc fabs atan2 copysign hypot nextafter fmod pow fma".split()
-)
 
 
 class Scope(Protocol):
@@ -481,10 +478,9 @@ def _called(writer: Scope, expr: PrimCall, dtype: str, args: list[str]) -> str:
     writer.check_dtype(dtype, expr.span)
     if expr.op in MATH:
         return f"{writer.use(math_helper(expr.op, dtype))}({args[0]})"
-    if expr.op in ("round", "nearbyint"):
-        return f"nearbyint{suffix}({args[0]})"
-    if expr.op in _LIBRARY:
-        return f"{expr.op}{suffix}({', '.join(args)})"
+    entry = INTRINSICS.get(expr.op)
+    if entry is not None and entry.c:
+        return f"{entry.c}{suffix}({', '.join(args)})"
     raise unsupported(f"T.{expr.op}", expr.span)
 
 

@@ -47,7 +47,7 @@ class LLVMBackEnd(BackEnd):
 
     def served(self, plan: Plan) -> tuple[str, ...]:
         """All executors in this process; another machine gets straight-line code."""
-        return self.executors if plan.runs_here else ("native", "aot")
+        return tuple(EXECUTORS) if plan.runs_here else ("native", "aot")
 
     def is_straight_line(self, plan: Plan) -> bool:
         """Object code for another machine has no calls between graph functions."""

@@ -20,6 +20,7 @@ from weft.ir.interpret.closures.compiled import Compiled, Compiler, Frame
 from weft.ir.interpret.memory import Pointer, View
 from weft.ir.interpret.scalars import check_scalar, coerce, element_type
 from weft.ir.interpret.small_floats import decode, encode, round_to
+from weft.ir.kernel.formulas import expanded
 from weft.ir.kernel.intrinsics import INTRINSICS, InOwnType
 from weft.ir.tensor import Buffer, BufferLoad, PrimCall, PrimExpr
 
@@ -37,6 +38,8 @@ def compile_intrinsic(compiler: Compiler, node: PrimCall) -> Compiled:
     if special is not None:
         return special(compiler, node)
     entry = INTRINSICS.get(name)
+    if entry is not None and entry.numpy is None and entry.formula is not None:
+        return compiler.expression(expanded(node))
     if entry is None or entry.numpy is None:
         raise ArgumentError(
             f"the intrinsic T.{name} has no meaning in the interpreter", code="W864", span=node.span,

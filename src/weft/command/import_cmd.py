@@ -12,16 +12,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from weft.command.files import InputError, weights_folder, write_file
 from weft.command.progress import Progress
 from weft.command.report import print_json
 from weft.errors import ModelError
 from weft.frontend import import_report
+<<<<<<< HEAD
 from weft.frontend import onnx as frontend
 from weft.frontend.comparison import CheckResult
 from weft.frontend.extras import require
 from weft.frontend.onnx.checking import check
+=======
+from weft.frontend.importers import importer_of
+>>>>>>> 2c8e976 (Intrinsics, executors and importers are one registration each)
 from weft.frontend.report import ImportReport
 from weft.ir.module import IRModule
 
@@ -35,6 +40,7 @@ def import_command(options: argparse.Namespace) -> int:
         return _finished(options, path, *_program(options, path))
     if path.suffix == ".safetensors":
         raise InputError(f"{path} holds arrays and no model", hint="weft.frontend.safetensors.load reads it")
+<<<<<<< HEAD
     with Progress(f"importing {path.name}") as progress:
         module = frontend.load(path, progress=progress)
     def compared() -> CheckResult:
@@ -62,24 +68,33 @@ def _finished(
 ) -> int:
     """Write, check and report, as asked for."""
     report, result = import_report(module), None
+=======
+    importer = importer_of(path)
+    module = importer.load(path)
+    result = None
+>>>>>>> 2c8e976 (Intrinsics, executors and importers are one registration each)
     if options.output:
         folder = weights_folder(options.output)
         with Progress(f"writing {options.output}"):
             write_file(options.output, lambda to: to.write_text(module.script(blobs=str(folder)), encoding="utf-8"))
     if options.check:
+<<<<<<< HEAD
         with Progress(f"compiling and comparing {path.name}"):
             result = compared()
+=======
+        result = importer.compare(path, sizes=dict(options.symbol), seed=options.seed)
+>>>>>>> 2c8e976 (Intrinsics, executors and importers are one registration each)
     if options.json:
-        print_json(_data(report, result))
+        print_json(_data(import_report(module), result))
     else:
         if options.report or not (options.output or options.check):
-            print(report)
+            print(import_report(module))
         if result is not None:
             print(result)
     return 0 if result is None or result.equal else 1
 
 
-def _data(report: ImportReport, result: CheckResult | None) -> dict[str, object]:
+def _data(report: ImportReport, result: Any) -> dict[str, object]:
     nodes = [
         {"name": node.name, "operator": node.operator, "how": node.how, "operators": list(node.operators),
          "why": node.why, "cost": node.cost} for node in report.nodes

@@ -44,6 +44,7 @@ from weft.codegen.backends.llvm.math.vector_math_float64 import (
     sin_float64,
 )
 from weft.errors import TargetError
+from weft.ir.kernel.intrinsics import INTRINSICS
 
 __all__ = ["emit_math", "is_math"]
 
@@ -65,48 +66,14 @@ _POLYNOMIALS: dict[str, dict[str, Callable[..., str]]] = {
         "tanh": tanh_polynomial,
     },
 }
-_LLVM = {
-    "exp": "exp",
-    "exp2": "exp2",
-    "sqrt": "sqrt",
-    "sin": "sin",
-    "cos": "cos",
-    "log": "log",
-    "log2": "log2",
-    "log10": "log10",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "round": "nearbyint",
-    "nearbyint": "nearbyint",
-    "fabs": "fabs",
-    "copysign": "copysign",
-    "fma": "fma",
-}
-_LIBRARY = (
-    "tan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "log1p",
-    "exp10",
-    "erf",
-    "atan2",
-    "hypot",
-    "nextafter",
-    "fmod",
-)
+_LIBRARY = {"exp10": "exp10"}
+"""Functions that the C libraries of the systems that LLVM's code runs on have beside those of the standard."""
 
 
 def is_math(name: str) -> bool:
     """Whether the intrinsic is arithmetic on its operands (no memory, no control flow)."""
-    return name in _LLVM or name in _LIBRARY or name in _CUSTOM
+    entry = INTRINSICS.get(name)
+    return name in _CUSTOM or name in _LIBRARY or (entry is not None and bool(entry.llvm or entry.c))
 
 
 def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str], kinds: Sequence[str]) -> str:
@@ -126,9 +93,10 @@ def emit_math(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str],
     polynomial = None if arith.strict else _POLYNOMIALS.get(dtypes.element(dtype), {}).get(name)
     if polynomial is not None:
         return polynomial(arith, dtype, operands[0])
-    if name in _LLVM:
-        return arith.overloaded(_LLVM[name], dtype, *operands)
-    return _library(arith, name, dtype, operands)
+    entry = INTRINSICS[name]
+    if entry.llvm:
+        return arith.overloaded(entry.llvm, dtype, *operands)
+    return _library(arith, _LIBRARY.get(name, entry.c), dtype, operands)
 
 
 def _in_float32(arith: Arithmetic, name: str, dtype: str, operands: Sequence[str]) -> str:

@@ -1,0 +1,76 @@
+"""Which importer reads a file: one row for each ending.
+
+    weft.frontend.load("model.onnx")               a module, by the importer of `.onnx`
+    register_importer(".tiny", load)               `weft import net.tiny` and `weft.frontend.load` know it from then on
+
+An importer is a function from a path to a module; `attach_report` keeps beside the module what became of each node, and
+`weft.frontend.emitter.Emitter` is what it builds with. Files of no known ending are read as ONNX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from weft.errors import ModelError
+from weft.ir.module import IRModule
+from weft.providers import load as load_place
+
+__all__ = ["IMPORTERS", "Importer", "importer_of", "load", "register_importer", "unregister_importer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """What reads files of an ending, and what compares a model with its reference, or their places; no check: None.
+
+    `check` takes a path, `sizes` by symbol and a `seed`, and gives what prints and has `equal` and `first`.
+    """
+
+    read: Callable[[Path], IRModule] | str
+    check: Callable[..., Any] | str | None = None
+
+    def load(self, path: Path) -> IRModule:
+        """The module of a file."""
+        return (load_place(self.read) if isinstance(self.read, str) else self.read)(path)
+
+    def compare(self, path: Path, **options: Any) -> Any:
+        """The results of the module beside those of the reference; ModelError W978 where the importer has none."""
+        if self.check is None:
+            raise ModelError(f"models of the kind {path.suffix!r} have no reference to compare with", code="W978")
+        return (load_place(self.check) if isinstance(self.check, str) else self.check)(path, **options)
+
+
+IMPORTERS: dict[str, Importer] = {
+    ".onnx": Importer("weft.frontend.onnx:load", "weft.frontend.onnx.checking:check"),
+}
+"""The importers by the ending of their files."""
+_BUILT_IN = tuple(IMPORTERS)
+
+
+def register_importer(
+    suffix: str, read: Callable[[Path], IRModule], check: Callable[..., Any] | None = None
+) -> None:  # fmt: skip
+    """Let an importer read files of an ending; ModelError W980 where one does, or for no ending."""
+    if not suffix.startswith(".") or suffix in IMPORTERS:
+        why = "there is one already" if suffix in IMPORTERS else "an ending begins with a dot"
+        raise ModelError(f"an importer for {suffix!r}: {why}", code="W980")
+    IMPORTERS[suffix] = Importer(read, check)
+
+
+def unregister_importer(suffix: str) -> None:
+    """Forget an importer that was added."""
+    if suffix not in _BUILT_IN:
+        IMPORTERS.pop(suffix, None)
+
+
+def importer_of(path: Path) -> Importer:
+    """The importer of a file."""
+    return IMPORTERS.get(path.suffix, IMPORTERS[".onnx"])
+
+
+def load(path: str | PathLike[str]) -> IRModule:
+    """The module of a model in a file, by the importer of its ending; errors are those of the importer."""
+    return importer_of(Path(path)).load(Path(path))
