@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from weft.dlpack import offered_array
-from weft.errors import ModelError
+from weft.errors import MissingExtraError, ModelError
 from weft.frontend.extras import require
 from weft.frontend.torch.table import TABLE
 
-__all__ = ["Program", "array_of", "read_program"]
+__all__ = ["Program", "array_of", "read_file", "read_program"]
 
 _SMALL = 64  # elements of a weight that stays a constant
 
@@ -30,6 +31,16 @@ def array_of(tensor: Any) -> np.ndarray:
     array = offered_array(tensor.detach().contiguous())
     assert array is not None  # tensors offer one, or fail
     return array
+
+
+def read_file(path: Path) -> Any:
+    """The exported program that `torch.export.save` wrote; ModelError W973 for another file."""
+    try:
+        return require("torch.export", "torch").load(path)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # of many kinds
+        raise ModelError(f"{path} is no exported program: {str(error).splitlines()[0]}", code="W973") from None
 
 
 @dataclass(frozen=True)

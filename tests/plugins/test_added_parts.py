@@ -198,7 +198,7 @@ def test_an_importer_is_chosen_by_the_ending_of_a_file(tmp_path: Path, capsys: p
     path = tmp_path / "net.tiny"
     path.write_text("add")
     seen: list[Path] = []
-    frontend.register_importer(".tiny", lambda path: (seen.append(path), weft.IRModule({"main": ADD}))[1])
+    frontend.register_importer(".tiny", lambda path, progress: (seen.append(path), weft.IRModule({"main": ADD}))[1])
     try:
         assert weft.structural_equal(frontend.load(path)["main"], ADD)
         assert main(["import", str(path), "-o", str(tmp_path / "net.py")]) == 0
@@ -213,5 +213,5 @@ def test_an_importer_is_chosen_by_the_ending_of_a_file(tmp_path: Path, capsys: p
 @pytest.mark.parametrize("suffix", [".onnx", "tiny"])
 def test_an_importer_for_no_free_ending_is_refused(suffix: str) -> None:
     with pytest.raises(ModelError) as caught:
-        frontend.register_importer(suffix, lambda path: weft.IRModule({}))
+        frontend.register_importer(suffix, lambda path, progress: weft.IRModule({}))
     assert caught.value.code == "W980"
