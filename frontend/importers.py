@@ -67,7 +67,7 @@ IMPORTERS: dict[str, Importer] = {
     ".onnx": Importer(_read_onnx, _check_onnx),
     ".pt2": Importer(_read_torch, _check_torch),
 }
-"""The importers by the ending of their files; the packages that they need are imported when they are first asked for."""
+"""The importers by the ending of their files; the packages that they need are imported when first asked for."""
 _BUILT_IN = tuple(IMPORTERS)
 
 
