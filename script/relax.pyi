@@ -351,11 +351,12 @@ def call_tir_with_grad(gvar: _t.Any, args: _t.Any, out_ty: _t.Any, tir_vars: _t.
     """`call_tir` of a kernel whose gradient is registered under a name."""
 
 def cdist(x1: _t.Any, x2: _t.Any, p: _t.Any = 2.0) -> _t.Any:
-    """The distances of each row of x1 from each row of x2 in the p norm.
+    """The distances of each row of x1 from each row of x2 in the p norm; p = 0 counts what differs.
 
     R.cdist(R.Tensor((2, 3), "float32"), R.Tensor((4, 3), "float32")) -> R.Tensor((2, 4), "float32")
     R.cdist(R.Tensor((n, 3), "float32"), R.Tensor((m, 3), "float32"), p=1.0) -> R.Tensor((n, m), "float32")
     R.cdist(R.Tensor((2, 3, 2), "float32"), R.Tensor((2, 4, 2), "float32")) -> R.Tensor((2, 3, 4), "float32")
+    R.cdist(R.Tensor((2, 3), "float32"), R.Tensor((4, 3), "float32"), p=0.0) -> R.Tensor((2, 4), "float32")
     """
 
 def ceil(x: _t.Any) -> _t.Any:

@@ -176,7 +176,7 @@ class _Opaque:
             return Evaluate(PrimCall("call_packed", (StringImm("lib.f"), value), "int32"))
         if kind == 4:
             attrs = attribute_map(choices)
-            return Evaluate(PrimCall("device_barrier", (expression(self.state, "int32", 1),), "void", attrs))
+            return Evaluate(PrimCall("device.barrier", (expression(self.state, "int32", 1),), "void", attrs))
         return Evaluate(PrimCall("tvm_storage_sync", (StringImm("shared"),), "int32"))
 
     def _pointer(self) -> PrimExpr:

@@ -77,7 +77,7 @@ def expression(state: OpaqueState, dtype: str, depth: int) -> PrimExpr:
     if kind == 4:
         return PrimCall("call_pure_extern", (StringImm("lib.g"), expression(state, "int32", depth - 1)), dtype)
     if kind == 5:
-        name = choices.pick(("my_intrinsic", "ptx.mma", "vendor.op"))
+        name = choices.pick(("mine.function", "ptx.mma", "vendor.op"))
         attrs = attribute_map(choices) if choices.flip(30) else attribute_map(choices, most=0)
         return PrimCall(name, (leaf(state, dtype),), dtype, attrs)
     if dtype == "bool":

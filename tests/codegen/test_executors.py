@@ -272,7 +272,7 @@ def test_what_a_straight_line_program_cannot_do_is_refused_with_a_way_out(execut
 @R.function
 def main(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
     if c:
-        y = R.exp(x)
+        y = R.call_pure_packed("my.function", x, ty_args=R.Tensor((2,), "float32"))
     else:
         y = R.tanh(x)
     return y
@@ -281,8 +281,8 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((2,), "float32")):
         assert weft.compile(weft.parse(UNRANKED), executor=can)["main"](np.full((2, 3), -1, "float32")).sum() == 0
     unbounded = BOUNDED.replace('"n": 64, ', "")
     for text, code, said, line in (
-        (branch, "W741", "control flow cannot stand in a straight-line program", 4),
-        (UNRANKED, "W741", "'x', which is no tensor of known rank and dtype,", 3),
+        (branch, "W741", "R.call_pure_packed cannot be in a loop or a branch of a straight-line program", 5),
+        (UNRANKED, "W741", "a value that is no tensor of known shape and dtype", 4),
         (RECURSIVE, "W741", "a call of the graph function 'factorial'", 17),
         (unbounded, "W745", "the size n is neither known nor bounded", 3),
     ):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import ShapeError, WeftError
+from weft.errors import ShapeError
 from weft.ir import Call, IRModule, Op, walk
 from weft.transform import LegalizeOps
 
@@ -47,10 +47,11 @@ def test_one_program_runs_sequences_of_any_length(executor: str) -> None:
 
 
 @pytest.mark.parametrize("executor", ["graph", "aot"])
-def test_an_executor_without_loops_refuses_a_layer(executor: str) -> None:
-    with pytest.raises(WeftError) as caught:
-        weft.compile(weft.parse(TEXT.replace('"t", "b"', "4, 2")), executor=executor)
-    assert caught.value.code == "W741"
+def test_a_layer_of_known_sizes_is_a_kernel_where_programs_have_no_loops(executor: str) -> None:
+    run = weft.compile(weft.parse(TEXT.replace('"t", "b"', "5, 3")), executor=executor)
+    arrays = _arrays(5, 3)
+    for got, want in zip(run(*arrays), _by_hand(*arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 def test_the_body_of_the_loop_is_made_of_kernels() -> None:

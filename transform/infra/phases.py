@@ -224,7 +224,8 @@ def run_phases(
     """Run the phases from `start` to `stop`, both included; the result may be printed, read again and taken on.
 
     With a list as `trace`, every pass is recorded there. `knobs` are those of the schedules; `before` and `more` are
-    passes that stand before those which are built in, and that join them, by phase.
+    passes that stand before those which are built in, recorded where they change something, and that join them, by
+    phase.
     Passes whose level is above `opt` of the `PassContext` are left out.
     Raises: PassError W507 for an unknown phase, and what the passes raise.
 
@@ -241,7 +242,11 @@ def run_phases(
     first = 0 if start is None else names.index(start)
     last = len(names) if stop is None else names.index(stop) + 1
     for item in PHASES[first:last]:
-        passes = (*before.get(item.name, ()), *item.passes_for(target, knobs, more.get(item.name, ())))
+        prepared: list[Step] | None = None if trace is None else []
+        module = _run_phase(module, Pipeline(before.get(item.name, ()), name=item.name), prepared)
+        if trace is not None:
+            trace.extend(step for step in prepared or () if step.before != step.after)
+        passes = item.passes_for(target, knobs, more.get(item.name, ()))
         module = _run_phase(module, Pipeline(passes, name=item.name), trace)
     return module
 

@@ -183,16 +183,18 @@ def _distances(x1: Any, x2: Any, *, p: float) -> Any:
     gap = np.abs(x1[..., :, None, :].astype("float64") - x2[..., None, :, :])
     if p == np.inf:
         return (gap.max(-1) if gap.shape[-1] else np.zeros(gap.shape[:-1])).astype(x1.dtype)
-    return ((gap**p).sum(-1) ** (1 / p)).astype(x1.dtype)
+    return (np.sign(gap).sum(-1) if p == 0 else (gap**p).sum(-1) ** (1 / p)).astype(x1.dtype)
 
 
 @composite(
     "cdist", [Param("x1"), Param("x2"), Param("p", "attr", 2.0, "float")], numpy=_distances, family="linear_algebra",
     examples=(example(f32(2, 3), f32(4, 3)), example(f32("n", 3), f32("m", 3), p=1.0),
-              example(f32(2, 3, 2), f32(2, 4, 2))),
+              example(f32(2, 3, 2), f32(2, 4, 2)), example(f32(2, 3), f32(4, 3), p=0.0)),
 )  # fmt: skip
 def cdist(args: Parts) -> Expr:
-    """The distances of each row of x1 from each row of x2 in the p norm."""
+    """The distances of each row of x1 from each row of x2 in the p norm; p = 0 counts what differs."""
+    if not args.p >= 0:
+        raise args.error(f"the p of a norm is 0 or more, got {args.p}")
     gap = call("subtract", call("expand_dims", args.x1, axis=-2), call("expand_dims", args.x2, axis=-3))
     if args.p == 2:
         return call("sqrt", call("sum", call("multiply", gap, gap), axis=-1))
@@ -201,4 +203,6 @@ def cdist(args: Parts) -> Expr:
         return call("sum", size, axis=-1)
     if args.p == float("inf"):
         return call("max", size, axis=-1)
+    if args.p == 0:
+        return call("sum", call("sign", size), axis=-1)
     return call("power", call("sum", call("power", size, args.p), axis=-1), 1 / args.p)

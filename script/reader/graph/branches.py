@@ -31,7 +31,7 @@ from weft.script.reader.graph.bindings import (
     type_of,
 )
 from weft.script.reader.graph.dataflow import _outputs_of, _targets
-from weft.script.reader.graph.joined import JoinedIf, at, joined_if
+from weft.script.reader.graph.joined import at, joined_if
 from weft.script.reader.graph.session import Blocks, GraphSession
 from weft.script.reader.graph.statements import in_order, read_statement
 from weft.script.reader.scope import Hidden, Scope
@@ -40,7 +40,7 @@ from weft.script.source.text import MISSING
 __all__ = ["agreed", "check_condition", "conditional_value", "either_value"]
 
 
-@GRAPH.tree(ast.If, JoinedIf)
+@GRAPH.tree(ast.If)
 def _if(session: GraphSession, tree: ast.If) -> None:
     test = session.value(tree.test)
     if session.known(test, tree.test):

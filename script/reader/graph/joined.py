@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 __all__ = [
-    "Following", "JoinedIf", "assigned", "at", "bound_names", "fresh_name", "joined", "joined_if", "loaded_names",
+    "Following", "assigned", "at", "bound_names", "fresh_name", "joined", "joined_if", "loaded_names",
     "name_at",
 ]  # fmt: skip
 
@@ -31,8 +31,8 @@ _T = TypeVar("_T", bound=ast.AST)
 _Known = Callable[[str], bool]
 
 
-class JoinedIf(ast.If):
-    """An `if` that gives what it can."""
+_GIVES_ALL = "gives_all"
+"""The attribute of the tree of an `if` that gives what it can."""
 
 
 def at(place: ast.AST, made: _T) -> _T:
@@ -102,7 +102,7 @@ def joined(trees: Sequence[ast.stmt], known: _Known, bound: Collection[str] = ()
 
 def joined_if(tree: ast.If, known: _Known, wanted: Container[str]) -> list[ast.stmt] | None:
     """An `if` that gives those of the wanted names that it can; None where it gives them as it stands."""
-    if isinstance(tree, JoinedIf):
+    if hasattr(tree, _GIVES_ALL):
         return None
     given = _given_names(tree, known)
     found = [name for name in given if name in wanted]
@@ -173,7 +173,8 @@ class _Joined:
             self.bound = set(before)
             branches.append([*self.statements(branch), _given(both, names, tree)])
         self.bound = before
-        made: list[ast.stmt] = [at(tree, JoinedIf(tree.test, branches[0], branches[1]))]
+        made: list[ast.stmt] = [at(tree, ast.If(tree.test, branches[0], branches[1]))]
+        setattr(made[0], _GIVES_ALL, True)
         if len(names) > 1:
             targets = at(tree, ast.Tuple([name_at(name, ast.Store(), tree) for name in names], ast.Store()))
             made.append(at(tree, ast.Assign([targets], name_at(both, ast.Load(), tree))))
