@@ -107,13 +107,19 @@ def agreed(
         types = [type_of(session, value, tree) for value in pair]
         if all(are_weak):
             weak.add(place)
-        elif not any(are_weak) and not any(isinstance(ty, PrimType) and ty.dtype == "bool" for ty in types):
+        elif not any(are_weak) and not _is_truth_beside_tensor(types):
             continue
         dtype = _common_dtype(types, are_weak)
         if dtype is not None:
             then = _converted(session, then, place, dtype, tree)
             other = _converted(session, other, place, dtype, tree)
     return then, other, frozenset(weak)
+
+
+def _is_truth_beside_tensor(types: Sequence[Type]) -> bool:
+    """Whether one branch gives a scalar truth value and the other one a tensor."""
+    scalars = [isinstance(ty, PrimType) and ty.dtype == "bool" for ty in types]
+    return any(scalars) and not all(scalars)
 
 
 def _in_fields(session: GraphSession, branch: SeqExpr, tree: ast.AST) -> SeqExpr:
