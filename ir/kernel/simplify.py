@@ -436,7 +436,8 @@ def _folded(current: Binary) -> PrimExpr | None:
 
 
 def _folded_float(kind: str, a: FloatImm, b: FloatImm) -> PrimExpr | None:
-    left, right = np.dtype(a.dtype).type(a.value), np.dtype(a.dtype).type(b.value)
+    with np.errstate(over="ignore"):  # a value beyond those of its dtype is an infinity
+        left, right = np.dtype(a.dtype).type(a.value), np.dtype(a.dtype).type(b.value)
     if kind in COMPARISONS:
         return _imm(bool(_COMPARE[kind](left, right)), "bool")
     if kind not in _FLOAT:
