@@ -53,13 +53,37 @@ from weft.transform.interface.bundle_model_params import BundleModelParams
 from weft.transform.interface.expand_tuple_arguments import ExpandTupleArguments
 from weft.transform.interface.lift_transform_params import LiftTransformParams
 from weft.transform.interface.remove_unused_outputs import RemoveUnusedOutputs
+from weft.transform.kernel.blocks.convert_blocks_to_opaque import ConvertBlocksToOpaque
+from weft.transform.kernel.blocks.lower_init_block import LowerInitBlock
+from weft.transform.kernel.blocks.lower_match_buffer import LowerMatchBuffer
+from weft.transform.kernel.blocks.lower_opaque_block import LowerOpaqueBlock
+from weft.transform.kernel.blocks.plan_and_update_buffer_allocation_location import (
+    PlanAndUpdateBufferAllocationLocation,
+)
+from weft.transform.kernel.buffers.compact_buffer_allocation import CompactBufferAllocation
+from weft.transform.kernel.buffers.flatten_buffer import FlattenBuffer
+from weft.transform.kernel.buffers.remove_store_undef import RemoveStoreUndef
+from weft.transform.kernel.buffers.storage_rewrite import StorageRewrite
 from weft.transform.kernel.check_bounds import CheckBounds
 from weft.transform.kernel.check_handles import CheckHandles
 from weft.transform.kernel.check_writes import CheckWrites
 from weft.transform.kernel.expand_intrinsics import ExpandIntrinsics
+from weft.transform.kernel.loops.canonicalize_loop import CanonicalizeLoop
+from weft.transform.kernel.loops.hoist_expression import HoistExpression
+from weft.transform.kernel.loops.hoist_if_then_else import HoistIfThenElse
+from weft.transform.kernel.loops.loop_partition import LoopPartition
+from weft.transform.kernel.loops.unroll_loop import UnrollLoop
 from weft.transform.kernel.lower_blocks import LowerBlocks
 from weft.transform.kernel.lower_vector_loops import LowerVectorLoops
 from weft.transform.kernel.pack_constants import PackConstants
+from weft.transform.kernel.scalars.common_subexpr_elim import CommonSubexprElim
+from weft.transform.kernel.scalars.narrow_data_type import NarrowDataType
+from weft.transform.kernel.scalars.remove_assume import RemoveAssume
+from weft.transform.kernel.scalars.remove_no_op import RemoveNoOp
+from weft.transform.kernel.scalars.renormalize_split_pattern import RenormalizeSplitPattern
+from weft.transform.kernel.scalars.rewrite_unsafe_select import RewriteUnsafeSelect
+from weft.transform.kernel.scalars.stmt_simplify import StmtSimplify
+from weft.transform.kernel.scalars.use_assume_to_reduce_branches import UseAssumeToReduceBranches
 from weft.transform.memory.check_memory_plan import CheckMemoryPlan
 from weft.transform.memory.hoist_scratch import HoistScratch
 from weft.transform.memory.lower_to_entry import LowerToEntry
@@ -102,12 +126,16 @@ __all__ = [
     "BundleModelParams",
     "CancelTransposes",
     "CanonicalizeBindings",
+    "CanonicalizeLoop",
     "CheckBounds",
     "CheckHandles",
     "CheckMemoryPlan",
     "CheckWrites",
     "CombineParallelMatmul",
+    "CommonSubexprElim",
+    "CompactBufferAllocation",
     "ControlFlowToKernels",
+    "ConvertBlocksToOpaque",
     "ConvertToDataflow",
     "DeadCodeElimination",
     "Declined",
@@ -116,6 +144,7 @@ __all__ = [
     "ExpandIntrinsics",
     "ExpandMatmulOfSum",
     "ExpandTupleArguments",
+    "FlattenBuffer",
     "FoldBatchnormToConv2D",
     "FoldConstant",
     "FoldScaleShift",
@@ -126,6 +155,8 @@ __all__ = [
     "FuseTIR",
     "FuseTransposeMatmul",
     "FusionPattern",
+    "HoistExpression",
+    "HoistIfThenElse",
     "HoistLoopInvariants",
     "HoistScratch",
     "InlinePrivateFunctions",
@@ -134,11 +165,16 @@ __all__ = [
     "LambdaLift",
     "LegalizeOps",
     "LiftTransformParams",
+    "LoopPartition",
     "LowerBlocks",
+    "LowerInitBlock",
+    "LowerMatchBuffer",
+    "LowerOpaqueBlock",
     "LowerToEntry",
     "LowerToMemory",
     "LowerVectorLoops",
     "NameUnknownSizes",
+    "NarrowDataType",
     "Normalize",
     "PackConstants",
     "PackSubBytes",
@@ -150,24 +186,34 @@ __all__ = [
     "PatternCheckContext",
     "Pipeline",
     "PlaceCopies",
+    "PlanAndUpdateBufferAllocationLocation",
     "PrintAfter",
     "PrintBefore",
     "QuantizeWeights",
+    "RemoveAssume",
+    "RemoveNoOp",
     "RemoveRedundantCasts",
     "RemoveRedundantReshape",
+    "RemoveStoreUndef",
     "RemoveUnusedOutputs",
     "RemoveUnusedParameters",
+    "RenormalizeSplitPattern",
     "ReorderPermuteDimsAfterConcat",
     "ReorderTakeAfterMatmul",
+    "RewriteUnsafeSelect",
     "RuleSet",
     "Schedule",
     "ShareMemory",
     "StaticPlanBlockMemory",
     "Step",
+    "StmtSimplify",
+    "StorageRewrite",
     "TileContractions",
     "Timing",
     "ToNonDataflow",
+    "UnrollLoop",
     "UnrollLoops",
+    "UseAssumeToReduceBranches",
     "VectorizeNests",
     "Verify",
     "default_pipeline",

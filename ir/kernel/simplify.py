@@ -47,7 +47,7 @@ from weft.ir.tensor import (
     While,
 )
 
-__all__ = ["simplify"]
+__all__ = ["is_pure", "simplify"]
 
 N = TypeVar("N", bound=Node)
 Interval = tuple[int, int]
@@ -211,7 +211,7 @@ class _Simplifier:
                 if bool(constant.value) != stop:
                     return other
                 # The right side of a decided left side never runs; a left side always does.
-                if decided_first or _is_pure(other):
+                if decided_first or is_pure(other):
                     return constant
         return None
 
@@ -219,7 +219,7 @@ class _Simplifier:
         a, b = self.ranges.interval(current.a), self.ranges.interval(current.b)
         if current.a is current.b and isinstance(current.a, PrimVar):
             return _imm(current.kind in ("eq", "le", "ge"), "bool")
-        if a is None or b is None or not (_is_pure(current.a) and _is_pure(current.b)):
+        if a is None or b is None or not (is_pure(current.a) and is_pure(current.b)):
             return None
         answer = _compare_intervals(current.kind, a, b)
         return None if answer is None else _imm(answer, "bool")
@@ -247,9 +247,9 @@ class _Simplifier:
             return a
         if (left == 0 and kind in ("add", "bitwise_or", "bitwise_xor")) or (left == 1 and kind == "mul"):
             return b
-        if 0 in (left, right) and kind in ("mul", "bitwise_and") and _is_pure(a) and _is_pure(b):
+        if 0 in (left, right) and kind in ("mul", "bitwise_and") and is_pure(a) and is_pure(b):
             return _imm(0, current.dtype)
-        if right == 1 and kind in ("floormod", "truncmod") and _is_pure(a):
+        if right == 1 and kind in ("floormod", "truncmod") and is_pure(a):
             return _imm(0, current.dtype)
         if a is b and isinstance(a, PrimVar) and kind in ("sub", "min", "max"):
             return _imm(0, current.dtype) if kind == "sub" else a
@@ -265,14 +265,14 @@ class _Simplifier:
         a, b = self.ranges.interval(left), self.ranges.interval(right)
         if a is None or b is None:
             return None
-        if kind in ("min", "max") and _is_pure(left) and _is_pure(right):
+        if kind in ("min", "max") and is_pure(left) and is_pure(right):
             if a[1] <= b[0]:
                 return left if kind == "min" else right
             if b[1] <= a[0]:
                 return right if kind == "min" else left
         if kind in _DIVISIONS and b[0] > 0 and a[0] >= 0:
             if a[1] < b[0]:
-                return left if kind.endswith("mod") else (_imm(0, current.dtype) if _is_pure(left) else None)
+                return left if kind.endswith("mod") else (_imm(0, current.dtype) if is_pure(left) else None)
             if isinstance(right, IntImm):
                 return self.divided_sum(kind, left, right)
         return None
@@ -291,8 +291,8 @@ class _Simplifier:
         if not apart or not self.ranges.fits(exact, value.dtype):
             return None
         if kind.endswith("mod"):
-            return (rest if rest is not None else _imm(0, value.dtype)) if _is_pure(product.a) else None
-        return product.a if rest is None or _is_pure(rest) else None
+            return (rest if rest is not None else _imm(0, value.dtype)) if is_pure(product.a) else None
+        return product.a if rest is None or is_pure(rest) else None
 
     def unary(self, current: Unary) -> PrimExpr | None:
         a = current.a
@@ -337,7 +337,7 @@ class _Simplifier:
         if isinstance(current.value, (IntImm, FloatImm, PrimVar)):
             return self.run(substitute(current.body, {current.var: current.value}))
         used = any(part is current.var for part in walk(current.body))
-        return current.body if not used and _is_pure(current.value) else None
+        return current.body if not used and is_pure(current.value) else None
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -360,7 +360,7 @@ class _Simplifier:
         if isinstance(current.extent, int) and current.extent <= 0:
             return SeqStmt((), span=current.span)
         if isinstance(current.body, SeqStmt) and not current.body.stmts and current.kind != "thread_binding":
-            return current.body if isinstance(current.extent, int) or _is_pure(current.extent) else None
+            return current.body if isinstance(current.extent, int) or is_pure(current.extent) else None
         unit = current.extent == 1 if isinstance(current.extent, int) else False
         if unit and current.kind in ("serial", "unrolled", "parallel", "vectorized") and not current.annotations:
             start = current.start
@@ -405,7 +405,7 @@ _STATEMENTS: dict[type, Callable[[_Simplifier, Any], Stmt | None]] = {
 }
 
 
-def _is_pure(root: Node) -> bool:
+def is_pure(root: Node) -> bool:
     """Whether evaluating an expression has no effect but its value."""
     for part in walk(root):
         if isinstance(part, PrimCall):
@@ -436,7 +436,8 @@ def _folded(current: Binary) -> PrimExpr | None:
 
 
 def _folded_float(kind: str, a: FloatImm, b: FloatImm) -> PrimExpr | None:
-    left, right = np.dtype(a.dtype).type(a.value), np.dtype(a.dtype).type(b.value)
+    with np.errstate(over="ignore"):  # a value beyond those of its dtype is an infinity
+        left, right = np.dtype(a.dtype).type(a.value), np.dtype(a.dtype).type(b.value)
     if kind in COMPARISONS:
         return _imm(bool(_COMPARE[kind](left, right)), "bool")
     if kind not in _FLOAT:
@@ -471,7 +472,7 @@ def _joined_constants(current: Binary, right: int) -> Binary | None:
 def _chosen(condition: PrimExpr, true_value: PrimExpr, false_value: PrimExpr, lazy: bool) -> PrimExpr | None:
     if isinstance(condition, IntImm):
         taken, left = (true_value, false_value) if condition.value else (false_value, true_value)
-        return taken if lazy or _is_pure(left) else None
+        return taken if lazy or is_pure(left) else None
     return None
 
 

@@ -148,9 +148,12 @@ def _check_regions(block: Block, report: Report) -> None:
 
 
 def _may_update(block: Block) -> bool:
-    """Whether a block may read what it is about to write without saying so: reductions, and blocks made of them."""
-    reduces = any(variable.kind == "reduce" for variable in block.iter_vars)
-    return block.init is not None or reduces or not block.iter_vars
+    """Whether a block may read what it is about to write without saying so: reductions, and blocks around them."""
+    return not block.iter_vars or any(_reduces(part) for part in walk(block) if isinstance(part, Block))
+
+
+def _reduces(block: Block) -> bool:
+    return block.init is not None or any(variable.kind == "reduce" for variable in block.iter_vars)
 
 
 def _of_kind(block: Block, kind: str) -> Iterable[Access]:

@@ -114,3 +114,21 @@ def test_a_value_that_its_dtype_cannot_have_is_refused(annotation: str, code: st
     assert caught.value.code == code
     assert caught.value.span is not None
     assert caught.value.span.line == 3
+
+
+def test_a_scalar_that_is_a_size_stays_a_variable_where_a_kernel_takes_values() -> None:
+    module = parse("""
+@I.ir_module
+class M:
+    @T.prim_func
+    def scale(x: T.Buffer((4,), "float32"), h: T.int64, y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            y[i] = x[i] * T.Cast("float32", h)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), w: R.Tensor(("k",), "float32")):
+        h = R.prim_value(k)
+        return R.call_tir(cls.scale, (x, h), out_ty=R.Tensor((4,), "float32"))
+""")
+    first, second = module["main"].body.blocks[0].bindings
+    assert second.value.args[1].fields[1] is first.var

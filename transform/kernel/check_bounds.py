@@ -60,9 +60,10 @@ from weft.transform.analysis.indices.facts import Facts, negated
 from weft.transform.infra.base import FunctionPass
 from weft.transform.kernel.bounds.accesses import AccessChecks
 from weft.transform.kernel.bounds.checks import Check, Placement, below_largest, changed
-from weft.transform.kernel.bounds.jumps import always_jumps, is_loud, leaves_early
-from weft.transform.kernel.bounds.loops import before_loop
-from weft.transform.kernel.bounds.values import bind, enter_iteration, parameter_facts
+from weft.transform.kernel.bounds.jumps import is_loud
+from weft.transform.kernel.bounds.loops import before_loop, reduction_loops
+from weft.transform.kernel.bounds.values import enter_iteration, parameter_facts
+from weft.transform.kernel.bounds.what_follows import facts_after
 
 __all__ = ["CheckBounds", "check_bounds"]
 
@@ -185,34 +186,10 @@ class _Checker:
 
     def _after(self, stmt: Stmt, facts: Facts) -> Facts:
         """What is known after a statement."""
+        facts = facts_after(self.known, stmt, facts)
         if isinstance(stmt, AssertStmt):
-            facts = self.known.assume(stmt.condition, facts, exact=stmt.kind == "BoundsError")
             return facts.with_asserted(stmt.condition, self.placement.key(stmt.condition))
-        if isinstance(stmt, Bind):
-            return bind(self.known, stmt.var, stmt.value, facts)
-        if isinstance(stmt, (AllocBuffer, DeclBuffer)):
-            return facts
-        if isinstance(stmt, Evaluate) and isinstance(stmt.value, PrimCall) and stmt.value.op == "assume":
-            return self.known.assume(stmt.value.args[0], facts)
-        if isinstance(stmt, IfThenElse):
-            return self._after_choice(stmt, facts)
-        facts = facts.after_write()
-        if isinstance(stmt, While) and not leaves_early(stmt.body):
-            return self.known.assume(negated(stmt.condition), facts)
         return facts
-
-    def _after_choice(self, stmt: IfThenElse, facts: Facts) -> Facts:
-        """What follows runs after a branch that goes on: where the other one jumps, its condition decides."""
-        stops = always_jumps(stmt.then_body)
-        if stops == (stmt.else_body is not None and always_jumps(stmt.else_body)):
-            return facts.after_write()
-        chosen = self.known.assume(negated(stmt.condition) if stops else stmt.condition, facts)
-        written = stmt.else_body if stops else stmt.then_body
-        if written is None:
-            return chosen if self._is_quiet(Evaluate(stmt.condition)) else chosen.after_write()
-        for part in written.stmts if isinstance(written, SeqStmt) else (written,):
-            chosen = self._after_choice(part, chosen) if isinstance(part, IfThenElse) else chosen.after_write()
-        return chosen
 
     def _is_quiet(self, stmt: Stmt) -> bool:
         """Whether a statement ends, raises nothing but what is raised for bounds, and goes on to the next one."""
@@ -309,7 +286,7 @@ class _Checker:
 
         The loops are those of a perfect nest whose variables only the reduction uses.
         """
-        always = _reduction_loops(stmt, self.chain)
+        always = reduction_loops(stmt, self.chain)
         self.chain = ()
         parts = [part for item in stmt.iter_vars for part in (item.value, item.start, item.extent)]
         header, facts = self.accesses.expressions(facts, *parts)
@@ -389,15 +366,6 @@ def _domain_check(
     left = tuple(need for need in needs if not known.proves(need, facts))
     message = f"the variable {item.var.name!r} of block {block.name!r} is outside its range"
     return Check(message, left, span=item.span or block.span, always=always) if left else None
-
-
-def _reduction_loops(block: Block, chain: Sequence[PrimVar]) -> frozenset[PrimVar]:
-    """The loops around a block whose variables only its reduction uses."""
-    used: dict[bool, set[Any]] = {True: set(), False: set()}
-    for item in block.iter_vars:
-        if item.value is not None:
-            used[item.kind in ("reduce", "scan")].update(walk(item.value))
-    return frozenset(var for var in chain if var in used[True] and var not in used[False])
 
 
 _STATEMENTS: dict[type, Callable[[_Checker, Any, Facts], tuple[Stmt, list[Check]]]] = {

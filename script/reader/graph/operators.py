@@ -39,6 +39,7 @@ from weft.script.reader.graph.bindings import (
     type_of,
 )
 from weft.script.reader.graph.session import GraphSession
+from weft.script.reader.graph.sizes import takes_sizes
 from weft.script.reader.macros import Macro
 from weft.script.reader.scope import describe, is_dim
 
@@ -199,8 +200,9 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     for key, value in given.items():
         if isinstance(value, Macro) and not value.level:
             _refuse_lambda(session, op, key, tree)
-    args = [as_operand(session, value, tree) for value in _settled(session, op, args, tree)]
-    kwargs = {key: as_operand(session, value, tree) for key, value in kwargs.items()}
+    args = [_sized(session, op, index, as_operand(session, value, tree))
+            for index, value in enumerate(_settled(session, op, args, tree))]  # fmt: skip
+    kwargs = {key: _sized(session, op, key, as_operand(session, value, tree)) for key, value in kwargs.items()}
     try:
         label = _call_label(session, op, kwargs, tree)
         if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
@@ -269,6 +271,14 @@ def _call_label(session: GraphSession, op: OpDef, kwargs: dict[str, Any], tree: 
     return label
 
 
+def _sized(session: GraphSession, op: OpDef, key: int | str, value: Any) -> Any:
+    """An argument in which scalars that are sizes stand as those, where the parameter takes sizes."""
+    takes = any(takes_sizes(param) for index, param in enumerate(op.params) if key in (index, param.name))
+    if not takes or not isinstance(value, (tuple, list)):
+        return value
+    return type(value)(size_of(session, item, item) for item in value)
+
+
 def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
     """An argument of an operator: calls are bound first, plain values stay (the declaration converts them)."""
     if isinstance(value, Tuple) and all(isinstance(item, LEAVES) for item in value.fields):
@@ -284,8 +294,7 @@ def as_operand(session: GraphSession, value: Any, tree: ast.AST) -> Any:
     if isinstance(value, MappedLayout):
         return value.text
     if isinstance(value, (tuple, list)):
-        return type(value)(session.sizes.get(item, item) if isinstance(item, Var) else as_operand(session, item, tree)
-                           for item in value)  # fmt: skip
+        return type(value)(as_operand(session, item, tree) for item in value)
     if isinstance(value, np.ndarray):
         return as_expr(session, value, tree)
     return value

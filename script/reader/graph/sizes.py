@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator
 
 from weft.ir.op import OPS
+from weft.ir.op.declare import Param
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.session import Session
 
-__all__ = ["sizes_used"]
+__all__ = ["sizes_used", "takes_sizes"]
 
 _SHAPES = ("R.Tensor", "R.DTensor", "R.Shape", "R.shape", "R.ShapeExpr", "R.Prim", "R.prim_value")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -53,9 +54,14 @@ def _sizes_of(session: Session, tree: ast.Call) -> Iterator[ast.expr]:
     if definition is None:
         return
     for position, param in enumerate(definition.params):
-        if param.kind == "shape" or param.of.rstrip("?") in ("dim", "dims", "sections"):
+        if takes_sizes(param):
             yield from tree.args[position : position + 1]
             yield from (keyword.value for keyword in tree.keywords if keyword.arg == param.name)
+
+
+def takes_sizes(param: Param) -> bool:
+    """Whether a parameter of an operator takes sizes."""
+    return param.kind == "shape" or param.of.rstrip("?") in ("dim", "dims", "sections")
 
 
 def _names(tree: ast.expr) -> set[str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from weft.errors import ShapeError
 from weft.ir import walk
 from weft.ir.dim import Dim
-from weft.ir.tensor import For, PrimVar
+from weft.ir.tensor import Block, For, PrimVar
 from weft.transform.analysis.index_analyzer import IndexAnalyzer
 from weft.transform.analysis.indices.facts import Fact, Facts
 from weft.transform.kernel.bounds.checks import Check, changed
 
-__all__ = ["before_loop"]
+__all__ = ["before_loop", "least_over", "reduction_loops"]
 
 
 def before_loop(
@@ -30,7 +33,7 @@ def before_loop(
         ):
             return None
         inside = facts.with_facts(Fact(extent - 1))
-        extreme = [_extreme(known, need, var, start, extent, inside) for need in needs]
+        extreme = [least_over(known, need, var, start, extent, inside) for need in needs]
         if any(need is None for need in extreme):
             return None
         needs = tuple(need for need in extreme if need is not None)
@@ -40,7 +43,7 @@ def before_loop(
     return changed(check, needs=needs, guards=guards)
 
 
-def _extreme(
+def least_over(
     known: IndexAnalyzer, need: Dim, var: PrimVar, start: Dim, extent: Dim, facts: Facts
 ) -> Dim | None:  # fmt: skip
     """The least value over the iterations of what is linear in the loop's variable."""
@@ -55,3 +58,12 @@ def _extreme(
     except ShapeError:  # over the limits of dimensions
         pass
     return None
+
+
+def reduction_loops(block: Block, chain: Sequence[PrimVar]) -> frozenset[PrimVar]:
+    """The loops around a block whose variables only its reduction uses."""
+    used: dict[bool, set[Any]] = {True: set(), False: set()}
+    for item in block.iter_vars:
+        if item.value is not None:
+            used[item.kind in ("reduce", "scan")].update(walk(item.value))
+    return frozenset(var for var in chain if var in used[True] and var not in used[False])

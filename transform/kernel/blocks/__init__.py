@@ -1,0 +1,1 @@
+"""Blocks of kernels, step by step towards loops."""

@@ -1,0 +1,1 @@
+"""Passes over the buffers of kernels."""

@@ -1,0 +1,1 @@
+"""Passes over the values and conditions of kernels."""
