@@ -1,13 +1,15 @@
 """How much memory the plan of a Llama-3-8B-shaped decoder takes: sizes only, nothing is allocated and nothing runs.
 
-    python benchmarks/memory_plan.py [--layers 32] [--json]
+    python benchmarks/memory_plan.py [--layers 32] [--joined] [--json]
 
 32 layers, model size 4096, 32 query and 8 key and value heads, feed-forward 14336, vocabulary 128256, float16. Prefill
 runs with 128, 256, 512 and 1024 tokens in succession, decoding with batches of 1, 16, 32 and 64 and a cache of 1024:
 one executable serves all of them, and what it holds is the block of the largest. Attention is one opaque call of a
 library, or matmul, softmax, matmul. Results (logits, keys and values) are the caller's and not counted; the scratch
 memory of kernels is. `live` is what the values that are needed at one step take: no plan of these kernels does with
-less. `peer` is what another compiler's planner takes for such a program, the figure to stay below.
+less. `peer` is what another compiler's planner takes for such a program, the figure to stay below. With `--joined` the
+program is written as exporters write it: gate and up are one product and a `split`, every product has float32 sums and
+an `astype`, a prefill has logits of its last token only, and logits are float32.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Shape:
     groups: int = 8
     feed_forward: int = 14336
     vocabulary: int = 128256
+    joined: bool = False
 
     @property
     def head(self) -> int:
@@ -86,12 +89,16 @@ def _text(s: Shape, program: str, attention: str, bounds: bool) -> str:
         if program == "decode":
             params += [f"{name}{i}: R.Tensor(('b', 'm', {s.groups}, {s.head}), 'float16')" for name in ("kc", "vc")]
         sizes = {"wq": (s.model, s.model), "wk": (s.model, kv), "wv": (s.model, kv), "wo": (s.model, s.model),
-                 "wg": (s.model, s.feed_forward), "wu": (s.model, s.feed_forward), "wd": (s.feed_forward, s.model),
+                 **_gates(s), "wd": (s.feed_forward, s.model),
                  "na": (s.model,), "nf": (s.model,)}  # fmt: skip
         params += [f"{name}{i}: R.Tensor({size}, 'float16')" for name, size in sizes.items()]
         lines += _layer(s, i, rows, program, attention, results)
     params += [f"no: R.Tensor(({s.model},), 'float16')", f"wl: R.Tensor(({s.model}, {s.vocabulary}), 'float16')"]
-    lines += [f"last = R.nn.rms_norm(x{s.layers}, no, axes=[-1])", "logits = R.matmul(last, wl)"]
+    lines += [f"last = R.nn.rms_norm(x{s.layers}, no, axes=[-1])"]
+    if s.joined and program == "prefill":
+        lines += ["last = R.strided_slice(last, [0], [-1], [2147483647])"]
+    wide = ", out_dtype='float32'" if s.joined else ""
+    lines += [f"logits = R.matmul(last, wl{wide})"]
     results.append("logits")
     body = "\n".join(f"                {line}" for line in [*lines, f"R.output({', '.join(results)})"])
     attribute = f'            R.func_attr({{"tir_var_upper_bound": {limits}}})\n' if bounds else ""
@@ -102,12 +109,23 @@ def _text(s: Shape, program: str, attention: str, bounds: bool) -> str:
     )
 
 
+def _gates(s: Shape) -> dict[str, tuple[int, int]]:
+    """The weights of the gate and of what it multiplies."""
+    if s.joined:
+        return {"wgu": (s.model, 2 * s.feed_forward)}
+    return {"wg": (s.model, s.feed_forward), "wu": (s.model, s.feed_forward)}
+
+
+def _product(s: Shape, a: str, b: str) -> str:
+    return f"R.astype(R.matmul({a}, {b}, out_dtype='float32'), 'float16')" if s.joined else f"R.matmul({a}, {b})"
+
+
 def _layer(s: Shape, i: int, rows: str, program: str, attention: str, results: list[str]) -> list[str]:
     lines = [
         f"a{i} = R.nn.rms_norm(x{i}, na{i}, axes=[-1])",
-        f"q{i} = R.reshape(R.matmul(a{i}, wq{i}), ({rows}, {s.heads}, {s.head}))",
-        f"k{i} = R.reshape(R.matmul(a{i}, wk{i}), ({rows}, {s.groups}, {s.head}))",
-        f"v{i} = R.reshape(R.matmul(a{i}, wv{i}), ({rows}, {s.groups}, {s.head}))",
+        f"q{i} = R.reshape({_product(s, f'a{i}', f'wq{i}')}, ({rows}, {s.heads}, {s.head}))",
+        f"k{i} = R.reshape({_product(s, f'a{i}', f'wk{i}')}, ({rows}, {s.groups}, {s.head}))",
+        f"v{i} = R.reshape({_product(s, f'a{i}', f'wv{i}')}, ({rows}, {s.groups}, {s.head}))",
     ]
     results += [f"k{i}", f"v{i}"]
     out = f"R.Tensor(({rows}, {s.heads}, {s.head}), 'float16')"
@@ -118,15 +136,21 @@ def _layer(s: Shape, i: int, rows: str, program: str, attention: str, results: l
         lines += (_prefill_attention if program == "prefill" else _decode_attention)(s, i)
     return [
         *lines,
-        f"p{i} = R.matmul(R.reshape(o{i}, ({rows}, {s.model})), wo{i})",
+        f"p{i} = {_product(s, f'R.reshape(o{i}, ({rows}, {s.model}))', f'wo{i}')}",
         f"y{i} = R.add(x{i}, p{i})",
         f"f{i} = R.nn.rms_norm(y{i}, nf{i}, axes=[-1])",
-        f"g{i} = R.matmul(f{i}, wg{i})",
-        f"u{i} = R.matmul(f{i}, wu{i})",
-        f"h{i} = R.multiply(R.nn.silu(g{i}), u{i})",
-        f"d{i} = R.matmul(h{i}, wd{i})",
+        *_gated(s, i),
+        f"d{i} = {_product(s, f'h{i}', f'wd{i}')}",
         f"x{i + 1} = R.add(y{i}, d{i})",
     ]
+
+
+def _gated(s: Shape, i: int) -> list[str]:
+    gated = f"h{i} = R.multiply(R.nn.silu(g{i}), u{i})"
+    if not s.joined:
+        return [f"g{i} = R.matmul(f{i}, wg{i})", f"u{i} = R.matmul(f{i}, wu{i})", gated]
+    parts = f"both{i} = R.split({_product(s, f'f{i}', f'wgu{i}')}, 2, axis=-1)"
+    return [parts, f"g{i} = both{i}[0]", f"u{i} = both{i}[1]", gated]
 
 
 def _prefill_attention(s: Shape, i: int) -> list[str]:
@@ -135,9 +159,9 @@ def _prefill_attention(s: Shape, i: int) -> list[str]:
         f"qt{i} = R.permute_dims(q{i}, [1, 0, 2])",
         f"kt{i} = R.permute_dims(R.repeat(k{i}, {each}, axis=1), [1, 2, 0])",
         f"vt{i} = R.permute_dims(R.repeat(v{i}, {each}, axis=1), [1, 0, 2])",
-        f"s{i} = R.matmul(qt{i}, kt{i})",
+        f"s{i} = {_product(s, f'qt{i}', f'kt{i}')}",
         f"w{i} = R.nn.softmax(R.multiply(s{i}, R.const({s.head**-0.5}, 'float16')), axis=-1)",
-        f"o{i} = R.permute_dims(R.matmul(w{i}, vt{i}), [1, 0, 2])",
+        f"o{i} = R.permute_dims({_product(s, f'w{i}', f'vt{i}')}, [1, 0, 2])",
     ]
 
 
@@ -146,10 +170,10 @@ def _decode_attention(s: Shape, i: int) -> list[str]:
     return [
         f"qt{i} = R.reshape(q{i}, (b, {s.groups}, {each}, {s.head}))",
         f"kt{i} = R.permute_dims(kc{i}, [0, 2, 3, 1])",
-        f"s{i} = R.matmul(qt{i}, kt{i})",
+        f"s{i} = {_product(s, f'qt{i}', f'kt{i}')}",
         f"w{i} = R.nn.softmax(R.multiply(s{i}, R.const({s.head**-0.5}, 'float16')), axis=-1)",
         f"vt{i} = R.permute_dims(vc{i}, [0, 2, 1, 3])",
-        f"o{i} = R.reshape(R.matmul(w{i}, vt{i}), (b, {s.heads}, {s.head}))",
+        f"o{i} = R.reshape({_product(s, f'w{i}', f'vt{i}')}, (b, {s.heads}, {s.head}))",
     ]
 
 
@@ -205,9 +229,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--joined", action="store_true", help="one product of gate and up, float32 sums, last logits")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args()
-    rows = cases(Shape(layers=options.layers))
+    rows = cases(Shape(layers=options.layers, joined=options.joined))
     print(json.dumps([{**asdict(row), "held": row.held} for row in rows], indent=1) if options.json else table(rows))
 
 

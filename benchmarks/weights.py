@@ -50,12 +50,16 @@ def own(weights: Any, x: Any, scheme: str, threads: int) -> Call:
 
     (rows, terms), columns = x.shape, weights.shape[1]
     text = f"""
-@R.function
-def main(x: R.Tensor(({rows}, {terms}), "float32"), w: R.Tensor(({terms}, {columns}), "float32")):
-    return R.matmul(x, w)
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(({rows}, {terms}), "float32"), w: R.Tensor(({terms}, {columns}), "float32")):
+        return R.matmul(x, w)
 """
-    module = BindParams("main", {"w": weights})(weft.IRModule({"main": weft.parse(text)}))
-    call = weft.compile(QuantizeWeights(scheme)(module), target=f"llvm -threads={threads}")["main"]
+    module = weft.parse(text)
+    assert isinstance(module, weft.IRModule)
+    quantized = QuantizeWeights(scheme)(BindParams("main", {"w": weights})(module))
+    call = weft.compile(quantized, target=f"llvm -threads={threads}")["main"]
     return lambda: call(x)
 
 

@@ -106,6 +106,7 @@ from weft.transform.rewrite.remove_redundant_reshape import RemoveRedundantResha
 from weft.transform.rewrite.reorder_permute_dims_after_concat import ReorderPermuteDimsAfterConcat
 from weft.transform.rewrite.reorder_take_after_matmul import ReorderTakeAfterMatmul
 from weft.transform.rewrite.rule_set import RuleSet, register_rules, remove_rules, rule_set, rule_sets
+from weft.transform.rewrite.split_to_slices import SplitToSlices
 from weft.transform.target.assign_by_cost import AssignByCost
 from weft.transform.target.partition_calls import Declined, PartitionCalls
 from weft.transform.target.place_copies import PlaceCopies
@@ -204,6 +205,7 @@ __all__ = [
     "RuleSet",
     "Schedule",
     "ShareMemory",
+    "SplitToSlices",
     "StaticPlanBlockMemory",
     "Step",
     "StmtSimplify",

@@ -102,6 +102,10 @@ def cases() -> dict[str, Any]:
         "bits 4, no zero": given("MatMulNBits", real(2, 3, 40), whole(5, 3, 8), real(15), K=40, N=5, bits=4,
                                  block_size=16, constants=(1,)),
         "bits 8": given("MatMulNBits", real(3, 32), whole(5, 2, 16), real(10), K=32, N=5, bits=8, block_size=16),
+        "bits 4, constant": given("MatMulNBits", real(3, 64), whole(7, 2, 16), real(14), whole(7), K=64, N=7, bits=4,
+                                  block_size=32, constants=(1, 2, 3)),
+        "bits 8, integers": given("MatMulNBits", real(3, 64), whole(7, 2, 32), real(14), whole(14), K=64, N=7, bits=8,
+                                  block_size=32, accuracy_level=4, constants=(1, 2, 3)),
         "add": given("QLinearAdd", x8, s, z, whole(6), step(0.03), zero(100), step(0.1), zero(128)),
         "add, signed": given("QLinearAdd", whole(2, 6, dtype="int8"), s, zero(3, "int8"), whole(6, dtype="int8"),
                              step(0.03), zero(-4, "int8"), step(0.1), zero(0, "int8")),
@@ -199,3 +203,13 @@ def test_packed_heads_are_those_that_come_apart() -> None:
     whole = weft.compile(weft.frontend.onnx.load(model))["main"](*arrays.values())
     other = weft.compile(weft.frontend.onnx.load(apart))["main"](*values.values())
     np.testing.assert_allclose(whole, other, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_few_bits_are_converted_in_the_tiles_of_their_product() -> None:
+    """Matrices that would be of some size in floats; smaller ones are folded."""
+    for level, form in ((0, "form=float"), (4, "grouped-gemm")):
+        model, _ = given("MatMulNBits", real(3, 128), whole(160, 4, 16), real(640), K=128, N=160, bits=4, block_size=32,
+                         accuracy_level=level, constants=(1, 2))  # fmt: skip
+        module = weft.frontend.onnx.load(model)
+        assert ("R.quantize_dynamic" in module.script()) == (level == 4)
+        assert form in str(weft.compile(module).explain())

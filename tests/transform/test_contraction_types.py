@@ -319,3 +319,25 @@ def test_windows_go_through_groups_of_terms(
     new = TileContractions(DOTS, Knobs(**knobs))(module)
     assert "dot_product" in new.script()
     same_bits(module, new, *(random(dtype, *shape) for shape in shapes))
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes"),
+    [("R.matmul(x, w", ((9, 80), (80, 8))), ("R.nn.conv2d(x, w", ((1, 8, 9, 10), (20, 8, 2, 2)))],
+)
+def test_integer_sums_become_floats_and_integers_again_in_their_tiles(op: str, shapes: list[tuple[int, ...]]) -> None:
+    """A kernel for all of it, and the bits of the interpreter."""
+    text = f"""
+    @I.ir_module
+    class M:
+        @R.function
+        def main(x: R.Tensor({shapes[0]}, "int8"), w: R.Tensor({shapes[1]}, "int8")):
+            y = R.astype({op}, out_dtype="int32"), "float32")
+            return R.quantize(R.add(y, 1.5), 700.0, -3)
+    """
+    module = weft.parse(dedent(text))
+    assert isinstance(module, IRModule)
+    arrays = [random("int8", *shape) for shape in shapes]
+    executable = weft.compile(module)
+    np.testing.assert_array_equal(executable["main"](*arrays), weft.interpret(module)["main"](*arrays))
+    assert "astype_add_quantize: fusion" in str(executable.explain())

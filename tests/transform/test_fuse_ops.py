@@ -273,6 +273,28 @@ def test_a_relu_written_by_hand_is_fused_after_a_product() -> None:
     assert new["fused_matmul_my_relu"].attrs["kernels"] == ("matmul", "my_relu")  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("last", ["R.multiply(R.nn.silu(s[0]), s[1])", "R.nn.softmax(y, axis=-1)"])
+def test_what_rounds_sums_stays_with_the_product(last: str) -> None:
+    """What reads them elsewhere, or sums them, gets the short type: no float32 sums are stored between kernels."""
+    old = module(
+        f"""
+        @R.function
+        def main(x: R.Tensor(("n", 6), "float16"), w: R.Tensor((6, 8), "float16"), b: R.Tensor((8,), "float32")):
+            with R.dataflow():
+                y = R.astype(R.add(R.matmul(x, w, out_dtype="float32"), b), "float16")
+                s = R.split(y, 2, axis=1)
+                z = {last}
+                R.output(z)
+            return z
+        """
+    )
+    steps = [weft.transform.SplitToSlices(), weft.transform.CanonicalizeBindings(), weft.transform.LegalizeOps()]
+    before = Pipeline([*steps, AnnotateTIROpPattern()])(old)
+    new = FuseOps()(before)
+    assert new["fused_matmul_add_astype"].attrs["kernels"] == ("matmul", "add", "astype")  # type: ignore[union-attr]
+    assert_same_meaning(before, new)
+
+
 def test_functions_with_different_labels_share_no_group() -> None:
     """B16."""
     chain = main("y = double(x)", "z = power(y)")

@@ -713,6 +713,16 @@ def test_the_plan_of_a_decoder_is_as_small_as_its_live_values(program: str, atte
     assert row.held < most[program, attention]
 
 
+@pytest.mark.parametrize(
+    ("program", "attention", "most"), [("prefill", "opaque", 94), ("prefill", "matmul", 102), ("decode", "opaque", 7.5)]
+)
+def test_sums_of_half_products_and_parts_of_splits_have_no_memory(program: str, attention: str, most: float) -> None:
+    """As exporters write it: one product of gate and up, and a split; sums in float32, and a cast of each."""
+    sizes = benchmark()
+    row = sizes.measure(sizes.Shape(layers=2, joined=True), program, attention, False)
+    assert row.held < most
+
+
 def test_a_function_without_anything_to_plan_is_left_alone() -> None:
     before = LowerToMemory()(weft.transform.LegalizeOps()(module(BOUNDED)))
     assert isinstance(before["main"], Function)

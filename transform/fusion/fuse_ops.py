@@ -16,10 +16,11 @@ different labels (attribute `target`) or on both sides of a call that has effect
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from weft.dtypes import bits
 from weft.errors import PassError
 from weft.ir import (
     Binding,
@@ -116,13 +117,14 @@ def group_by_consumers(calls: Sequence[KernelCall], max_ops: int) -> list[list[i
     Calls are looked at from the last to the first, so a group has one result, and a diamond ends up in one group.
     Kernels with one value for each element are computed inside their consumers: when all loads are in the same place,
     or the value costs little. A reduction or contraction takes the elementwise kernels after it, which then work in
-    its place in memory.
+    its place in memory; those that round its sums stay with it where their consumers cannot take it in.
     """
     groups: list[_Group] = []
     of: dict[int, _Group] = {}
+    sums = _sums(calls)
     for call in reversed(calls):
         group = _common_group(call, of)
-        if group is None or not group.take(call, max_ops, calls):
+        if group is None or group.parts(call, sums, calls) or not group.take(call, max_ops, calls):
             group = _Group(call)
             groups.append(group)
         of[call.index] = group
@@ -132,6 +134,19 @@ def group_by_consumers(calls: Sequence[KernelCall], max_ops: int) -> list[list[i
 def _common_group(call: KernelCall, of: dict[int, _Group]) -> _Group | None:
     found = {id(of[use.consumer]): of[use.consumer] for use in call.uses}
     return next(iter(found.values())) if len(found) == 1 and not call.escapes else None
+
+
+def _sums(calls: Sequence[KernelCall]) -> dict[int, int]:
+    """The bits of a sum of the contractions that elementwise kernels alone follow, by the index of each of those."""
+    found: dict[int, int] = {}
+    for call in calls:
+        width = bits(call.result.dtype or "") if call.pattern == "contraction" else found.get(call.index)
+        if width is None or call.escapes or len(call.uses) != 1:
+            continue
+        (use,) = call.uses
+        if use.reading is Reading.SAME and calls[use.consumer].pattern in LIGHT:
+            found[use.consumer] = width
+    return found
 
 
 class _Group:
@@ -156,10 +171,7 @@ class _Group:
             return False
         into = [calls[use.consumer] for use in call.uses]
         reduces = any(consumer.pattern in HEAVY for consumer in into)
-        how, count = Reading.SAME, 0
-        for use, consumer in zip(call.uses, into, strict=True):
-            outer, times = (Reading.SAME, 1) if consumer.pattern in HEAVY else self.members[use.consumer]
-            how, count = max(how, use.reading, outer), count + use.loads * times
+        how, count = self._reading(call, into)
         fits = self._fits_before(call, how) if call.pattern in HEAVY else self._fits_in(call, into, how, count, reduces)
         if not fits:
             return False
@@ -170,9 +182,25 @@ class _Group:
             self.cost = max(self.cost, call.cost)
         return True
 
+    def parts(self, call: KernelCall, sums: Mapping[int, int], calls: Sequence[KernelCall]) -> bool:
+        """Whether a call would part sums from what rounds them, so that they would be stored: it stays out."""
+        width = sums.get(call.index)
+        if width is None or bits(call.result.dtype or "") >= width:
+            return False
+        return self.heavy or self._reading(call, [calls[use.consumer] for use in call.uses])[0] is not Reading.SAME
+
+    def _reading(self, call: KernelCall, into: Sequence[KernelCall]) -> tuple[Reading, int]:
+        """How the value of a call is read where the result is computed, and how often."""
+        how, count = Reading.SAME, 0
+        for use, consumer in zip(call.uses, into, strict=True):
+            outer, times = (Reading.SAME, 1) if consumer.pattern in HEAVY else self.members[use.consumer]
+            how, count = max(how, use.reading, outer), count + use.loads * times
+        return how, count
+
     def _fits_before(self, call: KernelCall, how: Reading) -> bool:
-        """Whether a reduction or contraction can be followed by the group in place."""
-        return not self.heavy and how is Reading.SAME and call.result.dtype == self.sink.result.dtype
+        """Whether a reduction or contraction can be followed by the group: in its place, or as its tiles are stored."""
+        in_tiles = call.pattern == "contraction"  # the sums of a tile need no memory of their own
+        return not self.heavy and how is Reading.SAME and (in_tiles or call.result.dtype == self.sink.result.dtype)
 
     def _fits_in(self, call: KernelCall, into: Sequence[KernelCall], how: Reading, count: int, reduces: bool) -> bool:
         """Whether a value for each element can be computed inside its consumers."""

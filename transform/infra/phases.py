@@ -109,7 +109,7 @@ def _plan(target: Target, knobs: Knobs) -> tuple[Pass, ...]:
 
 _RULES = (
     "matmul-dequantized", "transposes", "reshapes", "casts", "matmul-order", "matmul-transposes", "inference-norms",
-    "scale-shift",
+    "scale-shift", "split-slices",
 )  # fmt: skip
 """What every module gains by: fewer operators, or products that are proved to cost less."""
 

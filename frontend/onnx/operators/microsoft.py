@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from weft.dtypes import array_dtype
 from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.node import Node
 from weft.frontend.onnx.operators import indexing, networks, quantization, shapes
 from weft.frontend.onnx.table import row
-from weft.ir.graph import Constant, Expr
+from weft.ir.graph import Constant, Expr, TupleGetItem
 from weft.script import relax as R
 
 _MICROSOFT = "com.microsoft"
@@ -189,27 +190,45 @@ def _unpacked(n: Node, packed: Expr, width: int) -> Expr:
     return R.reshape(R.stack(parts, n.rank(packed)), (*front, last * (8 // width)))
 
 
+def _codes(n: Node, index: int, width: int, shape: tuple[int, int], kept: int) -> Expr:
+    """An input of packed numbers as a matrix of which so many columns are kept: a constant, or bytes of the run."""
+    known = n.known(index)
+    if known is not None:
+        parts = np.right_shift(known[..., None], np.arange(0, 8, width, dtype="uint8")) & ((1 << width) - 1)
+        return Constant(parts.reshape(shape[0], -1)[:, :kept].astype(array_dtype(f"uint{width}")))
+    packed = n.need(index)
+    rows = R.reshape(packed, (shape[0], shape[1] * width // 8))
+    unpacked = rows if width == 8 else _unpacked(n, n.emit(rows), width)
+    return unpacked if shape[1] == kept else R.strided_slice(unpacked, [1], [0], [kept], assume_inbound=True)
+
+
+def _matrix_of(n: Node, index: int, shape: tuple[int, int]) -> Expr:
+    known = n.known(index)
+    return Constant(known.reshape(shape)) if known is not None else R.reshape(n.need(index), shape)
+
+
 def matmul_of_bits(n: Node, a: Expr, b: Expr, scales: Expr, zeros: Expr | None, groups: Expr | None,
                    bias: Expr | None) -> Expr:  # fmt: skip
-    """A product with weights of 2, 4 or 8 bits, in blocks along k that have a scale and a zero point each."""
+    """A product with weights of 2, 4 or 8 bits, in blocks along k that have a scale and a zero point each.
+
+    Accuracy level 4 lets activations be quantized to int8 by blocks, as onnxruntime does.
+    """
     k, columns, width, block = (int(n.attr(name, 4)) for name in ("K", "N", "bits", "block_size"))
     if width not in (2, 4, 8) or groups is not None:
         raise Unsupported(f"weights of {width} bits, or blocks in another order")
-    blocks, dtype = -(-k // block), n.dtype(a)
-    whole = R.reshape(b if width == 8 else _unpacked(n, b, width), (columns, blocks, block))
+    blocks, dtype, per = -(-k // block), n.dtype(a), 8 // width
     if zeros is None:
-        zero: Expr = Constant(np.asarray(1 << (width - 1), dtype))
+        zero: Any = 1 << (width - 1)
     elif n.dtype(zeros) == "uint8":
-        each = zeros if width == 8 else _unpacked(n, R.reshape(zeros, (columns, -1)), width)
-        each = R.reshape(each, (columns, -1))
-        kept = R.strided_slice(each, [1], [0], [blocks], assume_inbound=True)
-        zero = R.reshape(R.astype(kept, dtype), (columns, blocks, 1))
+        zero = _codes(n, 3, width, (columns, -(-blocks // per) * per), blocks)
     else:
-        zero = R.reshape(zeros, (columns, blocks, 1))
-    weights = R.multiply(R.subtract(R.astype(whole, dtype), zero), R.reshape(scales, (columns, blocks, 1)))
-    weights = R.reshape(weights, (columns, blocks * block))
-    if blocks * block != k:
-        weights = R.strided_slice(weights, [1], [0], [k])
+        zero = _matrix_of(n, 3, (columns, blocks))
+    codes = _codes(n, 1, width, (columns, blocks * block), k)
+    scale = _matrix_of(n, 2, (columns, blocks))
+    weights = R.dequantize(codes, scale, zero, axis=1, group_size=block, out_dtype=dtype)
+    if int(n.attr("accuracy_level", 0)) == 4 and dtype == "float32" and k % block == 0:
+        short = n.emit(R.quantize_dynamic(a, group_size=block), "quantized")
+        a = R.dequantize(TupleGetItem(short, 0), TupleGetItem(short, 1), 0, group_size=block)
     return _added(R.matmul(a, R.permute_dims(weights, (1, 0))), bias)
 
 

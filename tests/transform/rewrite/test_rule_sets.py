@@ -65,6 +65,9 @@ BEFORE_AFTER = (
     (RESHAPE, "a = R.reshape(x, (n, 12))\nb = R.reshape(a, (n, 3, 4))\nout = R.exp(b)", X, ["exp"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float64")\nout = R.astype(a, "float16")', X, ["astype"]),
     (transform.RemoveRedundantCasts(), 'a = R.astype(x, "float16")\nout = R.astype(a, "float32")', X, ["astype"] * 2),
+    (transform.SplitToSlices(), "s = R.split(x, 2, axis=2)\nout = R.add(s[1], s[0])", X,
+     ["strided_slice", "strided_slice", "add"]),
+    (transform.SplitToSlices(), "s = R.split(x, 2)\nout = R.exp(s[1])", X, ["split", "exp"]),  # a symbol is split
     (transform.FuseTransposeMatmul(), "t = R.permute_dims(y)\nout = R.matmul(x, t)", PAIR, ["einsum"]),
     (transform.ExpandMatmulOfSum(), "s = R.add(a, b)\nout = R.matmul(x, s)", SUM, ["matmul", "matmul", "add"]),
     (transform.ReorderTakeAfterMatmul(), "t = R.take(w, i, axis=1)\nout = R.matmul(x, t)", TAKEN, ["matmul", "take"]),
