@@ -1,7 +1,8 @@
-"""Functions of NumPy's linear algebra (LAPACK), registered under names that compiled programs call: `weft.linalg.svd`.
+"""Functions of NumPy's linear algebra (LAPACK) and Fourier transforms (pocketfft), registered under names that compiled
+programs call: `weft.linalg.svd`, `weft.fft.rfft_backward`.
 
 They take and give arrays, batches of matrices included. A matrix that a function has no answer for is an ArgumentError,
-as it is in kernels.
+as it is in kernels. Complex values stand in a last axis of two: the real and the imaginary part.
 """
 
 from __future__ import annotations
@@ -100,3 +101,25 @@ def lstsq(a: Any, b: Any) -> Any:
     for place in np.ndindex(*rows):
         out[place] = np.linalg.lstsq(first[place], second[place], rcond=None)[0]
     return out
+
+
+def _complex(x: Any) -> Any:
+    if x.shape[-1] == 1:
+        return x[..., 0]
+    return np.ascontiguousarray(x).view("complex64" if x.dtype == "float32" else "complex128")[..., 0]
+
+
+def _transform(name: str, norm: str) -> Function:
+    """A transform along an axis, of as many values as it is told, registered."""
+    function = getattr(np.fft, name)
+
+    def transform(x: Any, length: Any, axis: Any) -> Any:
+        found = function(x if name == "rfft" else _complex(x), int(length), int(axis), norm)
+        return found if name == "irfft" else np.ascontiguousarray(found)[..., None].view(found.real.dtype)
+
+    return register_func(f"weft.fft.{name}_{norm}", transform)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    for _norm in ("backward", "ortho", "forward"):
+        _transform(_name, _norm)

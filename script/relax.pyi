@@ -258,6 +258,18 @@ def atanh(x: _t.Any) -> _t.Any:
     R.atanh(R.Tensor((n,), "float64")) -> R.Tensor((n,), "float64")
     """
 
+def bartlett_window(window_size: _t.Any, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
+    """The triangular window 1 - |2 x - 1|, x from 0 to 1.
+
+    Errors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.
+
+    R.bartlett_window(8) -> R.Tensor((8,), "float32")
+    R.bartlett_window(n, False, dtype='float64') -> R.Tensor((n,), "float64")
+    R.bartlett_window(1, False) -> R.Tensor((1,), "float32")
+    R.bartlett_window(1) -> R.Tensor((1,), "float32")
+    R.bartlett_window(2, False) -> R.Tensor((2,), "float32")
+    """
+
 def bincount(x: _t.Any, length: _t.Any, weights: _t.Any = None) -> _t.Any:
     """How often each number from 0 up to length occurs in a vector (int64), or the sum of the weights where it does.
 
@@ -299,6 +311,18 @@ def bitwise_xor(x1: _t.Any, x2: _t.Any) -> _t.Any:
     R.bitwise_xor(R.Tensor((n, 4), "int32"), R.Tensor((4,), "int32")) -> R.Tensor((n, 4), "int32")
     R.bitwise_xor(R.Tensor((n, 1, 4), "int32"), R.Tensor((3, 1), "int32")) -> R.Tensor((n, 3, 4), "int32")
     R.bitwise_xor(R.Tensor((n,), "int32"), R.Tensor((m,), "int32")) -> R.Tensor((n,), "int32")
+    """
+
+def blackman_window(window_size: _t.Any, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
+    """The window 0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x), x from 0 to 1, of R. B. Blackman.
+
+    Errors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.
+
+    R.blackman_window(8) -> R.Tensor((8,), "float32")
+    R.blackman_window(n, False, dtype='float64') -> R.Tensor((n,), "float64")
+    R.blackman_window(1, False) -> R.Tensor((1,), "float32")
+    R.blackman_window(1) -> R.Tensor((1,), "float32")
+    R.blackman_window(2, False) -> R.Tensor((2,), "float32")
     """
 
 def broadcast_to(x: _t.Any, shape: _t.Any) -> _t.Any:
@@ -790,6 +814,18 @@ def hamming_window(window_size: _t.Any, periodic: _t.Any, alpha: _t.Any, beta: _
     R.hamming_window(1, False, 0.5, 0.5, 'float32') -> R.Tensor((1,), "float32")
     """
 
+def hann_window(window_size: _t.Any, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
+    """The window 0.5 - 0.5 cos(2 pi x), x from 0 to 1, named after Julius von Hann.
+
+    Errors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.
+
+    R.hann_window(8) -> R.Tensor((8,), "float32")
+    R.hann_window(n, False, dtype='float64') -> R.Tensor((n,), "float64")
+    R.hann_window(1, False) -> R.Tensor((1,), "float32")
+    R.hann_window(1) -> R.Tensor((1,), "float32")
+    R.hann_window(2, False) -> R.Tensor((2,), "float32")
+    """
+
 def hint_on_device(data: _t.Any, dst_vdevice: _t.Any, memory_scope: _t.Any = 'global') -> _t.Any:
     """The tensor itself, with advice about the device that should hold it."""
 
@@ -903,6 +939,16 @@ def isnan(x: _t.Any) -> _t.Any:
     R.isnan(R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "bool")
     R.isnan(R.Tensor((n, 4), "float32")) -> R.Tensor((n, 4), "bool")
     R.isnan(R.Tensor((n,), "float64")) -> R.Tensor((n,), "bool")
+    """
+
+def kaiser_window(window_size: _t.Any, beta: _t.Any = 12.0, periodic: _t.Any = True, dtype: _t.Any = 'float32') -> _t.Any:
+    """The window i0(beta sqrt(1 - (2 x - 1)**2)) / i0(beta), x from 0 to 1, of J. F. Kaiser.
+
+    Errors: ShapeError W205 a negative size; DTypeError W321 a dtype that is not floating.
+
+    R.kaiser_window(8) -> R.Tensor((8,), "float32")
+    R.kaiser_window(n, 5.0, False, 'float64') -> R.Tensor((n,), "float64")
+    R.kaiser_window(1, 3.0) -> R.Tensor((1,), "float32")
     """
 
 def kthvalue(x: _t.Any, k: _t.Any, axis: _t.Any = -1, keepdims: _t.Any = False, largest: _t.Any = False) -> _t.Any:
@@ -3153,6 +3199,58 @@ class random:
 
         R.random.uniform(R.Tensor((2,), "uint32"), (2, 3)) -> R.Tensor((2, 3), "float32")
         R.random.uniform(R.Tensor((2,), "uint32"), (n, 3)) -> R.Tensor((n, 3), "float32")
+        """
+
+class signal:
+    """Operators `R.signal.*`."""
+
+    @staticmethod
+    def fft(x: _t.Any, length: _t.Any = None, axis: _t.Any = -2, inverse: _t.Any = False, norm: _t.Any = 'backward') -> _t.Any:
+        """X[k] = sum of x[j] exp(-2 pi i j k / n) along an axis: (..., n, 1 or 2) -> (..., n, 2); the inverse is exp(2 pi i
+        j k / n).
+
+        length is n where it is not the size of the axis: values are left out, or zeros added. norm "backward" divides the
+        inverse by n, "forward" the other, "ortho" each by the root. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.signal.fft(R.Tensor((b, 8, 1), "float32")) -> R.Tensor((b, 8, 2), "float32")
+        R.signal.fft(R.Tensor((5, 3, 2), "float64"), axis=0, inverse=True) -> R.Tensor((5, 3, 2), "float64")
+        R.signal.fft(R.Tensor((2, n, 2), "float32"), norm='ortho') -> R.Tensor((2, n, 2), "float32")
+        R.signal.fft(R.Tensor((3, 2), "float32"), length=70) -> R.Tensor((70, 2), "float32")
+        """
+
+    @staticmethod
+    def irfft(x: _t.Any, length: _t.Any = None, axis: _t.Any = -2, norm: _t.Any = 'backward') -> _t.Any:
+        """The real values of which signal.rfft gives the transform: (..., m, 2) -> (..., length), by default 2 m - 2.
+
+        Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.signal.irfft(R.Tensor((b, 5, 2), "float32"), length=9) -> R.Tensor((b, 9), "float32")
+        R.signal.irfft(R.Tensor((5, 2, 2), "float64"), axis=0) -> R.Tensor((8, 2), "float64")
+        R.signal.irfft(R.Tensor((2, n, 2), "float32")) -> R.Tensor((2, 2 * n - 2), "float32")
+        R.signal.irfft(R.Tensor((1, 40, 2), "float32"), length=78, norm='ortho') -> R.Tensor((1, 78), "float32")
+        """
+
+    @staticmethod
+    def rfft(x: _t.Any, length: _t.Any = None, axis: _t.Any = -1, norm: _t.Any = 'backward') -> _t.Any:
+        """The first half of the transform of real values, which says the rest: (..., n) -> (..., n // 2 + 1, 2).
+
+        length and norm are those of signal.fft. Errors: ShapeError W202, W203, W205; DTypeError W321.
+
+        R.signal.rfft(R.Tensor((b, 75), "float32")) -> R.Tensor((b, 38, 2), "float32")
+        R.signal.rfft(R.Tensor((5, 2), "float64"), axis=0, norm='forward') -> R.Tensor((3, 2, 2), "float64")
+        R.signal.rfft(R.Tensor((2, n), "float32")) -> R.Tensor((2, n // 2 + 1, 2), "float32")
+        R.signal.rfft(R.Tensor((2, 9), "float32"), length=6) -> R.Tensor((2, 4, 2), "float32")
+        """
+
+    @staticmethod
+    def stft(x: _t.Any, window: _t.Any, step: _t.Any, onesided: _t.Any = True) -> _t.Any:
+        """Transforms of the frames of a signal, one every `step` values, each times the window: (..., t), (n,) -> (...,
+        (t - n) // step + 1, n // 2 + 1, 2), with n bins where it is not onesided.
+
+        Errors: ShapeError W201 a window longer than x, W202, W205; DTypeError W320, W321.
+
+        R.signal.stft(R.Tensor((b, 20), "float32"), R.Tensor((8,), "float32"), 4) -> R.Tensor((b, 4, 5, 2), "float32")
+        R.signal.stft(R.Tensor((17,), "float64"), R.Tensor((5,), "float64"), 5, onesided=False) -> R.Tensor((3, 5, 2), "float64")
         """
 
 class vision:

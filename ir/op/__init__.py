@@ -75,6 +75,8 @@ FAMILIES = (
     "composite.activations",
     "composite.windows",
     "composite.random",
+    "composite.fourier",
+    "composite.tapers",
     "composite.selection",
     "composite.scattering",
     "indexing.rearranged",

@@ -446,3 +446,26 @@ class M:
         np.testing.assert_array_equal(first, x[:, 4:])
         np.testing.assert_array_equal(second, x[:, :2])
     np.testing.assert_array_equal(given[0], x[:, 4:])
+
+
+def test_a_tuple_under_a_name_is_written_where_the_caller_wants_it() -> None:
+    found = weft.parse(
+        """
+@I.ir_module
+class M:
+    @R.function
+    def main(x: R.Tensor(("n", 6), "float32")):
+        parts = R.split(x, 2, axis=1)
+        same = parts
+        return same
+"""
+    )
+    assert isinstance(found, weft.IRModule)
+    lowered = weft.lower(found, target="llvm")
+    assert len(direct_results(read_program(lowered).functions["main"])) == 2
+    x = np.random.default_rng(0).standard_normal((5, 6), "float32")
+    given = np.zeros((5, 3), "float32"), np.zeros((5, 3), "float32")
+    first, second = weft.compile(found)["main"](x, out=given)
+    assert first is given[0]
+    assert second is given[1]
+    np.testing.assert_array_equal(np.concatenate(given, 1), x)

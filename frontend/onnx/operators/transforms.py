@@ -12,15 +12,12 @@ from weft.frontend.emitter import Unsupported
 from weft.frontend.onnx.computed import int64
 from weft.frontend.onnx.node import Node
 from weft.frontend.onnx.table import row
-from weft.ir.graph import Constant, Expr, PrimValue
+from weft.ir.graph import Expr, PrimValue
 from weft.script import relax as R
 
 
 def fourier(n: Node, x: Expr) -> Expr:
-    """The discrete Fourier transform along one axis: a product with the matrix of roots of one.
-
-    The last axis holds real and imaginary parts.
-    """
+    """The discrete Fourier transform along one axis; the last axis holds real and imaginary parts."""
     if n.has(1) and n.known(1) is None:
         raise Unsupported("a length that only the run can tell")
     rank = n.rank(x)
@@ -29,32 +26,32 @@ def fourier(n: Node, x: Expr) -> Expr:
     else:
         axis = int(n.attr("axis", 1))
     axis %= rank
-    (size,), parts = n.dims(x, [axis]), n.dims(x, [rank - 1])[0]
-    length = int(n.constant(1).item()) if n.has(1) else size
+    length = int(n.constant(1).item()) if n.has(1) else None
     inverse, onesided = bool(n.attr("inverse", 0)), bool(n.attr("onesided", 0))
     if inverse and onesided:
         raise Unsupported("the inverse of half a transform")
-    kept = length // 2 + 1 if onesided else length
-    angle = 2 * np.pi * np.outer(np.arange(min(size, length)), np.arange(kept)) / length * (1 if inverse else -1)
-    real, imaginary = np.cos(angle), np.sin(angle)
-    if inverse:
-        real, imaginary = real / length, imaginary / length
-    dtype = n.dtype(x)
-    if size > length:
-        x = R.strided_slice(x, [axis], [0], [length])
-    order = [*(a for a in range(rank - 1) if a != axis), axis]
-    moved = [n.emit(R.permute_dims(_component(x, rank, i), order), "part") for i in range(parts)]
-    c, s = (Constant(matrix.astype(dtype)) for matrix in (real, imaginary))
-    out_real, out_imaginary = R.matmul(moved[0], c), R.matmul(moved[0], s)
-    if parts == 2:
-        out_real = R.subtract(out_real, R.matmul(moved[1], s))
-        out_imaginary = R.add(out_imaginary, R.matmul(moved[1], c))
-    back = [order.index(a) for a in range(rank - 1)]
-    return R.stack([R.permute_dims(part, back) for part in (out_real, out_imaginary)], rank - 1)
+    if not onesided:
+        return R.signal.fft(x, length, axis, inverse)
+    if n.shape(x)[-1] == 1:
+        return R.signal.rfft(R.squeeze(x, [rank - 1]), length, axis)
+    (size,) = n.dims(x, [axis]) if length is None else (length,)
+    return R.strided_slice(R.signal.fft(x, length, axis), [axis], [0], [size // 2 + 1])
 
 
-def _component(x: Expr, rank: int, index: int) -> Expr:
-    return R.squeeze(R.strided_slice(x, [rank - 1], [index], [index + 1]), [rank - 1])
+def short_time_fourier(n: Node, x: Expr) -> Expr:
+    """Transforms of frames; a signal has one (real) part or none."""
+    if n.known(1) is None or (n.has(3) and n.known(3) is None):
+        raise Unsupported("a step or a length of frames that only the run can tell")
+    step, onesided = int(n.constant(1).item()), bool(n.attr("onesided", 1))
+    if n.rank(x) == 3:
+        if n.shape(x)[-1] != 1:
+            raise Unsupported("frames of complex values")
+        x = n.emit(R.squeeze(x, [2]), "signal")
+    if n.has(2):
+        return R.signal.stft(x, n.need(2), step, onesided)
+    if not n.has(3):
+        raise Unsupported("frames without a window and a length")
+    return R.signal.stft(x, R.ones((int(n.constant(3).item()),), n.dtype(x)), step, onesided)
 
 
 def window(coefficients: tuple[float, ...]) -> Callable[..., Any]:
@@ -102,6 +99,7 @@ def columns_to_image(n: Node, x: Expr) -> Expr:
 
 
 row("DFT", fourier)
+row("STFT", short_time_fourier)
 row("HannWindow", window((0.5, -0.5)))
 row("HammingWindow", window((25 / 46, -21 / 46)))
 row("BlackmanWindow", window((0.42, -0.5, 0.08)))

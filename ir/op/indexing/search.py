@@ -15,6 +15,7 @@ from weft.dtypes import highest, is_float, lowest, max_value
 from weft.ir import te
 from weft.ir.deduction.infer import TypeContext
 from weft.ir.deduction.subtyping import dims_of
+from weft.ir.kernel.prim import binary
 from weft.ir.node import replace
 from weft.ir.op.common import (
     Kernel,
@@ -31,9 +32,10 @@ from weft.ir.op.common import (
     typed,
 )
 from weft.ir.op.declare import Arguments, OpDef, Param
+from weft.ir.op.kernel_builder import INDEX, Loops, index, joined, load, loops, loops_lowering, store
 from weft.ir.op.reductions.reduction import check_elements, reduce_stage, reduced_axes, reduced_type, require_elements
 from weft.ir.op.registry import add_op, register_op
-from weft.ir.tensor import PrimExpr, PrimFunc
+from weft.ir.tensor import Bind, Buffer, PrimExpr, PrimFunc, PrimVar, Stmt, While
 from weft.ir.types import TensorType
 
 __all__ = ["is_first"]
@@ -160,21 +162,80 @@ def where(args: Arguments, context: TypeContext) -> TensorType:
     return replace(broadcast(args, context, condition, x1, x2), dtype=same_dtype(args, x1, x2))
 
 
+_FEW = 32
+"""So many boundaries are counted, by vector code; more are searched in halves."""
+
+
+def _is_before(bound: PrimExpr, value: PrimExpr, right: bool) -> PrimExpr:
+    """Whether a value stands after a boundary. A nan is above every number, as in NumPy's order."""
+    before = bound <= value if right else bound < value
+    if not is_float(value.dtype):
+        return before
+    unordered = te.not_equal(value, value)
+    return te.any(before, unordered if right else te.all(unordered, te.equal(bound, bound)))
+
+
 @kernel_lowering
-def _bucketize_lowering(kernel: Kernel) -> PrimFunc | None:
-    args = kernel.args
+def _count_boundaries(kernel: Kernel) -> PrimFunc | None:
     data, boundaries = kernel.input("input_tensor"), kernel.input("boundaries")
     k = te.reduce_axis((0, boundaries.shape[0]), name="k")
 
     def below(*indices: PrimExpr) -> Any:
-        value, bound = data(*indices), boundaries[k]
-        # A nan is above every boundary, as in NumPy's order.
-        before = bound <= value if args.right else bound < value
-        if is_float(value.dtype):
-            before = te.any(before, te.not_equal(value, value))
-        return te.sum(te.cast(kernel.dtype, before), axis=k)
+        return te.sum(te.cast(kernel.dtype, _is_before(boundaries[k], data(*indices), kernel.args.right)), axis=k)
 
     return kernel.finish(te.compute(kernel.dims, below, "bucketize"))
+
+
+@loops_lowering
+def _search_boundaries(frame: Loops) -> PrimFunc | None:
+    """Of the boundaries that are left the middle one is looked at; how many are left is the same for every value."""
+    data, boundaries, out = frame.input("input_tensor"), frame.input("boundaries"), frame.output()
+    size = boundaries.shape[0]
+    state = () if isinstance(size, int) else (frame.local("base"), frame.local("left"))
+    search: Callable[..., list[Any]] = _known_steps if isinstance(size, int) else _counted_steps
+
+    def found(place: list[PrimVar]) -> Stmt:
+        given = load(data, place)
+        value = PrimVar("value", str(given.dtype))
+
+        def after(base: PrimExpr, half: PrimExpr | int, at: PrimExpr) -> PrimExpr:
+            return te.select(_is_before(load(boundaries, [at]), value, frame.args.right), base + half, base)
+
+        *steps, position = search(size, after, *state)
+        return joined(Bind(value, given), *steps, store(out, position, place))
+
+    return frame.finish(loops(out.shape, found))
+
+
+After = Callable[[PrimExpr, PrimExpr | int, PrimExpr], PrimExpr]
+"""Where what is left begins: of where it began, of how many are skipped or not, and of the boundary looked at."""
+
+
+def _known_steps(size: int, after: After) -> list[Any]:
+    """As many steps as the size says, without branches, and the position that they find."""
+    base, steps = index(0), []
+    while size > 0:
+        half = (size + 1) // 2
+        var = PrimVar("base", INDEX)
+        steps.append(Bind(var, after(base, half, base + half - 1)))
+        base, size = var, size - half
+    return [*steps, base]
+
+
+def _counted_steps(size: PrimVar, after: After, base_in: Buffer, left_in: Buffer) -> list[Any]:
+    """A loop until nothing is left, and the position that it finds."""
+    base, left, half, at = load(base_in, [0]), load(left_in, [0]), PrimVar("half", INDEX), PrimVar("at", INDEX)
+    step = joined(
+        Bind(half, te.floordiv(left + 1, 2)), Bind(at, te.minimum(te.maximum(base + half - 1, 0), size - 1)),
+        store(base_in, after(base, half, at)), store(left_in, left - half),
+    )  # fmt: skip
+    return [store(base_in, 0), store(left_in, size), While(binary("gt", left, index(0)), step), base]
+
+
+def _lower_bucketize(args: Arguments, context: TypeContext, name: str) -> PrimFunc | None:
+    dims = dims_of(tensor(args, "boundaries", context))
+    few = dims is not None and isinstance(dims[0], int) and dims[0] <= _FEW
+    return (_count_boundaries if few else _search_boundaries)(args, context, name)
 
 
 @register_op(
@@ -185,7 +246,7 @@ def _bucketize_lowering(kernel: Kernel) -> PrimFunc | None:
         Param("out_int32", "attr", False, "bool"),
         Param("right", "attr", False, "bool"),
     ],
-    lowering=_bucketize_lowering,
+    lowering=_lower_bucketize,
     numpy=lambda x, boundaries, *, out_int32, right: np.searchsorted(
         boundaries, x, side="right" if right else "left"
     ).astype(np.int32 if out_int32 else np.int64),
@@ -193,10 +254,14 @@ def _bucketize_lowering(kernel: Kernel) -> PrimFunc | None:
     examples=(
         example(f32(2, 3), np.asarray([-1.0, 0.0, 0.5, 2.0], "float32")),
         example(f32("n"), np.asarray([-1.0, 0.5], "float32"), right=True, out_int32=True),
+        example(f32(2, 3), np.linspace(-2, 2, 45).astype("float32"), right=True),
     ),
 )
 def bucketize(args: Arguments, context: TypeContext) -> TensorType:
-    """The number of ascending boundaries below each value (right: below or equal). Dtype: int64, or int32 if asked."""
+    """The number of ascending boundaries below each value (right: below or equal). Dtype: int64, or int32 if asked.
+
+    Up to 32 boundaries are all looked at, of more log2 as many.
+    """
     data, boundaries = tensor(args, "input_tensor", context), tensor(args, "boundaries", context)
     same_dtype(args, data, boundaries)
     require_dtype(args, "input_tensor", data, "number")

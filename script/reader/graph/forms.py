@@ -69,6 +69,8 @@ def _prim_value(session: GraphSession, tree: ast.Call) -> Expr:
         return replace(value, span=session.span(tree))
     if isinstance(value, Expr) and not isinstance(value, PrimExpr):
         ty = type_of(session, value, values["value"])
+        if isinstance(ty, PrimType) and ty.dims is not None and values["dtype"] is None:
+            return PrimValue(ty.dims[0], span=session.span(tree))  # a scalar that is a size stands for the size
         if isinstance(ty, PrimType) or (isinstance(value, Call) and isinstance(ty, TensorType) and ty.ndim == 0):
             return as_leaf(session, value, values["value"])
     if not isinstance(value, (bool, int, float, DimExpr)):

@@ -31,29 +31,35 @@ def direct_results(function: HostFunction) -> dict[Var, tuple[int, TensorType]]:
     steps = {step.into: step for step in function.body.steps if isinstance(step, (Alloc, View, Bind))}
     words = {index: ty for index, ty in result_words(function.result)}
     found: dict[Var, tuple[int, TensorType]] = {}
-    for index, leaf in _leaves(function.body.result, function.result, 0):
+    for index, leaf in _leaves(function.body.result, function.result, 0, steps):
         origin = _origin(leaf, steps)
         if origin is not None and index in words:
             found.setdefault(origin, (index, words[index]))
     return found
 
 
-def _leaves(value: Operand, ty: Type, index: int) -> Iterator[tuple[int, Operand]]:
+def _leaves(value: Operand, ty: Type, index: int, steps: Mapping[Var, Step]) -> Iterator[tuple[int, Operand]]:
+    value = _renamed(value, steps)
     if isinstance(value, Group) and isinstance(ty, TupleType) and len(value.fields) == len(ty.fields):
         for item, field in zip(value.fields, ty.fields, strict=True):
-            yield from _leaves(item, field, index)
+            yield from _leaves(item, field, index, steps)
             index += width(field)
     else:
         yield index, value
+
+
+def _renamed(value: Operand, steps: Mapping[Var, Step]) -> Operand:
+    """What a value is another name of."""
+    while isinstance(value, Var) and isinstance(made := steps.get(value), Bind):
+        value = made.value
+    return value
 
 
 def _origin(value: Operand, steps: Mapping[Var, Step]) -> Var | None:
     """The variable whose allocation a value is, seen through renamings, views and fields of tuples."""
     while True:
         if isinstance(value, Item):
-            whole = value.value
-            while isinstance(whole, Var) and isinstance(made := steps.get(whole), Bind):
-                whole = made.value
+            whole = _renamed(value.value, steps)
             if not isinstance(whole, Group):
                 return None
             value = whole.fields[value.index]
