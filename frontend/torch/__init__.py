@@ -68,8 +68,7 @@ _ROUNDS = 4  # definitions of definitions
 def _imported(program: Program, parameters: bool) -> tuple[Importer, IRModule, ImportReport]:
     importer = Importer()
     exported = program.exported
-    if (environment := program.shape_environment) is not None:
-        importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
+    program.name_sizes(importer.sizes)
     attrs = _bounds(importer, exported.range_constraints)
     placeholder = partial(program.placeholder, parameters=parameters)
     module, report = importer.run(exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs)

@@ -64,6 +64,19 @@ def test_dynamic_sizes_are_symbols_with_bounds() -> None:
         compared(module, net, torch.randn(*size))
 
 
+def test_sizes_that_nobody_named_are_called_by_the_input_and_its_axis() -> None:
+    class Net(nn.Module):
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return ids * mask[:, None], mask.sum()
+
+    dynamic = torch.export.Dim.DYNAMIC
+    sizes = {"ids": {0: dynamic, 1: dynamic}, "mask": {0: dynamic}}
+    program = torch.export.export(Net(), (torch.randn(2, 5), torch.randn(2)), dynamic_shapes=sizes)
+    module = weft.frontend.torch.from_exported(program)
+    assert 'ids: R.Tensor(("ids_0", "ids_1"), "float32"), mask: R.Tensor(("ids_0",), "float32")' in module.script()
+    assert weft.frontend.torch.check(program, sizes={"ids_0": 4, "ids_1": 3}).equal
+
+
 def test_images() -> None:
     net = Images().eval()
     program = torch.export.export(net, (torch.randn(2, 3, 32, 32),), dynamic_shapes={"x": {0: torch.export.Dim("b")}})
