@@ -22,6 +22,7 @@ from weft.errors import ModelError
 from weft.frontend.report import ImportReport, attach_report
 from weft.frontend.torch import operators as _operators
 from weft.frontend.torch.checking import check
+from weft.frontend.torch.functional import is_ready
 from weft.frontend.torch.importer import Importer
 from weft.frontend.torch.program import Program, array_of, read_program, taken_apart
 from weft.frontend.torch.reference import allow
@@ -43,6 +44,9 @@ def from_exported(program: Any, *, weights: Literal["constants", "parameters"] =
         raise ModelError(f'weights are "constants" or "parameters", got {weights!r}', code="W977")
     apart = _read(program).exported
     importer, module, report = _imported(read_program(apart), weights == "parameters")
+    if importer.failed and apart is program:
+        apart = taken_apart(program)
+        importer, module, report = _imported(read_program(apart), weights == "parameters")
     for _ in range(_ROUNDS):
         further = taken_apart(apart, importer.failed) if importer.failed else apart
         if further is apart:
@@ -54,7 +58,8 @@ def from_exported(program: Any, *, weights: Literal["constants", "parameters"] =
 
 def _read(program: Any) -> Program:
     """A program without effects, in operators that have rows, as far as that goes."""
-    return read_program(taken_apart(read_program(program).exported))
+    read = read_program(program)
+    return read if is_ready(program.graph) else read_program(taken_apart(program))
 
 
 _ROUNDS = 4  # definitions of definitions
@@ -63,8 +68,7 @@ _ROUNDS = 4  # definitions of definitions
 def _imported(program: Program, parameters: bool) -> tuple[Importer, IRModule, ImportReport]:
     importer = Importer()
     exported = program.exported
-    if (environment := program.shape_environment) is not None:
-        importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
+    program.name_sizes(importer.sizes)
     attrs = _bounds(importer, exported.range_constraints)
     placeholder = partial(program.placeholder, parameters=parameters)
     module, report = importer.run(exported.graph_module, exported.graph, placeholder, program.ordered_results, attrs)

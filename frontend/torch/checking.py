@@ -29,8 +29,7 @@ def check(
     """
     read = read_program(taken_apart(read_program(program).exported))
     importer = Importer()
-    if (environment := read.shape_environment) is not None:
-        importer.sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
+    read.name_sizes(importer.sizes)
     nodes: list[Any] = []
 
     def outputs(last: Any) -> list[Any]:

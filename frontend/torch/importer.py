@@ -28,9 +28,9 @@ from weft.ir.module import IRModule
 from weft.ir.types import TupleType, Type
 from weft.script import relax as R
 
-__all__ = ["Call", "Importer"]
+__all__ = ["CHECKS", "Call", "Importer", "call_of"]
 
-_CHECKS = ("_assert", "sym_constrain", "_guards", "_linalg_check_errors", "_functional_assert", "_functional_sym")
+CHECKS = ("_assert", "sym_constrain", "_guards", "_linalg_check_errors", "_functional_assert", "_functional_sym")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Importer:
         raise ModelError("the graph has no output", code="W977")
 
     def _left_out(self, node: Any) -> None:
-        if node.op == "call_function" and call_of(node).operator.startswith(_CHECKS):
+        if node.op == "call_function" and call_of(node).operator.startswith(CHECKS):
             self.out.used, self.out.cost = [], 0.0
             self._note(call_of(node), "known", "a check of PyTorch's, which is left out")
 
@@ -219,7 +219,7 @@ class Importer:
 
     def _value(self, call: Call) -> Any:
         """What a call stands for."""
-        if call.operator.startswith(_CHECKS):  # one with an effect, whose token is a result
+        if call.operator.startswith(CHECKS):  # one with an effect, whose token is a result
             self._note(call, "known", "a check of PyTorch's, which is left out")
             return None
         if isinstance(call.value, (self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool)):

@@ -19,6 +19,7 @@ import numpy as np
 from weft.dlpack import offered_array
 from weft.errors import MissingExtraError, ModelError
 from weft.frontend.extras import require
+from weft.frontend.torch.sizes import Sizes
 from weft.frontend.torch.table import TABLE
 
 __all__ = ["Program", "array_of", "read_file", "read_program"]
@@ -78,6 +79,13 @@ class Program:
             if found is not None:
                 return found
         return None
+
+    def name_sizes(self, sizes: Sizes) -> None:
+        """Call symbols as the user does, and others by the inputs whose sizes they are."""
+        if (environment := self.shape_environment) is not None:
+            sizes.name(environment.source_to_var, environment.source_name_to_debug_name)
+        given = {node.name: node.meta.get("val") for node in self.exported.graph.nodes if node.op == "placeholder"}
+        sizes.name_axes({name: getattr(value, "shape", ()) for name, value in given.items()})
 
     def ordered_results(self, node: Any) -> list[Any]:
         """The outputs of the graph in the order of the results; tokens of effects are none."""

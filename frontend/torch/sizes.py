@@ -1,7 +1,7 @@
 """Sizes that PyTorch calls by sympy expressions over its symbols, as dimensions of ours.
 
-    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols of these names, or of those that the user
-                                                       gave (`torch.export.Dim("batch")`)
+    s77, 2*s77 + 1, s77//2, Mod(s0, 4), Max(1, s0)     the same over symbols that the user named
+                                                       (`torch.export.Dim("batch")`), or that an input names: `ids_1`
     any other expression                               the dimension that the import has computed for it, if it has
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import keyword
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from weft.frontend.emitter import Unsupported
+from weft.frontend.emitter import Unsupported, identifier
 from weft.ir.dim import Dim, ceildiv, maximum, minimum, symbol
 
 __all__ = ["Sizes"]
@@ -24,6 +24,14 @@ _FUNCTIONS: dict[str, Callable[..., Dim]] = {
     "CeilDiv": ceildiv, "Max": lambda *parts: reduce(maximum, parts), "Min": lambda *parts: reduce(minimum, parts),
     "Pow": lambda base, exponent: reduce(operator.mul, [base] * exponent), "PowByNatural": operator.pow,
 }  # fmt: skip
+
+
+def _symbolic(shapes: Iterable[tuple[str, Sequence[Any]]]) -> list[tuple[str, int, Any]]:
+    """The sizes that are no numbers: whose, which axis, and the expression."""
+    return [
+        (name, axis, size.node.expr) for name, sizes in shapes for axis, size in enumerate(sizes)
+        if not isinstance(size, int) and size.node.maybe_as_int() is None
+    ]  # fmt: skip
 
 
 class Sizes:
@@ -39,6 +47,16 @@ class Sizes:
             if found is not None and found.is_Symbol and called.isidentifier() and not keyword.iskeyword(called):
                 self._learnt.setdefault(str(found), symbol(called))
 
+    def name_axes(self, inputs: Mapping[str, Sequence[Any]]) -> None:
+        """Call the other symbols by the first input whose size they are: `ids_1` is axis 1 of `ids`."""
+        taken = {*map(str, self._learnt.values()), *inputs}
+        for name, axis, expr in _symbolic(inputs.items()):
+            if expr.is_Symbol and str(expr) not in self._learnt:
+                called = f"{identifier(name)}_{axis}"
+                while called in taken:
+                    called += "_"
+                self._learnt[str(expr)] = symbol(called)
+
     def learn(self, size: Any, dim: Dim) -> None:
         """A dimension that was computed for a size."""
         node = getattr(size, "node", None)
@@ -47,10 +65,7 @@ class Sizes:
 
     def bind(self, shapes: Sequence[tuple[str, Sequence[Any]]], fresh: Callable[[str], Dim]) -> None:
         """Give a value to symbols that are no size alone: where 2*s is a size, that is a symbol n, and s is n // 2."""
-        exprs = [
-            (f"{name}_{axis}", size.node.expr) for name, sizes in shapes for axis, size in enumerate(sizes)
-            if not isinstance(size, int) and size.node.maybe_as_int() is None
-        ]  # fmt: skip
+        exprs = [(f"{name}_{axis}", expr) for name, axis, expr in _symbolic(shapes)]
         alone = {expr for _, expr in exprs if expr.is_Symbol}
         for name, expr in exprs:
             left = expr.free_symbols - alone

@@ -64,6 +64,19 @@ def test_dynamic_sizes_are_symbols_with_bounds() -> None:
         compared(module, net, torch.randn(*size))
 
 
+def test_sizes_that_nobody_named_are_called_by_the_input_and_its_axis() -> None:
+    class Net(nn.Module):
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return ids * mask[:, None], mask.sum()
+
+    dynamic = torch.export.Dim.DYNAMIC
+    sizes = {"ids": {0: dynamic, 1: dynamic}, "mask": {0: dynamic}}
+    program = torch.export.export(Net(), (torch.randn(2, 5), torch.randn(2)), dynamic_shapes=sizes)
+    module = weft.frontend.torch.from_exported(program)
+    assert 'ids: R.Tensor(("ids_0", "ids_1"), "float32"), mask: R.Tensor(("ids_0",), "float32")' in module.script()
+    assert weft.frontend.torch.check(program, sizes={"ids_0": 4, "ids_1": 3}).equal
+
+
 def test_images() -> None:
     net = Images().eval()
     program = torch.export.export(net, (torch.randn(2, 3, 32, 32),), dynamic_shapes={"x": {0: torch.export.Dim("b")}})
@@ -71,6 +84,60 @@ def test_images() -> None:
     assert not module.import_report().fallbacks
     for batch in (1, 3):
         compared(module, net, torch.randn(batch, 3, 32, 32))
+
+
+def fresh(x: Any) -> Any:
+    y = x + 1
+    z = y * 2
+    y.relu_()
+    return z, y.add_(x).clamp_(0, 1)
+
+
+def through_a_view(x: Any) -> Any:
+    y = x + 1
+    v = y.reshape(-1)
+    y.relu_()
+    return v * 2
+
+
+def through_dropout(x: Any) -> Any:
+    y = x - 1
+    same = nn.functional.dropout(y, training=False)
+    y.relu_()
+    return same * 1
+
+
+def read_later(x: Any) -> Any:
+    y = x - 1
+    z = y.relu_()
+    return y * 2, z
+
+
+def through_the_input(x: Any) -> Any:
+    y = x * 1
+    return x.relu_() + y
+
+
+@pytest.mark.parametrize(
+    ("function", "ready"),
+    [(fresh, True), (through_a_view, False), (through_dropout, False), (read_later, True), (through_the_input, False)],
+)
+def test_writes_in_place_count_where_something_else_shows_them(function: Any, ready: bool) -> None:
+    from weft.frontend.torch.functional import is_ready
+
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(x)
+
+    program = torch.export.export(Net(), (torch.randn(2, 3),))
+    assert is_ready(program.graph) == ready
+    x = torch.randn(2, 3)
+    wanted = function(x.clone())
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    found = weft.interpret(weft.frontend.torch.from_exported(program))["main"](x.numpy())
+    found = found if isinstance(found, tuple) else (found,)
+    for a, b in zip(found, wanted, strict=False):  # the input that changed comes last
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-6)
 
 
 class Rare(nn.Module):

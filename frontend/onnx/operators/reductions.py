@@ -83,7 +83,7 @@ def _log_sum_exp(n: Node, x: Expr, axes: Any, keeps: bool) -> Expr:
     """log(sum(e^x)), by the greatest value first."""
     if _empty(n):
         return x
-    if any(isinstance(size, int) and size == 0 for size in n.shape(x)):
+    if any(isinstance(size, int) and size == 0 for size in n.shape(n.need(0))):  # x may lie by axes of the run
         return R.log(R.sum(R.exp(x), axes, keeps))
     top = n.emit(R.max(x, axes, True), "top")
     top = n.emit(R.where(R.isinf(top), R.zeros_like(top), top), "top")

@@ -47,6 +47,17 @@ def slices(n: Node, x: Expr, axis: int = 0, start: Any = None, end: Any = None, 
     return made
 
 
+def differences(n: Node, x: Expr, order: int = 1, axis: int = -1, before: Any = None, after: Any = None) -> Expr:
+    """What each element is more than the one before it, along an axis that may be lengthened first."""
+    axis = n.axis(x, axis)
+    parts = [part for part in (before, x, after) if part is not None]
+    x = n.emit(R.concat(parts, axis), "whole") if len(parts) > 1 else x
+    minus = R.not_equal if n.dtype(x) == "bool" else R.subtract
+    for _ in range(order):
+        x = n.emit(minus(slices(n, x, axis, 1), slices(n, x, axis, 0, -1)), "differences")
+    return x
+
+
 def _place(at: Any, size: Dim) -> Dim:
     if isinstance(at, int) and at >= 2**62:
         return size
@@ -233,6 +244,7 @@ row("mT", lambda n, x: transpose(n, x, -1, -2))
 row("expand expand_as broadcast_to expand_copy", expand)
 row("slice slice_copy", slices)
 row("narrow", lambda n, x, axis, start, length: slices(n, x, axis, start, start + length))
+row("diff", differences)
 row("select select_copy", select)
 row("split split_with_sizes split_with_sizes_copy", split_sizes)
 row("chunk", chunk)
