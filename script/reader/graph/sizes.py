@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from weft.ir.op import OPS
+from weft.ir.op.declare import ParamKind, ValueKind
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.session import Session
 
@@ -53,7 +54,7 @@ def _sizes_of(session: Session, tree: ast.Call) -> Iterator[ast.expr]:
     if definition is None:
         return
     for position, param in enumerate(definition.params):
-        if param.kind == "shape" or param.of.rstrip("?") in ("dim", "dims", "sections"):
+        if param.kind == ParamKind.SHAPE or param.of in (ValueKind.DIM, ValueKind.DIMS, ValueKind.SECTIONS):
             yield from tree.args[position : position + 1]
             yield from (keyword.value for keyword in tree.keywords if keyword.arg == param.name)
 
