@@ -84,6 +84,11 @@ def test_each_claim_that_all_is_written_has_its_counter_example(body: tuple[str,
         assert claims(function) == set()
 
 
+def test_a_vector_of_the_machines_length_reads_more_than_its_lanes_say() -> None:
+    part = "T.Ramp(0, 1, T.vscale() * 4)"
+    assert "W901" in claims(kernel(HALF, f"y[{part}] = c[{part}]"))
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[str, ...]:
     """Loops that fill parts of the scratch and of the output, some under conditions."""
