@@ -16,6 +16,7 @@ from typing import Any
 from weft.command.listing import describe_operator
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.op import OPS, REQUIRED, OpDef
+from weft.ir.op.declare import ParamKind
 from weft.script import relax, tir
 from weft.script.forms import syntax
 from weft.script.forms.syntax import ALIASES, ALL_FORMS, BINARY_CALLS, LOOPS, SCOPES, TYPES, UNARY_CALLS, Form
@@ -103,7 +104,7 @@ def _graph_stub() -> str:
 def _operator(definition: OpDef, *, member: bool = False) -> str:
     parameters: list[str] = []
     for param in definition.params:
-        if param.kind == "variadic":
+        if param.kind == ParamKind.VARIADIC:
             parameters.append(f"*{param.name}: _t.Any")
         elif param.default is REQUIRED:
             parameters.append(f"{param.name}: _t.Any")

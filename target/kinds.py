@@ -113,7 +113,7 @@ class TargetKind:
     device: str = "cpu"
     doc: str = ""
     canonicalise: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    hooks: dict[str, list[Hook]] = field(default_factory=dict)
+    hooks: dict[str, list[Hook]] = field(default_factory=dict[str, list[Hook]])
     lowering_hook: Callable[..., Any] | None = None
     code_generator: Callable[..., Any] | None = None
     plans_memory: bool = False
@@ -126,7 +126,7 @@ class TargetKind:
     """Whether two parts of the kind can do the same work in one program, so that calls go where they take less."""
     cost_of_call: Callable[[Any, Any], float | None] | None = None
     """What a call takes on a part of the kind, in cycles of one core of the host; None for what it does not do."""
-    externs: dict[str, Extern] = field(default_factory=dict)
+    externs: dict[str, Extern] = field(default_factory=dict[str, Extern])
     """The C functions that programs may call whose target has a part of this kind."""
 
     def extern(self, name: str, result: str, *params: str) -> Extern:

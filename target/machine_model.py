@@ -153,7 +153,7 @@ class MachineModel:
     def explain(self, given: Mapping[str, Any] | None = None) -> list[str]:
         """A line for each field: its value, and whether an option of the target gave it."""
         stated = {OVERRIDES[name] for name in given or {} if name in OVERRIDES}
-        lines = []
+        lines: list[str] = []
         for item in fields(self):
             value = getattr(self, item.name)
             if item.name == "dot_features":

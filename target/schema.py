@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 
 from weft.errors import TargetError
 from weft.target.builtin import EXECUTORS, RUNTIMES
@@ -54,16 +54,13 @@ def config_field(name: str, value: Any) -> dict[str, Any]:
     if name not in CONFIG_FIELDS:
         raise unknown_field("a configuration has no field", name, CONFIG_FIELDS)
     if name == "memory":
-        if not isinstance(value, Mapping):
-            raise TargetError(f"field 'memory' takes pools by name, got {value!r}", code="W703")
-        return {pool: _pool(pool, facts) for pool, facts in value.items()}
+        return {pool: _pool(pool, facts) for pool, facts in _named("field 'memory' takes pools by name", value).items()}
     fields = SCHEMA[name]
     if isinstance(value, str):
         value = {next(iter(fields)): value}
-    if not isinstance(value, Mapping):
-        raise TargetError(f"field {name!r} takes named values, got {value!r}", code="W703")
     where = f"field {name!r}"
-    read = {key: typed(where, key, _known(where, key, fields), item) for key, item in value.items()}
+    given = _named(f"{where} takes named values", value)
+    read = {key: typed(where, key, _known(where, key, fields), item) for key, item in given.items()}
     return {key: read[key] for key in fields if key in read}
 
 
@@ -72,14 +69,19 @@ def config_default(name: str) -> dict[str, Any]:
     return {key: field.default for key, field in SCHEMA.get(name, {}).items() if field.default is not None}
 
 
+def _named(wanted: str, value: Any) -> Mapping[str, Any]:
+    """A mapping; TargetError W703 for anything else."""
+    if not isinstance(value, Mapping):
+        raise TargetError(f"{wanted}, got {value!r}", code="W703")
+    return cast("Mapping[str, Any]", value)
+
+
 def _pool(pool: str, facts: Any) -> dict[str, Any]:
     where = f"memory pool {pool!r}"
     if not pool.isidentifier() or not pool.isascii():
         raise TargetError(f"a memory pool is named like a variable of C, got {pool!r}", code="W703")
-    if not isinstance(facts, Mapping):
-        raise TargetError(f"{where} takes named values, got {facts!r}", code="W703")
-    read = {}
-    for key, value in facts.items():
+    read: dict[str, Any] = {}
+    for key, value in _named(f"{where} takes named values", facts).items():
         field = _known(where, key, POOL)
         if key == "bytes" and isinstance(value, str):
             value = _size(where, value)
@@ -101,7 +103,8 @@ def _size(where: str, value: str) -> int:
 def check_pools(memory: Mapping[str, Any], labels: Collection[str]) -> None:
     """TargetError W703 for a pool that a part may write which is not there."""
     for pool, facts in memory.items():
-        for label in facts.get("rw", ()):
+        writers: Sequence[str] = facts.get("rw", ())
+        for label in writers:
             if label not in labels:
                 close = difflib.get_close_matches(label, labels, 1)
                 hint = f"did you mean {close[0]!r}?" if close else f"labels: {', '.join(labels) or 'none'}"
@@ -121,6 +124,14 @@ def _known(where: str, key: str, fields: Mapping[str, Field]) -> Field:
     return fields[key]
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return value
+
+
 def typed(where: str, name: str, field: Field, value: Any) -> Any:
     """A value in the type of its field; strings are read (`-macs=128`). TargetError W703 for what does not fit."""
     read: Any = value
@@ -131,10 +142,10 @@ def typed(where: str, name: str, field: Field, value: Any) -> Any:
     elif field.type == "bool" and isinstance(value, str):
         read = {"true": True, "1": True, "false": False, "0": False}.get(value.lower(), value)
     elif field.type == "list":
-        read = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else value
-    elif field.type == "str" and isinstance(value, (list, tuple)):
-        read = ",".join(map(str, value))
-    expected = {"int": int, "size": int, "bool": bool, "str": str, "list": tuple}[field.type]
+        read = (value,) if isinstance(value, str) else tuple(_items(value)) if _is_list(value) else value
+    elif field.type == "str" and _is_list(value):
+        read = ",".join(map(str, _items(value)))
+    expected: Any = {"int": int, "size": int, "bool": bool, "str": str, "list": tuple}[field.type]
     if not isinstance(read, expected) or (expected is int and isinstance(read, bool)):
         raise TargetError(f"option {name!r} of {where} takes {field.type}, got {value!r}", code="W703")
     if field.bounds is not None and not field.bounds[0] <= read <= field.bounds[1]:

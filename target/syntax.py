@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
 from weft.errors import Source, Span, TargetError
 
@@ -101,12 +101,12 @@ def write_options(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]
         value = options[name]
         key = f"{prefix}{name.replace('_', '-')}"
         if isinstance(value, Mapping):
-            yield from write_options(value, f"{key}.")
+            yield from write_options(cast("Mapping[str, Any]", value), f"{key}.")
         elif value is True:
             yield f"-{key}"
         elif isinstance(value, (list, tuple)):
             # A list of one needs its comma-free form to stay a list: the field's type says so when it is read.
-            yield f"-{key}={','.join(_write_atom(item) for item in value)}"
+            yield f"-{key}={','.join(map(_write_atom, cast('Sequence[Any]', value)))}"
         else:
             yield f"-{key}={_write_atom(value)}"
 

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from weft.errors import Source, Span, TargetError
 from weft.ir.node import FrozenMap
@@ -64,10 +64,8 @@ class Target:
             fields = _from_data(_read_json(spec))
         elif isinstance(spec, str):
             fields = _from_text(spec)
-        elif isinstance(spec, Mapping):
-            fields = _from_data(spec)
         else:
-            raise TargetError(f"a target is a string, mapping or Target, got {type(spec).__name__}", code="W708")
+            fields = _from_data(_mapping(spec))
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -287,13 +285,20 @@ def _show(value: Any) -> str:
 
 def _thaw(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_thaw(item) for item in value]
+        return [_thaw(item) for item in cast("tuple[Any, ...]", value)]
     if isinstance(value, FrozenMap):
-        return {key: _thaw(item) for key, item in value.items()}  # the order of memory pools means something
+        inside = cast("Mapping[str, Any]", value)  # whose order means something: that of memory pools
+        return {key: _thaw(item) for key, item in inside.items()}
     return value
 
 
-def _read_json(text: str) -> Mapping[str, Any]:
+def _mapping(spec: Any) -> Mapping[str, Any]:
+    if not isinstance(spec, Mapping):
+        raise TargetError(f"a target is a string, mapping or Target, got {type(spec).__name__}", code="W708")
+    return cast("Mapping[str, Any]", spec)
+
+
+def _read_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -307,11 +312,11 @@ def _from_text(text: str) -> dict[str, Any]:
     return _from_data(parse_target(text), Source("<target>", text))
 
 
-def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[str, Any]:
+def _from_data(given: Any, source: Source | None = None) -> dict[str, Any]:
     """Check plain data (kind or tag, options, parts) and complete it to the fields of a Target."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("kind", data.get("tag")), str):
+    data: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(data.get("kind", data.get("tag")), str):
         raise TargetError("a target needs a kind", code="W708", hint='for example {"kind": "c", "mcpu": "cortex-m4"}')
-    data = dict(data)
     name, label = data.pop("kind", None), data.pop("tag", None)
     parts_data = data.pop("parts", {})
     if name is None or (name not in KINDS and name in tag):
@@ -321,8 +326,8 @@ def _from_data(data: Mapping[str, Any], source: Source | None = None) -> dict[st
         raise TargetError(f"kind {kind.name!r} has no parts", code="W704")
     if kind.name == "composite" and not parts_data:
         raise TargetError("a composite target needs parts", code="W708")
-    parts = {}
-    for part_label, part in parts_data.items():
+    parts: dict[str, Target] = {}
+    for part_label, part in cast("Mapping[str, Any]", parts_data).items():
         if not _LABEL.fullmatch(part_label):
             raise TargetError(f"{part_label!r} is not a label", code="W707", hint="labels are identifiers")
         parts[part_label] = part if isinstance(part, Target) else Target(part)
@@ -347,14 +352,16 @@ def _labels_below(target: Target) -> Iterator[str]:
 
 
 def _frozen(value: Any) -> Any:
-    return FrozenMap({key: _frozen(item) for key, item in value.items()}) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    return FrozenMap({key: _frozen(item) for key, item in cast("Mapping[str, Any]", value).items()})
 
 
 def _from_tag(name: str, overrides: dict[str, Any]) -> dict[str, Any]:
     base = tag[name]
     data = base.to_dict()
     data["tag"] = name
-    given = []
+    given: list[str] = []
     for key, value in overrides.items():
         inside = data
         *path, last = _dotted(key, value, data)
@@ -373,8 +380,11 @@ def _from_tag(name: str, overrides: dict[str, Any]) -> dict[str, Any]:
 def _dotted(key: str, value: Any, data: Mapping[str, Any]) -> list[Any]:
     """An override as a path and a value: nested data that came from a dotted key is unrolled again."""
     path: list[Any] = [key]
-    while isinstance(value, Mapping) and len(value) == 1 and (key in data.get("parts", {}) or len(path) > 1):
-        (step, value), *_ = value.items()
+    while isinstance(value, Mapping) and (key in data.get("parts", {}) or len(path) > 1):
+        inside = list(cast("Mapping[str, Any]", value).items())
+        if len(inside) != 1:
+            break
+        step, value = inside[0]
         path.append(step)
     if len(path) == 1 and key in data.get("parts", {}):
         raise TargetError(f"override of part {key!r} needs an option, as in -{key}.mcpu=...", code="W703")
@@ -399,7 +409,7 @@ def _field(kind: TargetKind, name: str) -> Field:
 
 
 def _options(kind: TargetKind, data: Mapping[str, Any], source: Source | None) -> dict[str, Any]:
-    options = {}
+    options: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")
         try:

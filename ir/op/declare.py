@@ -1,7 +1,7 @@
 """The operator record: one declaration holds everything that is known about an operator.
 
     OpDef  ::= name, params, rule, doc, pure, (lower | decompose), numpy, examples
-    Param  ::= name, kind, default, of
+    Param  ::= name, kind, default, of, optional
 
 Kinds of parameters and where their values live in a `Call`:
 
@@ -36,7 +36,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -52,10 +52,54 @@ from weft.ir.node import FrozenMap
 from weft.ir.tensor import IntImm, PrimExpr, PrimFunc
 from weft.ir.types import AnyType, PrimType, TensorType, TupleType, Type, VDevice
 
-__all__ = ["REQUIRED", "RUN_TIME", "Arguments", "Builtin", "Example", "Lower", "OpDef", "Param", "constant_like"]
+__all__ = [
+    "FIXED", "REQUIRED", "RUN_TIME", "Arguments", "Builtin", "Example", "Lower", "OpDef", "Param", "ParamKind",
+    "ValueKind", "constant_like",
+]  # fmt: skip
 
-RUN_TIME = ("expr", "exprs", "shape", "prim", "variadic", "callee")
-_KINDS = (*RUN_TIME, "attr", "dtype", "types")
+
+
+class ParamKind(StrEnum):
+    """Where the value of a parameter lives in a call; see the module."""
+
+    EXPR = "expr"
+    EXPRS = "exprs"
+    SHAPE = "shape"
+    PRIM = "prim"
+    VARIADIC = "variadic"
+    CALLEE = "callee"
+    ATTR = "attr"
+    DTYPE = "dtype"
+    TYPES = "types"
+
+
+class ValueKind(StrEnum):
+    """What a value may be."""
+
+    INT = "int"
+    BOOL = "bool"
+    FLOAT = "float"
+    STR = "str"
+    DIM = "dim"
+    INTS = "ints"
+    DIMS = "dims"
+    SECTIONS = "sections"
+    DEVICE = "device"
+    INDEX_MAP = "index_map"
+    MESH = "mesh"
+    PLACEMENT = "placement"
+    SEVERAL = "several"
+    ANY = "any"
+
+
+RUN_TIME = frozenset((
+    ParamKind.EXPR, ParamKind.EXPRS, ParamKind.SHAPE, ParamKind.PRIM, ParamKind.VARIADIC, ParamKind.CALLEE,
+))  # fmt: skip
+FIXED = frozenset((ParamKind.ATTR, ParamKind.DTYPE))
+"""The kinds whose values are attributes of the call."""
+
+
+_KindText = Literal["expr", "exprs", "shape", "prim", "variadic", "callee", "attr", "dtype", "types"]
 
 
 class _Required:
@@ -70,22 +114,26 @@ REQUIRED = _Required()
 class Param:
     """A parameter: name, kind (see the module), default, and for attributes what they may be.
 
-    `of` is one of int, bool, float, str, dim, ints, dims, sections (a number or a list of dimensions),
-    device, index_map, any; ints and dims take a single value as well; a `?` after it allows None. A run-time value that
+    Declarations write kinds by their texts. `of` is a `ValueKind`; ints and dims take a single value as well, sections
+    are a number or a list of dimensions; a `?` after it allows None (`optional`). A run-time value that
     is no operand of the arithmetic says so by `of` int (indices) or bool (conditions): numbers beside it do not take
     its dtype, and it does not take theirs. Values that must come as a list or a tuple, even one alone, say `several`.
     """
 
     name: str
-    kind: str = "expr"
+    kind: ParamKind | _KindText = ParamKind.EXPR
     default: Any = REQUIRED
-    of: str = "any"
+    of: ValueKind | str = ValueKind.ANY
+    optional: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise ValueError(f"parameter {self.name}: unknown kind {self.kind!r}")
-        if self.of.rstrip("?") not in _CONVERT:
-            raise ValueError(f"parameter {self.name}: unknown value kind {self.of!r}")
+        of = self.of.removesuffix("?")
+        for given, kinds, what in ((self.kind, ParamKind, "kind"), (of, ValueKind, "value kind")):
+            if given not in frozenset(kinds):
+                raise ValueError(f"parameter {self.name}: unknown {what} {given!r}; one of {', '.join(kinds)}")
+        object.__setattr__(self, "optional", self.optional or self.of != of)
+        object.__setattr__(self, "kind", ParamKind(self.kind))
+        object.__setattr__(self, "of", ValueKind(of))
 
     @property
     def required(self) -> bool:
@@ -211,7 +259,7 @@ class OpDef:
         made: list[inspect.Parameter] = []
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
         for param in self.params:
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 made.append(inspect.Parameter(param.name, inspect.Parameter.VAR_POSITIONAL))
                 kind = inspect.Parameter.KEYWORD_ONLY  # what follows
                 continue
@@ -244,18 +292,18 @@ class OpDef:
         slots = dict(zip((param.name for param, _ in self._run_time(call)), self._grouped(call, values), strict=True))
         positional: list[Any] = []
         for param in self.params:
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 positional.extend(slots.get(param.name, ()))
             elif param.kind in RUN_TIME:
                 positional.append(slots.get(param.name))
         attrs = self.values(call)
-        named = {p.name: _evaluated(attrs[p.name], symbols) for p in self.params if p.kind in ("attr", "dtype")}
+        named = {p.name: _evaluated(attrs[p.name], symbols) for p in self.params if p.kind in FIXED}
         return self.numpy(*positional, **named)
 
     def _grouped(self, call: Call, values: Sequence[Any]) -> Iterator[Any]:
         position = 0
         for param, value in self._run_time(call):
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 yield tuple(values[position : position + len(value)])
                 position += len(value)
             else:
@@ -269,7 +317,7 @@ class OpDef:
         position = 0
         run_time = [param for param in self.params if param.kind in RUN_TIME and param.name not in absent]
         for index, param in enumerate(run_time):
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 after = len(run_time) - index - 1
                 stop = len(call.args) - after
                 yield param, tuple(call.args[position:stop])
@@ -283,8 +331,8 @@ class OpDef:
         found: dict[str, Any] = {}
         for param in self.params:
             if param.kind in RUN_TIME:
-                found[param.name] = () if param.kind == "variadic" else None
-            elif param.kind == "types":
+                found[param.name] = () if param.kind == ParamKind.VARIADIC else None
+            elif param.kind == ParamKind.TYPES:
                 found[param.name] = call.ty_args[0] if call.ty_args else None
             else:
                 found[param.name] = call.attrs.get(param.name, None if param.default is REQUIRED else param.default)
@@ -305,13 +353,13 @@ class OpDef:
         pairs: list[tuple[Param, Any]] = []
         for param in self.params:
             value = values[param.name]
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 if value:
                     pairs.append((param, value))
             elif param.kind in RUN_TIME:
                 if param.name in present and not _is_default(param, value):
                     pairs.append((param, value))
-            elif param.kind == "types":
+            elif param.kind == ParamKind.TYPES:
                 if value is not None:
                     pairs.append((param, value))
             elif param.required or not _same_data(value, param.default):
@@ -327,7 +375,7 @@ class OpDef:
         """The signature as text: `clip(x, min, max)`."""
         parts = []
         for param in self.params:
-            star = "*" if param.kind == "variadic" else ""
+            star = "*" if param.kind == ParamKind.VARIADIC else ""
             default = "" if param.default is REQUIRED or star else f"={param.default!r}"
             parts.append(f"{star}{param.name}{default}")
         return f"{self.name}({', '.join(parts)})"
@@ -476,21 +524,21 @@ def _any(value: Any) -> Any:
     return value
 
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "int": _int,
-    "bool": _bool,
-    "float": _float,
-    "str": _str,
-    "dim": _dim,
-    "ints": _sequence(_int, "an integer or a list of integers"),
-    "dims": _sequence(_dim, "a dimension or a list of dimensions"),
-    "sections": _sections,
-    "device": _device,
-    "index_map": _index_map,
-    "mesh": _mesh,
-    "placement": _placement,
-    "several": _any,
-    "any": _any,
+_CONVERT: dict[ValueKind, Callable[[Any], Any]] = {
+    ValueKind.INT: _int,
+    ValueKind.BOOL: _bool,
+    ValueKind.FLOAT: _float,
+    ValueKind.STR: _str,
+    ValueKind.DIM: _dim,
+    ValueKind.INTS: _sequence(_int, "an integer or a list of integers"),
+    ValueKind.DIMS: _sequence(_dim, "a dimension or a list of dimensions"),
+    ValueKind.SECTIONS: _sections,
+    ValueKind.DEVICE: _device,
+    ValueKind.INDEX_MAP: _index_map,
+    ValueKind.MESH: _mesh,
+    ValueKind.PLACEMENT: _placement,
+    ValueKind.SEVERAL: _any,
+    ValueKind.ANY: _any,
 }
 
 
@@ -549,7 +597,7 @@ class _Binder:
             value = given.get(param.name, param.default)
             if param.kind in RUN_TIME:
                 run_time.append((param, self.values(param, value)))
-            elif param.kind == "types":
+            elif param.kind == ParamKind.TYPES:
                 ty_args = self.types(param, value)
             else:
                 value = self.attribute(param, value)
@@ -557,7 +605,7 @@ class _Binder:
                     attrs[param.name] = value
         present = [index for index, (_, values) in enumerate(run_time) if values]
         last = present[-1] if present else -1
-        absent = tuple(p.name for p, values in run_time[: last + 1] if not values and p.kind != "variadic")
+        absent = tuple(p.name for p, values in run_time[: last + 1] if not values and p.kind != ParamKind.VARIADIC)
         if absent:
             attrs[ABSENT] = absent
         flat = [(param, value) for param, values in run_time for value in values]
@@ -567,7 +615,7 @@ class _Binder:
         params = self.definition.params
         given: dict[str, Any] = {}
         for index, param in enumerate(params):
-            if param.kind == "variadic":
+            if param.kind == ParamKind.VARIADIC:
                 given[param.name] = tuple(args[index:])
                 args = args[:index]
                 break
@@ -581,9 +629,9 @@ class _Binder:
                 close = difflib.get_close_matches(name, names, 1)
                 hint = f"did you mean {close[0]}?" if close else None
                 raise self.error(f"has no parameter {name!r}", hint=hint)
-            if name in given and names[name].kind != "variadic":
+            if name in given and names[name].kind != ParamKind.VARIADIC:
                 raise self.error(f"got two values for {name}")
-            if names[name].kind == "variadic":
+            if names[name].kind == ParamKind.VARIADIC:
                 if not isinstance(value, (list, tuple)):
                     raise self.error(f"{name} must be a list of values, got {_describe(value)}", "W142")
                 value = tuple(value)
@@ -595,20 +643,20 @@ class _Binder:
 
     def values(self, param: Param, value: Any) -> list[Any]:
         """What a run-time parameter puts into `args`: nothing when absent."""
-        if param.kind == "variadic":
+        if param.kind == ParamKind.VARIADIC:
             return [] if value is REQUIRED else [self.element(param, item) for item in value]
         if value is None:
             if param.default is not None:
                 raise self.error(f"{param.name} is None", "W142")
             return []
         convert = {
-            "expr": self.expr,
-            "exprs": self.exprs,
-            "shape": self.shape,
-            "prim": self.prim,
-            "callee": self.callee,
+            ParamKind.EXPR: self.expr,
+            ParamKind.EXPRS: self.exprs,
+            ParamKind.SHAPE: self.shape,
+            ParamKind.PRIM: self.prim,
+            ParamKind.CALLEE: self.callee,
         }
-        return [convert[param.kind](param, value)]
+        return [convert[ParamKind(param.kind)](param, value)]
 
     def expr(self, param: Param, value: Any) -> Any:
         if isinstance(value, Expr) and not isinstance(value, PrimExpr):
@@ -633,7 +681,7 @@ class _Binder:
         value = self.element(param, value)
         if isinstance(value, Tuple) or isinstance(quick_type(value), (TupleType, AnyType)):
             return value
-        if param.of == "several" and isinstance(quick_type(value), TensorType):
+        if param.of == ValueKind.SEVERAL and isinstance(quick_type(value), TensorType):
             written = getattr(value, "name", "") or "x"
             hint = f"give a list: R.{self.definition.name}([{written}])"
             raise self.error(f"{param.name} must be a list of tensors, got one tensor", "W142", hint)
@@ -662,7 +710,7 @@ class _Binder:
         raise self.error(f"{param.name} must be a list of sizes, got {_describe(value)}", "W142")
 
     def prim(self, param: Param, value: Any) -> Expr:
-        if param.of == "dim" and isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims:
+        if param.of == ValueKind.DIM and isinstance(value, Var) and isinstance(value.ty, PrimType) and value.ty.dims:
             return PrimValue(value.ty.dims[0], span=self.span)
         if isinstance(value, np.generic):
             return PrimValue(value.item(), str(value.dtype), span=self.span)
@@ -687,14 +735,14 @@ class _Binder:
         )
 
     def attribute(self, param: Param, value: Any) -> Any:
-        if value is None and (param.default is None or param.of.endswith("?")):
+        if value is None and (param.default is None or param.optional):
             return None
-        if param.kind == "dtype":
+        if param.kind == ParamKind.DTYPE:
             if param.default is None and isinstance(value, str) and value in ("", "void"):  # older: none is stated
                 return None
             return self.dtype(param, getattr(value, "value", value))
         try:
-            return _CONVERT[param.of.rstrip("?")](value)
+            return _CONVERT[ValueKind(param.of)](value)
         except _Unfit as wanted:
             raise self.error(f"{param.name} must be {wanted}, got {_describe(value)}", "W142") from None
 
@@ -731,7 +779,7 @@ class _Binder:
     def _operand_dtype(item: tuple[Param, Any]) -> tuple[str, str] | None:
         """(dtype, name) of a tensor or scalar operand."""
         param, value = item
-        if param.of != "any" or not isinstance(value, Expr):
+        if param.of != ValueKind.ANY or not isinstance(value, Expr):
             return None
         ty = quick_type(value)
         if not isinstance(ty, (TensorType, PrimType)) or ty.dtype is None:
@@ -739,9 +787,9 @@ class _Binder:
         return ty.dtype, getattr(value, "name", "") or type_text(ty)
 
     def _settled(self, number: _Number, neighbour: tuple[str, str] | None) -> Constant:
-        if number.of == "int":
+        if number.of == ValueKind.INT:
             return constant_like(number.value, "int64", self.span, "an index")
-        if number.of == "bool" or neighbour is None:
+        if number.of == ValueKind.BOOL or neighbour is None:
             return constant_like(number.value, None, self.span)
         return constant_like(number.value, neighbour[0], self.span, neighbour[1])
 

@@ -23,6 +23,7 @@ from weft.ir.graph import (
     Var,
 )
 from weft.ir.op import OPS
+from weft.ir.op.declare import FIXED, RUN_TIME, ParamKind
 from weft.ir.tensor import PrimExpr
 from weft.ir.types import TupleType
 from weft.script.forms.constants import constant_parts
@@ -180,13 +181,13 @@ def show_call(printer: Printer, call: Call) -> str:
 
 def is_declared(definition: Any, call: Call) -> bool:
     """Whether the declaration covers everything the call holds."""
-    names = {param.name for param in definition.params if param.kind in ("attr", "dtype")}
+    names = {param.name for param in definition.params if param.kind in FIXED}
     label = call.attrs.get(LABEL, "")
     if any(key not in names and key not in (ABSENT, LABEL) for key in call.attrs):
         return False
     if "target" not in names and not (isinstance(label, str) and (not label or label.isidentifier())):
         return False
-    typed = any(param.kind == "types" for param in definition.params)
+    typed = any(param.kind == ParamKind.TYPES for param in definition.params)
     return len(call.ty_args) <= (1 if typed else 0)
 
 
@@ -198,8 +199,8 @@ def show_operator(printer: Printer, name: str, definition: Any, call: Call) -> s
     in_order = True
     for param, value in definition.unbind(call):
         if in_order:
-            in_order = next(expected, None) is param and param.kind not in ("attr", "dtype", "types")
-        if param.kind == "variadic":
+            in_order = next(expected, None) is param and param.kind in RUN_TIME
+        if param.kind == ParamKind.VARIADIC:
             parts.extend(show_leaf(printer, item) for item in value)
             in_order = False
             continue

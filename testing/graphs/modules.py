@@ -23,6 +23,7 @@ from weft.ir.graph import (
 from weft.ir.module import BaseFunc, DummyGlobalInfo, IRModule
 from weft.ir.node import FrozenMap
 from weft.ir.op import OPS, OpDef, get_op
+from weft.ir.op.declare import ParamKind
 from weft.ir.types import TensorType, VDevice
 from weft.testing.graphs.calls import in_place, kernel_call, library, module_call, opaque
 from weft.testing.graphs.control import closure_call, conditional, nested_function
@@ -126,7 +127,7 @@ def _operators(runnable: bool) -> list[OpDef]:
         if not definition.builtin
         and definition.rule.__module__.startswith("weft.")  # and none that a test declared
         and name not in _NEVER
-        and not any(param.kind in ("callee", "types") for param in definition.params)
+        and not any(param.kind in (ParamKind.CALLEE, ParamKind.TYPES) for param in definition.params)
         and (definition.pure or not runnable)
         and not (runnable and ("dropout" in name or "multinomial" in name))
     ]

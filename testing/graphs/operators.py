@@ -16,6 +16,7 @@ from weft.ir.graph import (
     Var,
 )
 from weft.ir.op import REQUIRED, OpDef, Param
+from weft.ir.op.declare import ParamKind
 from weft.ir.types import ShapeType, TensorType, Type
 from weft.testing.graphs.state import FunctionState, Rejected
 from weft.testing.graphs.types import is_discrete, is_partly_discrete, same_shape, too_large
@@ -33,6 +34,8 @@ class Default:
 
 
 _DEFAULT = Default()
+_LEFT_OUT = (ParamKind.EXPR, ParamKind.EXPRS, ParamKind.SHAPE)
+"""The kinds of run-time parameters that some calls leave out."""
 
 
 def variables(call: Call) -> Iterator[Var]:
@@ -90,14 +93,14 @@ def attempt(f: FunctionState, definition: OpDef) -> Call:
     kwargs: dict[str, Any] = {}
     chosen: list[Var] = []
     for param in definition.params:
-        if param.default is None and param.kind in ("expr", "exprs", "shape") and f.choices.flip():
+        if param.default is None and param.kind in _LEFT_OUT and f.choices.flip():
             continue
         value = argument(f, definition, param, chosen)
         if value is _DEFAULT:
             continue
-        if param.kind == "variadic":
+        if param.kind == ParamKind.VARIADIC:
             args.extend(value)
-        elif param.kind == "expr" and not kwargs and len(args) == definition.params.index(param):
+        elif param.kind == ParamKind.EXPR and not kwargs and len(args) == definition.params.index(param):
             args.append(value)
         else:
             kwargs[param.name] = value
@@ -107,18 +110,18 @@ def attempt(f: FunctionState, definition: OpDef) -> Call:
 def argument(f: FunctionState, definition: OpDef, param: Param, chosen: list[Var]) -> Any:
     """A value for a parameter, or none."""
     choices = f.choices
-    if param.kind == "expr":
+    if param.kind == ParamKind.EXPR:
         return operand(f, chosen)
-    if param.kind in ("exprs", "variadic"):
+    if param.kind in (ParamKind.EXPRS, ParamKind.VARIADIC):
         return [operand(f, chosen) for _ in range(choices.integer(1, 3))]
     promised = f.runnable and param.name == "assume_inbound"
     if param.default is not REQUIRED and (promised or choices.flip(50)):
         return _DEFAULT
-    if param.kind == "shape":
+    if param.kind == ParamKind.SHAPE:
         return shape_argument(f, chosen)
-    if param.kind == "prim":
+    if param.kind == ParamKind.PRIM:
         return choices.pick((1, 2, 0, -1, 0.5, f.dim()))
-    if param.kind == "dtype":
+    if param.kind == ParamKind.DTYPE:
         return choices.pick(DTYPES)
     rank = getattr(chosen[0].ty, "ndim", 1) if chosen else 1
     axis = choices.integer(-1, max(rank - 1, 0))

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from weft.dtypes import is_integer
 from weft.ir import walk
-from weft.ir.dim import product, same
+from weft.ir.dim import Dim, product, same
 from weft.ir.kernel.intrinsics import INTRINSICS
 from weft.ir.kernel.prim_dim import prim_to_dim
 from weft.ir.tensor import (
@@ -292,7 +292,7 @@ def _variables(index: PrimExpr, nest: Nest) -> Iterator[PrimVar]:
 def _same_size(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
     """Whether two shapes have one number of elements."""
     names = _names((*a, *b))
-    sizes = []
+    sizes: list[Dim] = []
     for shape in (a, b):
         dims = [prim_to_dim(extent, names) for extent in shape]
         if any(dim is None for dim in dims):

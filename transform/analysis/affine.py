@@ -205,7 +205,8 @@ class Reader:
 
     def ordered(self, value: Value) -> list[Term] | None:
         """The terms by growing scale when they are the digits of a number: each scale the product of the radices."""
-        left, found = [t for t in value.terms if not self.point.same(t.extent, 1)], []
+        left = [term for term in value.terms if not self.point.same(term.extent, 1)]
+        found: list[Term] = []
         scale: Dim = 1
         while left:
             term = next((t for t in left if self.point.same(t.scale, scale)), None)

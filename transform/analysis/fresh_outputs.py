@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.errors import Span, UnwrittenError
+from weft.ir.attrs import DPS
 from weft.ir.graph import Binding, Call, Function, GlobalVar, If, Op, SeqExpr, Tuple, Var, VarBinding
 from weft.ir.module import IRModule
 from weft.ir.structure.visit import walk
@@ -67,7 +68,7 @@ class _Sequence:
     """The fresh tensors of one sequence of bindings, each with the one that it is a view of."""
 
     module: IRModule
-    fresh: dict[Var, Var] = field(default_factory=dict)
+    fresh: dict[Var, Var] = field(default_factory=dict[Var, Var])
 
     def calls(self, seq: SeqExpr) -> Iterator[Found]:
         """The calls of kernels in the sequence itself that write fresh tensors first."""
@@ -93,7 +94,7 @@ class _Sequence:
             kernel = self.module.functions.get(value.op.name) if isinstance(value.op, GlobalVar) else None
             if written and isinstance(value.op, GlobalVar) and isinstance(kernel, PrimFunc):
                 yield value, value.op.name, tuple(i for i, arg in enumerate(value.args) if arg in self.fresh)
-            if isinstance(kernel, PrimFunc) or value.attrs.get("dps"):
+            if isinstance(kernel, PrimFunc) or value.attrs.get(DPS):
                 self._written(written)
         elif isinstance(binding, VarBinding) and isinstance(value, Var) and value in self.fresh:
             self.fresh[binding.var] = self.fresh[value]

@@ -123,17 +123,17 @@ class Lifetimes:
     function: Function
     functions: Mapping[str, BaseFunc]
     groups: Groups = field(default_factory=Groups)
-    steps: list[Binding] = field(default_factory=list)
-    sequence_of: list[SeqExpr] = field(default_factory=list)
-    made: dict[Var, int] = field(default_factory=dict)
-    uses: dict[Var, list[Use]] = field(default_factory=dict)
-    borrowed: set[Var] = field(default_factory=set)
+    steps: list[Binding] = field(default_factory=list[Binding])
+    sequence_of: list[SeqExpr] = field(default_factory=list[SeqExpr])
+    made: dict[Var, int] = field(default_factory=dict[Var, int])
+    uses: dict[Var, list[Use]] = field(default_factory=dict[Var, list[Use]])
+    borrowed: set[Var] = field(default_factory=set[Var])
     """Variables over memory that is not the function's own: parameters, constants, results of calls out."""
     understood: bool = True
     """False where a local function stands, which may run at any time."""
-    _roots: dict[Var, list[Use]] = field(default_factory=dict)
-    _outer: dict[SeqExpr, SeqExpr] = field(default_factory=dict)
-    _changes: dict[PrimFunc, frozenset[Any]] = field(default_factory=dict)
+    _roots: dict[Var, list[Use]] = field(default_factory=dict[Var, list[Use]])
+    _outer: dict[SeqExpr, SeqExpr] = field(default_factory=dict[SeqExpr, SeqExpr])
+    _changes: dict[PrimFunc, frozenset[Any]] = field(default_factory=dict[PrimFunc, frozenset[Any]])
 
     def __post_init__(self) -> None:
         self.borrowed.update(self.function.params)

@@ -7,8 +7,8 @@ by their bits; a large constant goes by its array object.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -93,11 +93,13 @@ def data_key(value: Any) -> Hashable:
     if isinstance(value, float):
         return ("float", struct.pack("<d", value))
     if isinstance(value, (list, tuple)):
-        return ("tuple", *map(data_key, value))
+        return ("tuple", *map(data_key, cast("Sequence[Any]", value)))
     if isinstance(value, Mapping):
-        return ("map", *((key, data_key(value[key])) for key in sorted(value)))
+        items = cast("Mapping[str, Any]", value)
+        return ("map", *((key, data_key(items[key])) for key in sorted(items)))
     if isinstance(value, np.ndarray):
-        return ("array", value.dtype.str, value.shape, value.tobytes())
+        array = cast("np.ndarray[Any, Any]", value)
+        return ("array", array.dtype.str, array.shape, array.tobytes())
     if isinstance(value, Type) and isinstance(value, (TensorType, ShapeType, PrimType, TupleType)):
         return type_key(value)
     if isinstance(value, Var):

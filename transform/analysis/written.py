@@ -346,7 +346,7 @@ class _Flow:
         for index in access.indices:
             reach: Dim = 0
             if isinstance(index, Ramp):
-                if not isinstance(index.lanes, int) or not _is_one(index.stride):
+                if isinstance(index.lanes, dtypes.Scalable) or not _is_one(index.stride):
                     return None
                 index, reach = index.base, index.lanes - 1
             elif isinstance(index, Broadcast):

@@ -45,6 +45,7 @@ from weft.ir.deduction.subtyping import match_types
 from weft.ir.dim import Dim, free_symbols, parse_dim, prove_equal, prove_le, prove_lt, prove_ne, substitute
 from weft.ir.node import EMPTY
 from weft.ir.op import get_op
+from weft.ir.op.declare import FIXED
 from weft.transform.analysis.value_numbering import same_type
 from weft.transform.infra.rewriting import bindings_of
 from weft.transform.pattern.application import applied
@@ -341,7 +342,7 @@ class _Reader:
         made = CallPattern(is_expr(call.op), tuple(self.value(arg) for arg in call.args))
         definition = get_op(call.op.name)
         values = definition.values(call)
-        names = [param.name for param in definition.params if param.kind in ("attr", "dtype")]
+        names = [param.name for param in definition.params if param.kind in FIXED]
         free = self.any_attributes.get(call.op.name)
         attrs = {name: values[name] for name in names if free is None or (free and name not in free)}
         return has_attr(attrs, made) if attrs else made

@@ -34,6 +34,7 @@ from weft.ir.deduction.infer import is_base_of
 from weft.ir.dim import Dim, DimExpr, parse_dim, prove_equal
 from weft.ir.node import freeze
 from weft.ir.op import OPS, get_op
+from weft.ir.op.declare import FIXED, ParamKind
 from weft.transform.analysis.value_numbering import data_key, expr_key
 from weft.transform.infra.registry import nearest
 from weft.transform.pattern.matching import Match, extract
@@ -113,7 +114,7 @@ class DFPattern:
         checked = tuple(checked_pattern(arg, "an argument of a call") for arg in args)
         if isinstance(self, ExprPattern) and isinstance(self.expr, Op):
             params = get_op(self.expr.name).params
-            if len(checked) > len(params) and not any(param.kind == "variadic" for param in params):
+            if len(checked) > len(params) and not any(param.kind == ParamKind.VARIADIC for param in params):
                 message = f"R.{self.expr.name} has {len(params)} parameters, the pattern gives {len(checked)}"
                 raise PassError(message, code="W550")
         return CallPattern(self, checked, varg_default_wildcard)
@@ -267,7 +268,7 @@ def _checked_attributes(pattern: DFPattern, attrs: Any) -> FrozenMap:
         raise PassError(f"has_attr takes a dictionary of attributes by name, got {described(attrs)}", code="W550")
     callee = pattern.op if isinstance(pattern, CallPattern) else None
     if isinstance(callee, ExprPattern) and isinstance(callee.expr, Op):
-        known = [param.name for param in get_op(callee.expr.name).params if param.kind in ("attr", "dtype")]
+        known = [param.name for param in get_op(callee.expr.name).params if param.kind in FIXED]
         for key in attrs:
             if key not in known:
                 hint = nearest(key, known) or (f"it has: {', '.join(known)}" if known else None)
@@ -498,7 +499,7 @@ def _attributes_of(value: Any) -> Mapping[str, Any]:
     """The attributes of a call, with the defaults of its operator, or of a function."""
     if isinstance(value, Call) and isinstance(value.op, Op) and value.op.name in OPS:
         definition = OPS[value.op.name]
-        names = [param.name for param in definition.params if param.kind in ("attr", "dtype")]
+        names = [param.name for param in definition.params if param.kind in FIXED]
         arguments = definition.arguments(value)
         return {**value.attrs, **{name: arguments[name] for name in names}}
     return getattr(value, "attrs", {})

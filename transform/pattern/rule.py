@@ -22,6 +22,7 @@ from typing import Any
 from weft.errors import PassError
 from weft.ir import Call, Constant, Expr, Function, Op, PrimValue, ShapeExpr, TensorType, Type, Var
 from weft.ir.op import OPS, get_op
+from weft.ir.op.declare import FIXED
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.pattern.language import (
     AndPattern,
@@ -143,7 +144,7 @@ def any_attributes_of(text: str) -> tuple[str, frozenset[str]]:
     name, opened, rest = text.partition("(")
     definition = get_op(name.strip())
     free = frozenset(word.strip() for word in rest.rstrip(") ").split(",")) if opened else frozenset[str]()
-    known = {param.name for param in definition.params if param.kind in ("attr", "dtype")}
+    known = {param.name for param in definition.params if param.kind in FIXED}
     if not free <= known:
         unknown = ", ".join(sorted(free - known))
         raise PassError(

@@ -12,6 +12,7 @@ from weft.ir.dim import DimExpr
 from weft.ir.graph import Call, Constant, ExternFunc, Op, PrimValue, Var
 from weft.ir.node import FrozenMap
 from weft.ir.op import OPS
+from weft.ir.op.declare import RUN_TIME, ParamKind
 from weft.ir.types import TensorType, VDevice
 from weft.script.forms.defaults import DEVICE_KINDS
 from weft.script.printer.literals import show_literal
@@ -94,14 +95,14 @@ def _operator(printer: TvmPrinter, name: str, definition: Any, call: Call) -> st
     in_order = True
     for param in definition.params:
         value = values[param.name]
-        if param.kind == "variadic":
+        if param.kind == ParamKind.VARIADIC:
             parts.extend(show_leaf(printer, item) for item in value)
             in_order = False
             continue
         if param.name not in given and param.name not in form.required:
             in_order = False
             continue
-        in_order = in_order and param.kind not in ("attr", "dtype", "types")
+        in_order = in_order and param.kind in RUN_TIME
         if param.name in form.plain and any(isinstance(item, DimExpr) for item in _items(value)):
             raise printer.refuse(f"a symbol as the argument '{param.name}' of R.{name}", call)
         if param.name in form.single and isinstance(value, tuple):
@@ -114,11 +115,11 @@ def _operator(printer: TvmPrinter, name: str, definition: Any, call: Call) -> st
 
 
 def _required_argument(printer: TvmPrinter, param: Any, value: Any) -> str:
-    if value is None and param.kind == "types":
+    if value is None and param.kind == ParamKind.TYPES:
         raise printer.refuse(f"a call without {printer.spelled(param.name)}")
     if value is None:
         return show_literal(printer, param.default)
-    if param.kind == "types" and printer.operator in ("invoke_closure", "invoke_pure_closure"):
+    if param.kind == ParamKind.TYPES and printer.operator in ("invoke_closure", "invoke_pure_closure"):
         text = show_argument(printer, param, value)  # these take types, and no names that stand for one
         return text if text.endswith((")", "]")) else f"{text}()"
     return show_argument(printer, param, value)
@@ -129,9 +130,9 @@ def _argument(printer: TvmPrinter, param: Any, value: Any) -> str:
     """An argument of an operator by the kind of its parameter."""
     if param.name == "fill_value" and isinstance(value, PrimValue):
         return _filling(printer, value)
-    if param.kind == "prim" and isinstance(value, (PrimValue, Var)):
+    if param.kind == ParamKind.PRIM and isinstance(value, (PrimValue, Var)):
         return show_scalar(printer, value) if isinstance(value, PrimValue) else show_leaf(printer, value)
-    if param.kind == "prim" and isinstance(value, Constant) and printer.operator in _OF_NUMBERS:
+    if param.kind == ParamKind.PRIM and isinstance(value, Constant) and printer.operator in _OF_NUMBERS:
         raise printer.refuse(f"a constant tensor as the argument '{param.name}'", value, hint="use R.prim_value")
     if param.name == "tir_vars" and not printer.older:
         raise printer.refuse("a kernel call with tir_vars", value, hint="give the kernel its sizes by its buffers")

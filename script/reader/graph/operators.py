@@ -18,6 +18,7 @@ from weft.ir.graph import Expr, Function, PrimValue, Tuple, Var
 from weft.ir.kernel.index_map import MappedLayout
 from weft.ir.node import replace
 from weft.ir.op import OPS, OpDef, get_op, likely_operators
+from weft.ir.op.declare import ParamKind
 from weft.ir.tensor import PrimExpr, PrimFunc
 from weft.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
 from weft.script.forms.syntax import BINARY, UNARY
@@ -125,7 +126,7 @@ def _as_numbers(session: GraphSession, kind: str, values: list[Any], tree: ast.A
 
 def _settled(session: GraphSession, op: OpDef, args: list[Any], tree: ast.AST) -> list[Any]:
     """Arguments in which a number of Python that a run computes has the dtype of the first tensor beside it."""
-    operands = [param.kind == "expr" and param.of == "any" for param in op.params[: len(args)]]
+    operands = [param.kind == ParamKind.EXPR and param.of == "any" for param in op.params[: len(args)]]
     weak = [takes and not isinstance(value, (int, float)) and is_weak(session, value)
             for takes, value in zip(operands, args, strict=False)]  # fmt: skip
     if not any(weak):
@@ -205,7 +206,7 @@ def call_operator(session: GraphSession, name: str, args: list[Any], kwargs: dic
     kwargs = {key: _sized(session, op, key, as_operand(session, value, tree)) for key, value in kwargs.items()}
     try:
         label = _call_label(session, op, kwargs, tree)
-        if "ty_args" in kwargs and not any(param.kind == "types" for param in op.params):
+        if "ty_args" in kwargs and not any(param.kind == ParamKind.TYPES for param in op.params):
             del kwargs["ty_args"]  # said by printers of passes; the operator's own rule deduces it
         call = op.bind(args, kwargs, span)
     except WeftError as error:
@@ -225,7 +226,7 @@ def operator_of(session: GraphSession, name: str, tree: ast.AST) -> OpDef:
 def _refuse_lambda(session: GraphSession, op: OpDef, key: int | str, tree: ast.AST) -> None:
     """A lambda is a value for parameters that take the text of a function, and for no others."""
     found = [param for index, param in enumerate(op.params) if key in (index, param.name)]
-    if found and found[0].kind != "attr":
+    if found and found[0].kind != ParamKind.ATTR:
         message = f"R.{op.name}: {found[0].name} must be a value of the graph, got a lambda"
         raise session.fail("W114", message, tree, "a lambda is called where it is used: `(lambda a: a + 1)(x)`")
 

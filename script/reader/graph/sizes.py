@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from weft.ir.op import OPS
-from weft.ir.op.declare import Param
+from weft.ir.op.declare import Param, ParamKind, ValueKind
 from weft.script.reader.expression.names import dotted_name
 from weft.script.reader.session import Session
 
@@ -61,7 +61,7 @@ def _sizes_of(session: Session, tree: ast.Call) -> Iterator[ast.expr]:
 
 def takes_sizes(param: Param) -> bool:
     """Whether a parameter of an operator takes sizes."""
-    return param.kind == "shape" or param.of.rstrip("?") in ("dim", "dims", "sections")
+    return param.kind == ParamKind.SHAPE or param.of in (ValueKind.DIM, ValueKind.DIMS, ValueKind.SECTIONS)
 
 
 def _names(tree: ast.expr) -> set[str]:

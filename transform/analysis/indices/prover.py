@@ -87,7 +87,7 @@ class Prover:
 
     def _without_quotients(self, dim: DimExpr) -> Iterator[Dim]:
         """What says the same as `dim` >= 0 where a quotient stands in it alone: r - a // b >= 0 is b * (r + 1) > a."""
-        found = [(atom.value, *atom.quotient) for name, atom in self._atoms_in(dim) if atom.quotient is not None]
+        found = [(atom.value, *atom.quotient) for _, atom in self._atoms_in(dim) if atom.quotient is not None]
         for part in terms(dim):
             for quotient in (part, -part):
                 kind, operands = operation(quotient)
@@ -112,7 +112,8 @@ class Prover:
 
     def _resolved(self, facts: Facts) -> Facts:
         """The facts with the implications whose condition holds taken as facts; the same object when there are none."""
-        left, new = [], []
+        left: list[tuple[PrimExpr, PrimExpr]] = []
+        new: list[tuple[PrimExpr, PrimExpr]] = []
         for condition, result in facts.implications:
             holds = self.conditions.holds(condition, replace(facts, implications=()))
             (new if holds else left).append((condition, result))

@@ -201,11 +201,9 @@ class Translation:
     def closed(self, expr: PrimExpr) -> PrimExpr:
         """An expression without variables that only expressions bind: one that may stand in several places."""
         expr = rewrite(expr, _opened)
-        used = {part for part in walk(expr) if isinstance(part, PrimVar) and part in self.lets} if self.lets else set()
+        inside = walk(expr) if self.lets else ()
+        used = {part for part in inside if isinstance(part, PrimVar) and part in self.lets}
         return self.closed(substitute(expr, {var: self.lets[var] for var in used})) if used else expr
-
-
-_ARITHMETIC = {"add", "sub", "mul", "min", "max", "floordiv", "floormod", "truncdiv", "truncmod"}
 
 
 _ARITHMETIC = {"add", "sub", "mul", "min", "max", "floordiv", "floormod", "truncdiv", "truncmod"}

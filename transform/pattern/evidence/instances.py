@@ -20,6 +20,7 @@ from weft.ir.deduction.subtyping import dims_of, type_symbols
 from weft.ir.dim import evaluate, free_symbols
 from weft.ir.node import EMPTY, FrozenMap
 from weft.ir.op import OPS
+from weft.ir.op.declare import FIXED
 from weft.transform.infra.generators.choices import Choices
 from weft.transform.infra.generators.values import small_array
 from weft.transform.infra.rewriting import bindings_of
@@ -121,7 +122,7 @@ def _attributes(name: str, free: frozenset[str], choices: Choices) -> FrozenMap:
     """Attributes of an operator: its defaults, or those of one of its examples."""
     definition = OPS[name]
     chosen = choices.integer(0, len(definition.examples))
-    if chosen == 0 and not any(param.required for param in definition.params if param.kind in ("attr", "dtype")):
+    if chosen == 0 and not any(param.required for param in definition.params if param.kind in FIXED):
         return EMPTY
     example = definition.examples[max(0, chosen - 1)]
     args = [Var("x", arg) if isinstance(arg, Type) else arg for arg in example.args]
