@@ -30,6 +30,7 @@ _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
 _lock = threading.Lock()
 _asked: list[int] = []
+_own = threading.local()
 _before = 0
 
 
@@ -103,7 +104,7 @@ def room_for(root: Any) -> Iterator[None]:
 @contextmanager
 def room_of(levels: int) -> Iterator[None]:
     """Room for so many levels while inside, where the usual limit may be too little for them."""
-    if levels <= USUAL_NESTING:
+    if levels <= USUAL_NESTING or _granted() >= _most():
         yield
         return
     with deep_recursion(used_frames() + 600 + levels * _FRAMES):
@@ -123,18 +124,30 @@ def used_frames() -> int:
 def deep_recursion(frames: int = _LIMIT) -> Iterator[None]:
     """Raise the recursion limit while inside, to at most so many frames; the last one out restores it."""
     global _before
-    wanted = min(frames, int(_LIMIT * min(1.0, _stack_bytes() / _USUAL_STACK)))
+    wanted, granted = min(frames, _most()), _granted()
     with _lock:
         if not _asked:
             _before = sys.getrecursionlimit()
         _asked.append(wanted)
         sys.setrecursionlimit(max(_before, *_asked))
+    _own.granted = max(wanted, granted)
     try:
         yield
     finally:
+        _own.granted = granted
         with _lock:
             _asked.remove(wanted)
             _set_limit(max([_before, *_asked]))
+
+
+def _granted() -> int:
+    """The frames that this thread has asked for, where it is now: counting them again in each call takes long."""
+    return getattr(_own, "granted", 0)
+
+
+def _most() -> int:
+    """The most frames that this thread has stack for."""
+    return int(_LIMIT * min(1.0, _stack_bytes() / _USUAL_STACK))
 
 
 def _set_limit(limit: int) -> None:
