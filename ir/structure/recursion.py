@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.ir.node import Node, fields_of
+from weft.ir.structure.visit import children, post_order
+from weft.ir.tensor import PrimFunc
 
 __all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
 
@@ -41,6 +43,8 @@ def nesting(root: Any) -> int:
     >>> nesting(TupleType((TupleType((TupleType(()),)),)))
     3
     """
+    if isinstance(root, PrimFunc):
+        return _height(root)
     heights: dict[int, int] = {}
     opened: set[int] = set()
     pending = [(root, False)]
@@ -54,6 +58,16 @@ def nesting(root: Any) -> int:
             pending.append((value, True))
             pending.extend((part, False) for part in _parts(value))
     return heights[id(root)]
+
+
+def _height(function: PrimFunc) -> int:
+    """The nesting of a kernel, whose types and attributes nest little: there are many kernels."""
+    heights: dict[int, int] = {}
+    height = 0
+    for node in post_order(function):
+        below = [heights.get(id(part), 0) for part in children(node, types=False)]
+        height = heights[id(node)] = 1 + max(below, default=0)
+    return height
 
 
 def _parts(value: Any) -> list[Any]:
