@@ -73,13 +73,13 @@ def apply_operator(evaluator: Evaluator, name: str, node: Call, scope: Scope) ->
     decoded = [form(value, _type_of(arg)) for arg, value in zip(node.args, args, strict=True)]
     try:
         result = definition.run(node, decoded, scope.symbols.values)
-    except IndexError as error:
-        raise BoundsError(f"R.{name}: {error}", code="W900", span=node.span) from None
-    except ValueError as error:
+    except (IndexError, ValueError, OverflowError) as error:
         ty = evaluator.type_of(node)
         sizes = evaluator.sizes_of(ty, scope)
         if sizes is not None:
             check_extents(sizes, ty.dtype, f"the result of R.{name}", node.span)  # type: ignore[union-attr]
+        if isinstance(error, IndexError):
+            raise BoundsError(f"R.{name}: {error}", code="W900", span=node.span) from None
         raise ShapeError(f"R.{name}: {error}", code="W224", span=node.span) from None
     except TypeError as error:  # a dtype that was not known when the call was deduced
         raise DTypeError(f"R.{name}: {error}", code="W320", span=node.span) from None

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.ir.node import Node, fields_of
+from weft.ir.structure.visit import children, post_order
+from weft.ir.tensor import PrimFunc
 
 __all__ = ["USUAL_NESTING", "deep_recursion", "deeply", "is_deep", "nesting", "room_for", "room_of", "used_frames"]
 
@@ -30,6 +32,7 @@ _FRAMES = 16
 """The most Python calls that one level of nesting takes."""
 _lock = threading.Lock()
 _asked: list[int] = []
+_own = threading.local()
 _before = 0
 
 
@@ -40,6 +43,8 @@ def nesting(root: Any) -> int:
     >>> nesting(TupleType((TupleType((TupleType(()),)),)))
     3
     """
+    if isinstance(root, PrimFunc):
+        return _height(root)
     heights: dict[int, int] = {}
     opened: set[int] = set()
     pending = [(root, False)]
@@ -53,6 +58,16 @@ def nesting(root: Any) -> int:
             pending.append((value, True))
             pending.extend((part, False) for part in _parts(value))
     return heights[id(root)]
+
+
+def _height(function: PrimFunc) -> int:
+    """The nesting of a kernel, whose types and attributes nest little: there are many kernels."""
+    heights: dict[int, int] = {}
+    height = 0
+    for node in post_order(function):
+        below = [heights.get(id(part), 0) for part in children(node, types=False)]
+        height = heights[id(node)] = 1 + max(below, default=0)
+    return height
 
 
 def _parts(value: Any) -> list[Any]:
@@ -103,7 +118,7 @@ def room_for(root: Any) -> Iterator[None]:
 @contextmanager
 def room_of(levels: int) -> Iterator[None]:
     """Room for so many levels while inside, where the usual limit may be too little for them."""
-    if levels <= USUAL_NESTING:
+    if levels <= USUAL_NESTING or _granted() >= _most():
         yield
         return
     with deep_recursion(used_frames() + 600 + levels * _FRAMES):
@@ -123,18 +138,30 @@ def used_frames() -> int:
 def deep_recursion(frames: int = _LIMIT) -> Iterator[None]:
     """Raise the recursion limit while inside, to at most so many frames; the last one out restores it."""
     global _before
-    wanted = min(frames, int(_LIMIT * min(1.0, _stack_bytes() / _USUAL_STACK)))
+    wanted, granted = min(frames, _most()), _granted()
     with _lock:
         if not _asked:
             _before = sys.getrecursionlimit()
         _asked.append(wanted)
         sys.setrecursionlimit(max(_before, *_asked))
+    _own.granted = max(wanted, granted)
     try:
         yield
     finally:
+        _own.granted = granted
         with _lock:
             _asked.remove(wanted)
             _set_limit(max([_before, *_asked]))
+
+
+def _granted() -> int:
+    """The frames that this thread has asked for, where it is now: counting them again in each call takes long."""
+    return getattr(_own, "granted", 0)
+
+
+def _most() -> int:
+    """The most frames that this thread has stack for."""
+    return int(_LIMIT * min(1.0, _stack_bytes() / _USUAL_STACK))
 
 
 def _set_limit(limit: int) -> None:

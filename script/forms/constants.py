@@ -85,7 +85,7 @@ def _small_values(constant: Constant) -> Any:
     """The values of a dtype that NumPy lacks as Python numbers, or None where they would not give the same bits."""
     data, dtype = constant.data, constant.dtype
     if dtypes.is_integer(dtype):
-        fits = all(dtypes.can_hold(dtype, int(item)) for item in data.flat)
+        fits = all(dtypes.can_hold(dtype, int(item)) for item in data.ravel())
         return data.tolist() if fits else None
     values = decode(data, dtype)
     if encode(values, dtype).tobytes() != data.tobytes():
@@ -193,7 +193,7 @@ def _from_bits(data: Any, dtype: str | None, span: Span) -> np.ndarray:
     try:
         values = np.array(data, object)
         if values.size and not all(
-            isinstance(item, int) and 0 <= item < 2 ** (8 * storage.itemsize) for item in values.flat
+            isinstance(item, int) and 0 <= item < 2 ** (8 * storage.itemsize) for item in values.ravel()
         ):
             raise ValueError(f"raw bits of {dtype} are integers in [0, 2**{8 * storage.itemsize})")
         return values.astype(unsigned).view(storage)
@@ -241,7 +241,7 @@ def _natural_dtype(data: Any) -> str:
 
 
 def _check_values(values: np.ndarray, dtype: str, span: Span) -> None:
-    for item in values.flat:
+    for item in values.ravel():
         if not isinstance(item, (int, float)):
             raise fail("W152", f"{item!r} is not a number", span)
         if dtypes.is_float(dtype):

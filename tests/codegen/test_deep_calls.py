@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -50,6 +51,18 @@ class M:
     def main(a: T.Buffer((4,), "float32"), n: T.int64):
         M.down(a, n)
 """
+TAIL = """
+@I.ir_module
+class M:
+    @T.prim_func(private=True)
+    def down(a: T.Buffer((4,), "float32"), b: T.Buffer((4,), "float32")):
+        b[0] = a[0] + T.float32(1)
+        M.down(a, b)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.call_tir(M.down, (x,), out_ty=R.Tensor((4,), "float32"))
+"""
 CHILD = """
 import sys, threading
 import numpy as np
@@ -87,6 +100,65 @@ def test_recursion_without_end_is_an_error_in_every_thread(level: str, limit: st
     done = subprocess.run([*command, str(tmp_path / "m.weft"), level], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, (done.returncode, done.stderr[-500:])
     assert done.stdout.split() == ["W951"] * 5
+
+
+@pytest.mark.parametrize("level", ["graph", "kernel"])
+@pytest.mark.parametrize("kilobytes", [256, 0])
+def test_recursion_without_end_is_an_error_in_the_interpreter(level: str, kilobytes: int) -> None:
+    limit, main = sys.getrecursionlimit(), weft.interpret(program(level))["main"]
+    given = (np.array(10**7),) if level == "graph" else (np.zeros(4, "float32"), 10**7)
+    assert _code_in_a_thread(kilobytes, lambda: main(*given)) == "W951"
+    assert sys.getrecursionlimit() == limit
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+@pytest.mark.parametrize("kilobytes", [64, 256, 1024])
+def test_recursion_through_a_registered_function_is_an_error(executor: str, kilobytes: int) -> None:
+    text = """
+@R.function
+def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    return R.call_pure_packed("tests.deep_calls.again", x, ty_args=R.Tensor((4,), "float32"))
+"""
+    main = weft.compile(weft.parse(text), executor=executor)["main"]
+    weft.register_func("tests.deep_calls.again", lambda x: main(x), override=True)
+    code = _code_in_a_thread(kilobytes, lambda: main(np.zeros(4, "float32")))
+    assert code in ("W951", "RecursionError")  # whichever ends first, the stack or Python's limit
+
+
+@pytest.mark.parametrize("executor", ["native", "vm"])
+def test_tail_calls_without_end_take_the_stack_too(executor: str) -> None:
+    with pytest.raises(weft.WeftError) as caught:
+        weft.compile(weft.parse(TAIL), executor=executor)["main"](np.zeros(4, "float32"))
+    assert caught.value.code == "W951"
+
+
+@pytest.mark.parametrize("target", ["c", "llvm"])
+def test_recursion_is_refused_in_code_that_nobody_watches(target: str, tmp_path: Path) -> None:
+    with pytest.raises(weft.TargetError, match="recursion") as caught:
+        weft.compile(weft.parse(TAIL), target, executor="aot").export(tmp_path / "m")
+    assert caught.value.code == "W741"
+
+
+def _code_in_a_thread(kilobytes: int, call: Callable[[], object]) -> str:
+    """How a call ends in a thread with a stack of so many kilobytes: the code or the class of what it raises."""
+    found: list[str] = []
+
+    def run() -> None:
+        try:
+            call()
+        except weft.WeftError as error:
+            found.append(error.code)
+        except Exception as error:
+            found.append(type(error).__name__)
+
+    before = threading.stack_size(kilobytes << 10)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    return found[0]
 
 
 def test_recursion_that_ends_gives_its_value() -> None:

@@ -94,3 +94,20 @@ def test_a_tensor_that_no_memory_holds_is_refused_before_it_runs() -> None:
         with pytest.raises(weft.OutOfMemoryError) as caught:
             weft.compile(weft.parse(text), executor=executor)
         assert caught.value.code == "W950"
+
+
+@pytest.mark.parametrize("repeated", ["R.tile(x, (n * m,))", "R.repeat(x, n * m)", "R.linspace(0, 1, n * m)"])
+def test_repetitions_that_no_memory_holds_are_refused_alike(repeated: str) -> None:
+    text = f"""
+@R.function
+def main(s: R.Shape(["n", "m"]), x: R.Tensor((1,), "float32")):
+    n = T.int64()
+    m = T.int64()
+    return {repeated}
+"""
+    module, sizes = weft.parse(text), ((2**62, 2), (2**32, 2**32), (2**63 - 1, 2**63 - 1))
+    for main in (weft.interpret(module)["main"], weft.compile(module)["main"]):
+        for size in sizes:
+            with pytest.raises(weft.WeftError) as caught:
+                main(size, np.ones(1, "float32"))
+            assert caught.value.code == "W950"

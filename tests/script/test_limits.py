@@ -219,3 +219,8 @@ def test_damaged_tokens_give_a_node_or_a_named_error(chunk: int) -> None:
             lines[row] = f"{lines[row][:start]}{choose.choice(['', *choose.choices(WORDS, k=3)])}{lines[row][end:]}"
         outcomes.add(outcome("\n".join(lines)))
     assert len(outcomes) > 5, outcomes
+
+
+def test_a_constant_of_64_dimensions_is_read_and_printed() -> None:
+    text = f"@R.function\ndef f():\n    return R.const({'[' * 64}0{']' * 64}, 'int8')\n"
+    assert weft.structural_equal(parse(text), parse(parse(text).script()))

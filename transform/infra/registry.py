@@ -111,5 +111,5 @@ def find_item(name: str, span: Span | None = None) -> type[Any] | PhaseType:
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The hint "did you mean ...?" for a misspelt name, or None when nothing is near."""
-    found = difflib.get_close_matches(name, list(candidates), n=2, cutoff=0.5)
+    found = difflib.get_close_matches(name, list(dict.fromkeys(candidates)), n=2, cutoff=0.5)
     return f"did you mean {' or '.join(f'`{item}`' for item in found)}?" if found else None

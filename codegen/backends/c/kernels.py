@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.codegen.backends.c.expressions import unsupported
 from weft.codegen.backends.c.kernel import Helpers, KernelWriter
@@ -24,6 +25,7 @@ class Kernels:
 
     def __init__(self, program: Program, kernels: Mapping[str, PrimFunc]) -> None:
         self.program, self.kernels = program, kernels
+        self.open: set[tuple[Any, ...]] = set()
 
     def called(
         self, name: str, label: str, buffers: Sequence[Buffer], memories: Sequence[Memory], span: Span | None
@@ -50,13 +52,17 @@ class Kernels:
                 f"c: kernel {name!r} belongs to part {label!r}, whose kind {part.kind.name!r} makes its own code",
                 code="W747", span=function.span, hint="run the code generators of the target first",
             )  # fmt: skip
+        if key in self.open:
+            raise unsupported("the recursion of kernels", span)
         if sizes:
             function = substitute(function, {var: IntImm(size, var.dtype) for var, size in sizes.items()})
         lowered = simplify(lower_blocks(function))
         callees: dict[str, KernelWriter] = {}
+        self.open.add(key)
         for item in walk(lowered):
             if isinstance(item, PrimCall) and isinstance(item.op, GlobalVar):
                 callees[item.op.name] = self.writer(item.op.name, label, item.span)
+        self.open.remove(key)
         helpers = self.program.helpers.setdefault(label, Helpers(messages=self.program.messages))
         made = write_kernel(self.kernel_name(name, label), lowered, helpers, callees)
         self.program.kernels[key] = made

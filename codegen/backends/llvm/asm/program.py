@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.codegen.backends.llvm.asm.function import FunctionWriter, Size
 from weft.codegen.backends.llvm.asm.instructions import getelementptr, store
-from weft.codegen.backends.llvm.asm.stack import deep_calls
+from weft.codegen.backends.llvm.asm.stack import NO_TAIL_CALLS, deep_calls, recursive_calls
 from weft.codegen.host.signature import span_json
 from weft.errors import Span
 from weft.ir.module import BaseFunc
@@ -65,6 +65,14 @@ class Program:
         if self._deep is None:
             self._deep = frozenset() if self.links_later else deep_calls(self.functions)
         return name in self._deep
+
+    def has_no_end(self, name: str) -> bool:
+        """Whether calls of a function may nest without end where nothing asks for the stack: without a runtime."""
+        return self.links_later and name in recursive_calls(self.functions)
+
+    def attributes(self, name: str) -> str:
+        """The attributes of the code of a function of the module."""
+        return f"nounwind {NO_TAIL_CALLS}" if self.nests_deeply(name) else "nounwind"
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The tensor-level function of that name, when the module has one."""

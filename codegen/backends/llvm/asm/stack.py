@@ -7,6 +7,7 @@ first question on: MARGIN bytes (at most half of the stack) above the end of the
 Where the system does not, that is UNKNOWN bytes below the first question.
 
 Only calls that can nest deeply ask: of functions that reach themselves, or that begin a chain of more than CHAIN calls.
+Their code has no tail calls (`NO_TAIL_CALLS`): those would take no stack, and a recursion without end would not end.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from weft.ir.module import BaseFunc
 from weft.ir.structure.visit import walk
 from weft.runtime.abi.frame import STACK
 
-__all__ = ["deep_calls", "emit_stack_guard", "stack_is_enough"]
+__all__ = ["NO_TAIL_CALLS", "deep_calls", "emit_stack_guard", "recursive_calls", "stack_is_enough"]
 
 MARGIN = 160 << 10
 UNKNOWN = 128 << 10
 CHAIN = 16
+NO_TAIL_CALLS = '"disable-tail-calls"="true"'
+"""The attribute of functions whose calls may nest deeply."""
 _NAME = "weft.stack.enough"
 _ATTRIBUTES = 128  # bytes, more than a pthread_attr_t takes anywhere
 
@@ -91,6 +94,17 @@ def stack_is_enough(w: FunctionWriter, module: ModuleWriter) -> str:
 
 def deep_calls(functions: Mapping[str, BaseFunc]) -> frozenset[str]:
     """The functions whose calls may nest deeply."""
+    heights = _heights(functions)
+    return frozenset(name for name in functions if heights.get(name, CHAIN + 1) > CHAIN)
+
+
+def recursive_calls(functions: Mapping[str, BaseFunc]) -> frozenset[str]:
+    """The functions that reach themselves, or one that does."""
+    return frozenset(functions) - frozenset(_heights(functions))
+
+
+def _heights(functions: Mapping[str, BaseFunc]) -> dict[str, int]:
+    """How many calls nest in a function, itself counted, of those where the number has a bound."""
     callees = {name: _called(function, functions) for name, function in functions.items()}
     waiting = {name: len(called) for name, called in callees.items()}
     callers: dict[str, list[str]] = {name: [] for name in functions}
@@ -105,7 +119,7 @@ def deep_calls(functions: Mapping[str, BaseFunc]) -> frozenset[str]:
             if not waiting[caller]:
                 heights[caller] = 1 + max(heights[callee] for callee in callees[caller])
                 ready.append(caller)
-    return frozenset(name for name in functions if heights.get(name, CHAIN + 1) > CHAIN)
+    return heights
 
 
 def _called(function: BaseFunc, functions: Mapping[str, BaseFunc]) -> set[str]:

@@ -35,7 +35,8 @@ class FunctionState:
         self.host = host
         self.name = function.name
         self.function = function
-        self.w = FunctionWriter(module, graph_symbol(function.name), "i32", ENTRY_PARAMS, "nounwind")
+        attributes = program.attributes(function.name)
+        self.w = FunctionWriter(module, graph_symbol(function.name), "i32", ENTRY_PARAMS, attributes)
         self.arith = Arithmetic(self.w, "", program.strict_math, program.features)
         self.memory = MemoryEmitter(self.w)
         self.variables: dict[Var, Value] = {}

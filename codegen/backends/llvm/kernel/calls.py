@@ -73,7 +73,12 @@ def _call_kernel(emitter: KernelEmitter, expr: PrimCall) -> str:
 
 
 def _check_stack(emitter: KernelEmitter, name: str, span: Span | None) -> None:
-    """W951 where calls of kernels are nested so deep that the stack would run out."""
+    """W951 where calls of kernels are nested so deep that the stack would run out; W741 where nobody would tell."""
+    if emitter.program.has_no_end(name):
+        hint = "the executors native and vm end a recursion that is too deep with an error"
+        raise TargetError(
+            f"llvm: the recursion of {name} in code that is linked into programs", code="W741", span=span, hint=hint
+        )
     if not emitter.program.nests_deeply(name):
         return
     bad, good = emitter.w.label("deep"), emitter.w.label("ok")

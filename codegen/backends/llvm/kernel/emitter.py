@@ -92,7 +92,7 @@ class KernelEmitter(ExpressionEmitter):
         if result_dtype(function):
             params.append(("ptr", "result"))
         flags = {2: "contract", 3: "reassoc contract"}.get(3 if program.fast_math else program.opt, "")
-        writer = FunctionWriter(module, symbol, "i32", params, "nounwind noinline")
+        writer = FunctionWriter(module, symbol, "i32", params, f"{program.attributes(name)} noinline")
         super().__init__(writer, program, flags, forms.calls)
         self.module = module
         self.scopes: list[list[str]] = [[]]
