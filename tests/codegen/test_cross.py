@@ -93,6 +93,24 @@ def test_extremes_by_comparisons_are_nan_where_either_side_is(monkeypatch: pytes
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("triple", "magic"),
+    [
+        ("x86_64-linux-gnu-macho", b"\xcf\xfa\xed\xfe"), ("x86_64-linux-musl", b"\x7fELF"),
+        ("x86_64-linux-gnux32", None),
+    ],
+)
+def test_what_a_triple_says_of_this_family_besides_is_obeyed_or_refused(triple: str, magic: bytes | None) -> None:
+    """E5: an environment or a format of objects that is not this machine's gives objects, not code that runs here."""
+    if magic is None:
+        with pytest.raises(TargetError, match="pointers of 32 bits"):
+            weft.compile(model(), f"llvm -mtriple={triple}")
+        return
+    made = weft.compile(model(), f"llvm -mtriple={triple}")
+    assert isinstance(made, ArtifactSet)
+    assert made["model.o"].data.startswith(magic)
+
+
 def test_a_wasm_object_has_the_header_of_one() -> None:
     """E5: the magic number and version of WebAssembly."""
     made = weft.compile(model(), "llvm -mtriple=wasm32-unknown-unknown")
