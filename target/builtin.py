@@ -172,7 +172,7 @@ LLVM = target_kind(
         **_PROCESSOR,
         "fast_math": Bool(False, "allow reassociation and contraction of floating-point operations"),
         "strict_math": Bool(False, "call the C library for exp, log, sin and the like instead of vector polynomials"),
-        "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores"),
+        "threads": Int(None, "the threads a parallel loop may use; default WEFT_NUM_THREADS or all cores", (0, 4096)),
         **_PLANNER,
         **_MACHINE,
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,29 @@ def test_a_library_in_c_is_compiled_shown_verified_and_exported(run: Run) -> Non
     assert {str(path) for path in files} >= {"include/layer.h", "src/layer_main.c", "src/layer_ops_main.c"}
     assert Path("tree/Makefile").read_text() == Path("direct/Makefile").read_text()
     assert run("export", *common, "--target", "c", "-o", "layer.so")[1].strip() == "layer.so"
+
+
+@pytest.mark.parametrize(
+    ("target", "loads"), [("llvm", True), ("c -mcpu=cortex-m4", False), ("llvm -mcpu=cortex-m4", False)]
+)
+def test_the_text_of_a_compiled_module_is_verified_and_run_or_refused(run: Run, target: str, loads: bool) -> None:
+    """C8: what was changed in it does not read; code for others is no function that is missing."""
+    text = weft.lower(weft.parse(MODEL.replace('"n"', "2")), target, stop="link").script()
+    Path("made.py").write_text(text)
+    assert "every hash is right" in run("artifact", "verify", "made.py")[1]
+    assert '"sha256"' in run("artifact", "show", "made.py", "--json")[1]
+    assert run("artifact", "diff", "made.py", "made.py")[1] == "the same artifacts\n"
+    assert run("run", "made.py", "--random")[2].startswith("W830")
+    status, _, err = run("run", "made.py", "--random", "--trust")
+    assert (status, err[:4]) == ((0, "") if loads else (1, "W823"))
+    (data,) = re.findall(r'"data": "([A-Za-z0-9+/=]{80,})"', text)[:1]
+    Path("made.py").write_text(text.replace(data, "AAAA" + data[4:]))
+    assert run("artifact", "verify", "made.py")[0] == 1
+
+
+def test_a_module_without_artifacts_is_said_to_have_none(run: Run) -> None:
+    Path("plain.py").write_text(MODEL)
+    assert run("artifact", "show", "plain.py")[2].startswith("W823: the module of plain.py has no artifacts")
 
 
 def test_the_artifacts_of_a_saved_executable_are_shown_verified_and_compared(run: Run) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.errors import PassError
+from weft.errors import PassError, WeftError
 from weft.ir.graph import ExternFunc, GlobalVar
 from weft.ir.module import BaseFunc, IRModule, fresh_name
 from weft.ir.node import FrozenMap, Node, replace
@@ -106,14 +106,24 @@ def rename_functions(module: IRModule, mapping: dict[str, str]) -> IRModule:
     return replace(module, functions=FrozenMap(functions))
 
 
+def _united(left: Any, right: Any) -> Any:
+    """The artifacts of both; W814 where two have one name, or provide one symbol."""
+    try:
+        united = left.union(right.values())
+        united.providers()
+    except WeftError as error:
+        error.hint = error.hint or 'merge the modules before their code is generated: weft.lower(module, stop="plan")'
+        raise
+    return united
+
+
 def _joined(what: str, left: FrozenMap, right: FrozenMap) -> FrozenMap:
     joined: dict[str, Any] = dict(left)
     for key, value in right.items():
         if key not in joined:
             joined[key] = value
         elif hasattr(joined[key], "union") and isinstance(value, type(joined[key])):
-            joined[key] = joined[key].union(value.values())
-            joined[key].providers()  # of artifacts: no symbol has two
+            joined[key] = _united(joined[key], value)
         elif first_mismatch(joined[key], value) is not None:
             raise PassError(f"the modules disagree on {what} {key!r}: {joined[key]!r} against {value!r}", code="W531")
     return FrozenMap(joined)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from weft.errors import ArtifactError
 from weft.runtime.artifact import Artifact, Symbol
 
-__all__ = ["HOST_SYMBOLS", "PROCESS_SYMBOLS", "check_symbols", "defined", "needed", "true_symbols"]
+__all__ = ["HOST_SYMBOLS", "OF_TOOLCHAIN", "PROCESS_SYMBOLS", "check_symbols", "defined", "needed", "true_symbols"]
 
 _MEMORY = "memcpy memmove memset aligned_alloc free"
 _ROUNDING = "floor ceil trunc nearbyint rint round roundeven"
@@ -37,6 +37,8 @@ PROCESS_SYMBOLS = frozenset(
     " PyObject_Vectorcall PyTuple_GetItem PyTuple_New PyTuple_SetItem PyTuple_Size".split()
 )
 """What only code inside a Python process needs."""
+OF_TOOLCHAIN = ("__", "_GLOBAL_OFFSET_TABLE_")
+"""How the names begin that a C compiler's own library and its linker provide, for objects that others link."""
 
 _SYMBOL_TABLE, _SECTIONLESS, _LOCAL = 2, 0, 0
 _ELF = b"\x7fELF"

@@ -198,7 +198,7 @@ def _target_options(parser: argparse.ArgumentParser) -> None:
 
 def _artifact_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("show", "verify", "diff"), help="what to do; diff takes two files")
-    parser.add_argument("files", metavar="FILE", nargs="+", help="an archive of artifacts")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="an archive, or the text of a compiled module")
 
 
 def _pass_options(parser: argparse.ArgumentParser) -> None:

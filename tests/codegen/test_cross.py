@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 
 import weft
 from weft.codegen.backends.llvm.machine.cross import CrossMachine, cross_machine, emit_object
+from weft.codegen.backends.llvm.math import arithmetic
 from weft.errors import TargetError
 from weft.ir import Function
 from weft.runtime.artifact import ArtifactSet
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, needed
 from weft.target import Target
 
 # ELF machine numbers: Arm 40, x86-64 62, AArch64 183, RISC-V 243. Source: the ELF specification.
@@ -53,6 +56,59 @@ def test_an_object_is_for_the_machine_of_the_target(target: str, expected: tuple
     assert b"model_run\0" in code.data
     assert Target(code.target) == Target(target)
     assert "int32_t model_run(" in made["model.h"].data.decode()
+
+
+EXTREMES = """
+@R.function
+def main(x: R.Tensor((8,), "float32"), y: R.Tensor((8,), "float64")):
+    return R.minimum(x, R.maximum(x, R.const(0.5, "float32"))), R.max(y), R.min(y), R.round(x), R.floor(y)
+"""
+
+
+BOARDS = ["llvm -mcpu=cortex-m0", "llvm -mcpu=cortex-m4", "llvm -mtriple=riscv32-unknown-elf"]
+
+
+@pytest.mark.parametrize("target", BOARDS)
+def test_objects_for_boards_need_what_c99_and_the_compilers_library_have(target: str) -> None:
+    """E5: without a floating-point unit LLVM calls fmaximum of C23 for a maximum, which no C library there has."""
+    made = weft.compile(weft.parse(EXTREMES), target)
+    assert isinstance(made, ArtifactSet)
+    needs = needed(made["model.o"].data)
+    assert needs
+    assert {name for name in needs if not name.startswith("__")} <= HOST_SYMBOLS
+
+
+def test_extremes_by_comparisons_are_nan_where_either_side_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "EXTREMES", frozenset())
+    monkeypatch.setenv("WEFT_CACHE_DIR", "off")
+    module = weft.parse(
+        "@R.function\ndef main(x: R.Tensor((21,), 'float64'), y: R.Tensor((21,), 'float64')):\n"
+        "    return R.maximum(x, y), R.minimum(x, y), R.max(x), R.min(y)\n"
+    )
+    values = [np.nan, np.inf, -np.inf, 1.0, -2.0, 0.0, 5.0]
+    x, y = np.array(values * 3), np.array(values + values[1:] + values[:1] + values[2:] + values[:2])
+    exe = weft.compile(module)
+    assert "fcmp ogt" in exe.source("llvm") or "fcmp olt" in exe.source("llvm")
+    for found, expected in zip(exe["main"](x, y), (np.maximum(x, y), np.minimum(x, y), x.max(), y.min()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("triple", "magic"),
+    [
+        ("x86_64-linux-gnu-macho", b"\xcf\xfa\xed\xfe"), ("x86_64-linux-musl", b"\x7fELF"),
+        ("x86_64-linux-gnux32", None),
+    ],
+)
+def test_what_a_triple_says_of_this_family_besides_is_obeyed_or_refused(triple: str, magic: bytes | None) -> None:
+    """E5: an environment or a format of objects that is not this machine's gives objects, not code that runs here."""
+    if magic is None:
+        with pytest.raises(TargetError, match="pointers of 32 bits"):
+            weft.compile(model(), f"llvm -mtriple={triple}")
+        return
+    made = weft.compile(model(), f"llvm -mtriple={triple}")
+    assert isinstance(made, ArtifactSet)
+    assert made["model.o"].data.startswith(magic)
 
 
 def test_a_wasm_object_has_the_header_of_one() -> None:

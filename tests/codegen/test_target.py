@@ -47,6 +47,7 @@ def test_a_general_level_needs_less_of_the_machine_that_loads_it() -> None:
         ("llvm -mcpu=nope", "W721"),
         ("llvm -mattr=+no-such-feature", "W732"),
         ("llvm -mfpu=none", "W723"),
+        ("llvm -threads=-1", "W703"),
         (3, "W730"),
     ],
 )

@@ -90,6 +90,8 @@ def test_a_symbol_has_one_provider_after_merging() -> None:
 
     with pytest.raises(ArtifactError, match="both provide 'k'"):
         merge(providing("a.o", b"1"), providing("b.o", b"2"))
+    with pytest.raises(ArtifactError, match="before their code is generated"):
+        merge(providing("a.o", b"1"), providing("a.o", b"2"))
     same = merge(providing("a.o", b"1"), providing("a.o", b"1")).module
     assert same.attrs["artifacts"].names == ("a.o",)
 

@@ -40,6 +40,7 @@ from weft.ir import (
     walk,
 )
 from weft.ir.attrs import COMPOSITE
+from weft.ir.deduction.subtyping import type_text
 from weft.ir.dim import symbol
 from weft.transform.analysis.free_symbols import bare_symbols, symbols_of
 from weft.transform.infra.base import Pass
@@ -90,7 +91,8 @@ class PartitionCalls(Pass):
                     return name, chain
                 said = answer or said
         what = ", ".join(f"R.{name}" for name in operators if name)
-        return self._declined(f"{what}: {said}" if said else what)
+        types = ", ".join(type_text(item.ty) for item in tensors)
+        return self._declined(f"{what}: {said}" if said else f"{what} of {types}")
 
     def _declined(self, what: str) -> NoReturn:
         operators = "; ".join(" > ".join(f"R.{name}" for name in pattern) for pattern in self.patterns.values())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.codegen.compiled import declared_type, holds_program, load_module
+from weft.codegen.compiled import declared_type, is_compiled, load_module
 from weft.codegen.host.kernels import written_positions
 from weft.command.files import InputError, as_module, file_name, is_archive, load_one, read_text
 from weft.errors import WeftError
@@ -49,7 +49,7 @@ def find_callee(options: argparse.Namespace) -> Callee:
     if is_archive(options.file):
         return _of_executable(options)
     module = as_module(load_one(options.file, options.unit))
-    if holds_program(module):
+    if is_compiled(module):
         return _callee(options, load_module(module, trust=options.trust))
     callables = {name: f for name, f in module.items() if isinstance(f, Function | PrimFunc)}
     graphs = [name for name, function in callables.items() if isinstance(function, Function)]

@@ -1,19 +1,22 @@
-"""`weft target` and `weft artifact`: what targets mean, and what archives hold. Nothing of an archive is run."""
+"""`weft target` and `weft artifact`: what targets mean, what archives and compiled modules hold; none of it is run."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import weft
+from weft.command.files import as_module, is_archive, load_one
 from weft.command.report import print_json, say
 from weft.command.targets import UsageError, chosen_target
 from weft.errors import ArtifactError
+from weft.ir.attrs import ARTIFACTS
 from weft.runtime import archive
 from weft.runtime.abi.scalars import storage
 from weft.runtime.artifact import Artifact, ArtifactSet
-from weft.runtime.device.object_symbols import HOST_SYMBOLS, PROCESS_SYMBOLS, check_symbols
-from weft.runtime.program import Program, program_artifacts
+from weft.runtime.device.object_symbols import HOST_SYMBOLS, OF_TOOLCHAIN, PROCESS_SYMBOLS, check_symbols
+from weft.runtime.program import PROGRAM, Program, program_artifacts
 from weft.target.kinds import KINDS
 
 __all__ = ["artifact_command", "target_command"]
@@ -81,7 +84,16 @@ def artifact_command(options: argparse.Namespace) -> int:
 
 
 def _artifacts(file: str) -> ArtifactSet:
-    """The artifacts of an archive, or of an executable that was saved."""
+    """The artifacts of an archive, of an executable that was saved, or of the text of a module that has them.
+
+    Raises: what reading raised; ArtifactError W823 for a module without artifacts.
+    """
+    if Path(file).is_file() and not is_archive(file):
+        artifacts = as_module(load_one(file, None)).attrs.get(ARTIFACTS)
+        if artifacts is None:
+            hint = 'the phase codegen makes them: weft.lower(module, stop="codegen")'
+            raise ArtifactError(f"the module of {file} has no artifacts", code="W823", hint=hint)
+        return artifacts
     try:
         return ArtifactSet.load(file)
     except ArtifactError as error:
@@ -114,7 +126,9 @@ def _verify(file: str, artifacts: ArtifactSet, as_json: bool) -> int:
     objects = [item for item in artifacts.values() if item.kind == "object"]
     for item in objects:
         check_symbols(item)
-    artifacts.link_check(HOST_SYMBOLS | PROCESS_SYMBOLS)
+    elsewhere = all(item.kind != PROGRAM for item in artifacts.values())  # where the C compiler's own library is linked
+    runtime = {symbol.name for item in objects for symbol in item.needs if symbol.name.startswith(OF_TOOLCHAIN)}
+    artifacts.link_check((HOST_SYMBOLS | PROCESS_SYMBOLS).union(runtime if elsewhere else ()))
     if as_json:
         print_json({"file": file, "artifacts": len(artifacts), "sha256": artifacts.content_hash})
     else:

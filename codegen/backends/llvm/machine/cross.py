@@ -40,6 +40,8 @@ def cross_machine(target: Target, opt: int = 2) -> CrossMachine:
     triple, cpu = target.triple, target.cpu
     if triple is None:
         raise TargetError(f"{target} names no machine", code="W731", hint="give -mcpu=... or -mtriple=...")
+    if triple.env.endswith("x32"):
+        raise TargetError(f"{triple} has pointers of 32 bits in code of 64, which is not compiled for", code="W731")
     name = str(cpu) if cpu is not None else ""
     features = [str(item) for item in target.get("mattr")]
     abi, model = "", "default"

@@ -117,7 +117,9 @@ def _check_triple(triple: object) -> None:
     if triple is None:
         return
     wanted, mine = Triple.parse(str(triple)), Triple.parse(own)
-    if (wanted.arch, wanted.os) != (mine.arch, mine.os) or wanted.env == "msvc":
+    native = {"linux": "elf", "darwin": "macho", "windows": "coff"}.get(mine.os, "")
+    same = (wanted.arch, wanted.os) == (mine.arch, mine.os) and wanted.env in ("", mine.env)
+    if not same or wanted.format not in ("", native):
         raise TargetError(f"native code for {triple} cannot run on this machine ({own})", code="W731")
 
 

@@ -20,12 +20,15 @@ from weft.codegen.backends.llvm.math.conversions import Conversions, call_functi
 from weft.codegen.backends.llvm.math.short_floats import converted_by_instructions
 from weft.errors import TargetError
 
-__all__ = ["Arithmetic"]
+__all__ = ["EXTREMES", "Arithmetic"]
 
 _COMPARE_INT = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "truncmod": "frem"}
 _INT_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+
+EXTREMES = frozenset({"sse2", "fp-armv8", "neon"})
+"""Processors with one of these have instructions for `llvm.maximum`; others would call fmaximum of C23 for it."""
 
 
 class Arithmetic:
@@ -89,6 +92,8 @@ class Arithmetic:
         if kind in _FLOAT_BINARY:
             return self.w.emit(binary(_FLOAT_BINARY[kind], ty, a, b, self.flags))
         if kind in ("min", "max"):
+            if self.features.isdisjoint(EXTREMES):
+                return self._extreme("ogt" if kind == "max" else "olt", dtype, a, b)
             # Which zero is the greater one is left open (as NumPy does); to say so saves half of the instructions.
             name = f"llvm.{'minimum' if kind == 'min' else 'maximum'}.{mangled(dtype)}"
             return self.call(name, dtype, (ty, a), (ty, b), flags="nsz")
@@ -97,6 +102,13 @@ class Arithmetic:
         if kind in ("floordiv", "floormod"):
             return self._float_floor(kind, dtype, a, b)
         raise TargetError(f"llvm: {kind} of {dtype} values", code="W741")
+
+    def _extreme(self, order: str, dtype: str, a: str, b: str) -> str:
+        """`a` where it comes first in an order or is nan, else `b`: nan when either is."""
+        ty = value_type(dtype)
+        first, nan = self.w.emit(fcmp(order, ty, a, b)), self.w.emit(fcmp("uno", ty, a, a))
+        lanes = value_type(dtypes.with_lanes("bool", dtypes.lanes(dtype)))
+        return self.select(self.w.emit(binary("or", lanes, first, nan)), dtype, a, b)
 
     def _float_floor(self, kind: str, dtype: str, a: str, b: str) -> str:
         """NumPy's floor_divide and remainder: from fmod, so that quotient and remainder agree."""
