@@ -339,8 +339,20 @@ def broadcast_to(x: _t.Any, shape: _t.Any) -> _t.Any:
 def bucketize(input_tensor: _t.Any, boundaries: _t.Any, out_int32: _t.Any = False, right: _t.Any = False) -> _t.Any:
     """The number of ascending boundaries below each value (right: below or equal). Dtype: int64, or int32 if asked.
 
+    Up to 32 boundaries are all looked at, of more log2 as many.
+
     R.bucketize(R.Tensor((2, 3), "float32"), array([-1. ,  0. ,  0.5,  2. ], dtype=float32)) -> R.Tensor((2, 3), "int64")
     R.bucketize(R.Tensor((n,), "float32"), array([-1. ,  0.5], dtype=float32), right=True, out_int32=True) -> R.Tensor((n,), "int32")
+    R.bucketize(R.Tensor((2, 3), "float32"), array([-2.        , -1.9090909 , -1.8181819 , -1.7272727 , -1.6363636 ,
+           -1.5454545 , -1.4545455 , -1.3636364 , -1.2727273 , -1.1818181 ,
+           -1.0909091 , -1.        , -0.90909094, -0.8181818 , -0.72727275,
+           -0.6363636 , -0.54545456, -0.45454547, -0.36363637, -0.27272728,
+           -0.18181819, -0.09090909,  0.        ,  0.09090909,  0.18181819,
+            0.27272728,  0.36363637,  0.45454547,  0.54545456,  0.6363636 ,
+            0.72727275,  0.8181818 ,  0.90909094,  1.        ,  1.0909091 ,
+            1.1818181 ,  1.2727273 ,  1.3636364 ,  1.4545455 ,  1.5454545 ,
+            1.6363636 ,  1.7272727 ,  1.8181819 ,  1.9090909 ,  2.        ],
+          dtype=float32), right=True) -> R.Tensor((2, 3), "int64")
     """
 
 def call_builtin_with_ctx(func: _t.Any, args: _t.Any, ty_args: _t.Any = None) -> _t.Any:
