@@ -82,7 +82,9 @@ class TextMemory:
     def _check_written(self, call: Call, kernel: BaseFunc | None) -> None:
         if not isinstance(kernel, PrimFunc):
             return
-        for position in written_positions(kernel) if self.constants or any(_is_constant(a) for a in call.args) else ():
+        if not self.constants and not any(_is_constant(arg) for arg in call.args):
+            return
+        for position in written_positions(kernel, self.functions):
             arg = call.args[position] if position < len(call.args) else None
             if isinstance(arg, Constant) or arg in self.constants:
                 name = kernel.params[position].name

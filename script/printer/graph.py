@@ -95,6 +95,7 @@ def share_sizes(printer: Printer, function: Function) -> None:
         name = size_name(param.ty)
         if name is not None and name == param.name and name not in printer.symbols | set(printer.names.values()):
             printer.names[param] = name
+            printer.shared.add(name)
 
 
 def size_name(ty: Type | None) -> str | None:

@@ -120,6 +120,7 @@ class Printer:
     used: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     symbols: set[str] = field(default_factory=set)  # symbols that are names already
+    shared: set[str] = field(default_factory=set)  # names of a parameter and of the size that it is
     silent: dict[Var, Callable[[str], None]] = field(default_factory=dict)  # statements whose variable has no name yet
     quoted: bool = False  # whether dimensions are written as strings
     loops: dict[PrimVar, For] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class Printer:
 
     def reset(self) -> None:
         """Forget the names of the last function."""
-        self.names, self.used, self.counts, self.symbols = {}, set(), {}, set()
+        self.names, self.used, self.counts, self.symbols, self.shared = {}, set(), {}, set(), set()
         self.silent, self.loops, self.threads = {}, {}, {}
         self.quoted = False
         self.pending = []

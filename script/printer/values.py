@@ -220,8 +220,9 @@ def show_argument(printer: Printer, param: Any, value: Any) -> str:
     if kind == "shape" and isinstance(value, ShapeExpr):
         return show_known_shape(printer, value)
     if kind == "prim" and isinstance(value, PrimValue):
-        usual = PrimValue(value.value).dtype == value.dtype
-        return show_scalar(printer, value) if usual else show_prim_value(printer, value)
+        # A bare name that a parameter shares is the parameter.
+        bare = PrimValue(value.value).dtype == value.dtype and str(value.value) not in printer.shared
+        return show_scalar(printer, value) if bare else show_prim_value(printer, value)
     if kind == "callee":
         return show_callee(printer, value)
     if kind == "types":
