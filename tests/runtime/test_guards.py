@@ -30,9 +30,15 @@ class M:
         s[i[0]] = x[0]
         x[1] = s[i[0]]
 
+    @T.prim_func
+    def fill(i: T.Buffer((1,), "int64"), x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        for j in range(4):
+            y[j] = 0
+        y[i[0]] = x[0]
+
     @R.function
     def main(i: R.Tensor((1,), "int64"), x: R.Tensor((4,), "float32")):
-        y = R.call_tir(M.put, (i, x), out_ty=R.Tensor((4,), "float32"))
+        y = R.call_tir(M.fill, (i, x), out_ty=R.Tensor((4,), "float32"))
         return y
 """
 FAR = """

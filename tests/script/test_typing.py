@@ -196,4 +196,4 @@ def test_namespaces_have_signatures_and_documentation_at_run_time() -> None:
         assert inspect.signature(function).parameters
     assert list(inspect.signature(R.nn.conv2d).parameters)[:2] == ["data", "weight"]
     assert "sums of products" in (inspect.getdoc(R.nn.conv2d) or "")
-    assert inspect.getdoc(R.add) == "x1 + x2, elementwise."
+    assert inspect.getdoc(R.add) == "x1 + x2, elementwise; of bools, whether one is true."

@@ -233,7 +233,7 @@ def run_phases(
     >>> run_phases(IRModule({}), stop="legalize", trace=steps).functions
     FrozenMap({})
     >>> steps[0].phase, steps[0].item
-    ('import', 'normalize')
+    ('import', 'check-memory-plan')
     """
     names = phases()
     for name in (start, stop):

@@ -82,7 +82,8 @@ def tensors_in_storages(function: Function) -> list[Var]:
 
     >>> from weft.ir import SeqExpr
     >>> from weft.ir.graph import Tuple
-    >>> tensors_in_storages(Function((), SeqExpr((), Tuple(()))))
+    >>> from weft.ir.types import TupleType
+    >>> tensors_in_storages(Function((), SeqExpr((), Tuple(())), TupleType(())))
     []
     """
     bindings = (part for part in walk(function.body) if isinstance(part, VarBinding) and isinstance(part.value, Call))

@@ -379,11 +379,12 @@ def _frames(args: Arguments, context: TypeContext) -> tuple[Dims, Dim, Dim]:
     x, window = tensor(args, "x", context), tensor(args, "window", context)
     require_dtype(args, "x", x, "float")
     same_dtype(args, x, window)
-    dims, (size,) = dims_of(x), dims_of(window) or (None,)
-    if dims is None or size is None or window.ndim != 1 or not dims:
+    dims, sizes = dims_of(x), dims_of(window)
+    if not dims or sizes is None or len(sizes) != 1:
         raise shape_error(args, "x has a known shape (..., t), and window one of (n,)", "W202")
     if args.step < 1:
         raise shape_error(args, f"the step is at least 1, got {args.step}", "W205")
+    size = sizes[0]
     context.require_le(size, dims[-1], f"{args.name}: the window is no longer than x", args.span)
     return dims[:-1], (dims[-1] - size) // args.step + 1, size
 

@@ -350,8 +350,8 @@ def _bag_of_each(args: Parts) -> tuple[Expr, Expr, Dim]:
         each = call("maximum", call("full", (), sizes[1], "int64"), call("full", (), 1, "int64"))
         ids = call("floor_divide", places, each)
         return call("flatten", args.indices), ids, sizes[0]
-    if len(sizes) != 1 or args.offsets is None:
-        raise args.error("indices have two dimensions, or one, and offsets")
+    if len(sizes) != 1 or args.offsets is None or len(args.dims("offsets")) != 1:
+        raise args.error("indices have two dimensions, or one, and a vector of offsets")
     ends = call("astype", args.offsets, "int64")
     before = call("searchsorted", ends, call("arange", 0, sizes[0], 1, "int64"), right=True)
     ids = call("subtract", before, call("full", (), 1, "int64"))
