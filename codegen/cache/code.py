@@ -41,6 +41,8 @@ _ABANDONED = 3600  # seconds after which nobody is still writing
 _KEY = 64
 _HEAD = 32 + _KEY + 8
 _LOOK_EVERY = 64  # writes between two looks at the size of all
+_writes: dict[Path, int] = {}
+"""How often this process has written to a folder: a look reads the names of all entries."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,6 @@ class DiskCache:
     def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
         self.folder = folder
         self.limit = limit
-        self._writes = 0
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """The entry, if it is there, whole, the user's own, and that of the key."""
@@ -104,9 +105,10 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             return
-        if self._writes % _LOOK_EVERY == 0:
+        count = _writes.get(self.folder, 0)
+        _writes[self.folder] = count + 1
+        if count % _LOOK_EVERY == 0:
             self._shrink()
-        self._writes += 1
 
     def refused(self) -> str:
         """Why the folder is not used, or empty: as for keys of ssh, it is the user's and nobody else may write it."""

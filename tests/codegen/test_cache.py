@@ -98,7 +98,7 @@ def key(index: int) -> str:
 def test_the_entries_that_were_not_used_for_longest_go(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, limit=4000)
     for index in range(8):
-        cache._writes = 0
+        code._writes.clear()
         cache.put(key(index), b"x" * 900, "")
         os.utime(tmp_path / f"{key(index)}.code", (index, index))
         if index >= 2:
@@ -107,6 +107,16 @@ def test_the_entries_that_were_not_used_for_longest_go(tmp_path: Path) -> None:
     assert cache.info().bytes <= 4000 + 1100
     assert cache.get(key(1)) == (b"x" * 900, "")
     assert cache.get(key(0)) is None
+
+
+def test_a_full_folder_is_looked_through_once_for_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    monkeypatch.setattr(DiskCache, "_shrink", lambda self: looks.append(None))
+    for index in range(64):
+        DiskCache(tmp_path).put(key(index), b"x", "")  # every compilation has a cache of its own
+    assert len(looks) == 1
+    DiskCache(tmp_path).put(key(64), b"x", "")
+    assert len(looks) == 2
 
 
 def test_an_entry_is_that_of_its_key(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
