@@ -54,6 +54,7 @@ class TextMemory:
         self.sources: dict[Var, frozenset[Var]] = {}  # what a variable's memory may be that of
         self.constants: set[Var] = set()
         self.gone: set[Var] = set()
+        self.written: dict[str, set[int]] = {}  # the positions that a kernel writes, by the name it is called by
 
     def enter(self, binding: Binding) -> None:
         """Look at a binding; BoundsError W911 for what it uses too late, VerifyError W438 for a constant it writes."""
@@ -66,7 +67,7 @@ class TextMemory:
             if isinstance(value, Constant) or not used.isdisjoint(self.constants):
                 self.constants.add(var)
         if isinstance(value, Call) and isinstance(value.op, GlobalVar):
-            self._check_written(value, self.functions.get(value.op.name))
+            self._check_written(value, value.op.name)
 
     def use(self, expr: Expr, span: Span | None) -> None:
         """BoundsError W911 when an expression uses memory that was given back."""
@@ -79,12 +80,15 @@ class TextMemory:
         """The memory of the arguments is gone, and with it that of what lies in it."""
         self.gone.update(arg for arg in call.args if isinstance(arg, Var))
 
-    def _check_written(self, call: Call, kernel: BaseFunc | None) -> None:
+    def _check_written(self, call: Call, callee: str) -> None:
+        kernel = self.functions.get(callee)
         if not isinstance(kernel, PrimFunc):
             return
         if not self.constants and not any(_is_constant(arg) for arg in call.args):
             return
-        for position in written_positions(kernel, self.functions):
+        if callee not in self.written:
+            self.written[callee] = written_positions(kernel, self.functions)
+        for position in self.written[callee]:
             arg = call.args[position] if position < len(call.args) else None
             if isinstance(arg, Constant) or arg in self.constants:
                 name = kernel.params[position].name
