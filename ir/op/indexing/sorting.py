@@ -23,7 +23,7 @@ from weft.ir.op.indexing.merge_sort import lazy
 from weft.ir.op.indexing.radix_sort import Sort, sort_of
 from weft.ir.op.indexing.selecting import MOST, FewFirst
 from weft.ir.op.kernel_builder import INDEX, index
-from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements
+from weft.ir.op.reductions.reduction import empty_axis, reduced_axes, reduced_type, require_elements, require_values
 from weft.ir.op.registry import register_op
 from weft.ir.tensor import (
     AllocBuffer,
@@ -336,8 +336,7 @@ def _lower_median(args: Arguments, context: TypeContext, name: str) -> PrimFunc 
 def _numpy_median(x: np.ndarray, axis: int | Sequence[int] | None, keepdims: bool) -> Any:
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(a % x.ndim for a in np.atleast_1d(axis)))
     others = [a for a in range(x.ndim) if a not in axes]
-    if min((x.shape[a] for a in axes), default=1) == 0:
-        raise ValueError("an axis is empty, and the reduction of nothing has no value")
+    require_values(x, axes)
     size = int(np.prod([x.shape[a] for a in axes]))
     rows = x.transpose((*others, *axes)).reshape(*(x.shape[a] for a in others), size)
     order = np.argsort(rows, -1, kind="stable")

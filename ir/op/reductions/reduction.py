@@ -5,9 +5,11 @@ A floating reduction narrower than float32 accumulates in float32 and is rounded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from weft.dtypes import bits, is_float
 from weft.ir import te
@@ -77,6 +79,12 @@ def reduced_type(args: Arguments, x: TensorType, keepdims: bool, dtype: str | No
 def empty_axis(axis: int) -> str:
     """What is said about a reduction of nothing."""
     return f"axis {axis} is empty, and the reduction of nothing has no value"
+
+
+def require_values(x: np.ndarray, axes: Iterable[int]) -> None:
+    """ValueError when such a reduction of an array runs over an axis of size 0."""
+    if any(x.shape[axis] == 0 for axis in axes):
+        raise ValueError("an axis is empty, and the reduction of nothing has no value")
 
 
 def require_elements(args: Arguments, dims: Dims | None, axes: Sequence[int]) -> None:

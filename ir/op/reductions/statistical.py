@@ -43,6 +43,7 @@ from weft.ir.op.reductions.reduction import (
     reduced_axes,
     reduced_type,
     require_elements,
+    require_values,
     squared_deviation_stage,
 )
 from weft.ir.op.registry import add_op
@@ -102,9 +103,8 @@ def _reduction(
         return kernel.finish(out)
 
     def reference(x: Any, *, axis: Any, keepdims: bool) -> Any:
-        axes = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-        if moment and not neutral(str(x.dtype)) and any(x.shape[item] == 0 for item in axes):
-            raise ValueError("an axis is empty, and the reduction of nothing has no value")
+        if moment and not neutral(str(x.dtype)):
+            require_values(x, range(x.ndim) if axis is None else np.atleast_1d(axis))
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
         return np.asarray(numpy(wide, axis=axis, keepdims=keepdims)).astype(x.dtype)
 
