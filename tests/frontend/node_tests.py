@@ -13,13 +13,13 @@ import collections
 import dataclasses
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from outcomes import failed
 
 import weft
 from weft.frontend import import_report
@@ -115,9 +115,7 @@ def run(case: Any, interpret: bool) -> tuple[str, str]:
                 if difference:
                     return "wrong", difference
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        return stage, f"{type(error).__name__} at {place}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        return failed(stage, error)
     if report.fallbacks:
         return "python", "; ".join(f"{node.operator}: {node.why}" for node in report.fallbacks)
     return "native", ""

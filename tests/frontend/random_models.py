@@ -13,13 +13,13 @@ import collections
 import random
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from outcomes import failed
 
 import weft
 from weft.frontend import import_report
@@ -392,9 +392,7 @@ def status(seed: int) -> tuple[str, str]:
                 if told := unlike(np.asarray(a), b):
                     return "wrong", told
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        first = str(error).strip().splitlines()[0] if str(error) else ""
-        return stage, f"{type(error).__name__} at {last.filename.rpartition('/')[2]}:{last.lineno}: {first}"
+        return failed(stage, error)
     fallbacks = import_report(module).fallbacks
     return ("python", fallbacks[0].why) if fallbacks else ("right", "")
 

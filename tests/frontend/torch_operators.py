@@ -17,12 +17,12 @@ import os
 import signal
 import sys
 import time
-import traceback
 import warnings
 from typing import Any
 
 import numpy as np
 import torch
+from outcomes import failed
 from torch.utils import _pytree as pytree
 
 import weft
@@ -130,9 +130,7 @@ def run(net: Applied) -> tuple[str, str]:
             if told := difference(a, b):
                 return "wrong", told
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        return stage, f"{type(error).__name__} at {place}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        return failed(stage, error)
     if report.fallbacks:
         return "python", "; ".join(f"{node.operator}: {node.why}" for node in report.fallbacks)
     return "native", ""
