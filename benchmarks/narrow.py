@@ -13,12 +13,12 @@ of uint8 x int8). `weft` is our float32: what a narrow type gains is its column 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from timing import least
 
 WANTED = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 WANTED.add_argument("--threads", type=int, default=1)
@@ -61,20 +61,6 @@ def text_of(case: Case, dtype: str) -> str:
         "from weft.script import ir as I, relax as R\n\n@I.ir_module\nclass Module:\n    @R.function\n"
         f"    def main(a: {a}, b: {b}):\n        return {call}\n"
     )
-
-
-def least(calls: dict[str, Call], seconds: float) -> dict[str, float]:
-    """The least time of each call in seconds; calls alternate, so that what else the machine does counts little."""
-    found = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
-    for number in itertools.count():
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            found[name] = min(found[name], time.perf_counter() - start)
-        if number >= 5 and time.perf_counter() > end:
-            return found
-    raise AssertionError
 
 
 def main() -> None:

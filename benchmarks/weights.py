@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import time
 from collections.abc import Callable
 from typing import Any
+
+from timing import least
 
 WANTED = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 WANTED.add_argument("--threads", type=int, default=1)
@@ -27,20 +28,6 @@ WANTED.add_argument("--seconds", type=float, default=0.3)
 Call = Callable[[], Any]
 GROUP = 32
 SHAPES = ((1, 2048, 2048), (1, 4096, 4096), (1, 4096, 8192), (1, 8192, 8192), (4, 4096, 4096), (128, 2048, 2048))
-
-
-def least(calls: dict[str, Call], seconds: float) -> dict[str, float]:
-    """The least time of each call in seconds, taken in turns."""
-    found = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
-    for number in itertools.count():
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            found[name] = min(found[name], time.perf_counter() - start)
-        if number >= 5 and time.perf_counter() > end:
-            return found
-    raise AssertionError
 
 
 def own(weights: Any, x: Any, scheme: str, threads: int) -> Call:
